@@ -120,7 +120,7 @@ def from_numpy(np_dtype: NumpyDtype) -> dtype:
 
     Raises:
         TypeError: if no dtype has such elements.
-            ValueError: if the byte order is not that of the machine.
+        ValueError: if the byte order is not that of the machine.
     """
     try:
         return _FROM_NUMPY[np_dtype]

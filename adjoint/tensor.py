@@ -1,5 +1,4 @@
-"""The class `Tensor`: an array and its edge in the graph. The module knows no operator; operators install their
-methods.
+"""The class `Tensor`: an array and its edge in the graph. The module knows no operator; operators install their methods.
 
 `Tensor` defines what needs no computation: storage, gradient, graph attributes, copying and pickling. Attributes that
 depend on the array alone are in `array_attributes`, conversions to Python and NumPy in `interchange`.

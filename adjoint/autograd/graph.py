@@ -100,7 +100,7 @@ class saved_tensors_hooks:
 
     Raises:
         RuntimeError: if a pack hook changes its tensor in place.
-            TypeError: if an unpack hook does not return a tensor.
+        TypeError: if an unpack hook does not return a tensor.
 
     >>> import adjoint as torch
     >>> x = torch.ones(3, requires_grad=True)

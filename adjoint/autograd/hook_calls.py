@@ -207,7 +207,9 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     leaf = node.variable
     if grads[0] is not None:
         recorded = modes.is_grad_enabled()
-        grad = from_tensor(grads[0], recorded)  # the caller keeps the tensor: this reference prevents adoption of its buffer
+        grad = from_tensor(
+            grads[0], recorded
+        )  # the caller keeps the tensor: this reference prevents adoption of its buffer
         accumulate(leaf, grad, recorded)
     with recording_mode(False):
         run_post_accumulate_hooks(leaf)

@@ -77,7 +77,7 @@ class allow_mutation_on_saved_tensors:
 
     Raises:
         RuntimeError: if one such context is entered within another.
-            AssertionError: in a backward after the context has ended or was cleared.
+        AssertionError: in a backward after the context has ended or was cleared.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

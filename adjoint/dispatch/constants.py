@@ -21,8 +21,7 @@ _of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
 
 
 def constant(number: Any, like: Any) -> Any:
-    """`number` as a zero-dimensional tensor of the dtype of `like`, if the result of an operation on both has that
-    dtype.
+    """`number` as a zero-dimensional tensor of the dtype of `like`, if the result of an operation on both has that dtype.
 
     Otherwise (integer tensor and float, rare dtypes) return the number itself, for the slow path.
     """

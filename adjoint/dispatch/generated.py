@@ -1,5 +1,4 @@
-"""From source to functions: the names that generated code refers to, and the code of each operator, created on first
-use.
+"""From source to functions: the names that generated code refers to, and the code of each operator, created on first use.
 
 The code of a function is generated at its first call (see `lazy_stubs`). Importing stays fast, and later calls are not
 slower.

@@ -130,8 +130,7 @@ def stored(
     recorded: bool = False,
     underived: bool = False,
 ) -> Tensor:
-    """The end of every function `name` that is composed of operators and takes `out=`: return `result`, or write it to
-    `out`.
+    """The end of every function `name` that is composed of operators and takes `out=`: return `result`, or write it to `out`.
 
     `same`: the error for a dtype other than that of the result, if only that is allowed. `recorded`: autograd records
     the function, as a copy. `underived`: autograd records it without a derivative.

@@ -49,15 +49,15 @@ def overloads(
         by_tensor: the operator for two tensors; with the option `number_first` also for a number and a tensor.
         by_number: the operator for a tensor and a number.
         of_number: the operator for a number and a tensor, if the function accepts them.
-            of_numbers: computes the result from two numbers and `out`, if the function accepts them.
+        of_numbers: computes the result from two numbers and `out`, if the function accepts them.
         promote: the promotion of the operators that are declared here.
         dunder: Python's operator (`"__mod__"`); it has an in-place form (`"__imod__"`).
         reflected: the `dunder` with the operands exchanged (`"__rmod__"`).
         namespace: the public namespace of the function.
-            method: whether there are a method and an in-place method.
-            alias_inplace: other names of the in-place method.
-            public_inplace: whether the in-place function is public besides the method.
-            only_inplace: whether there is only the in-place method; then the class documents it.
+        method: whether there are a method and an in-place method.
+        alias_inplace: other names of the in-place method.
+        public_inplace: whether the in-place function is public besides the method.
+        only_inplace: whether there is only the in-place method; then the class documents it.
         second: the name of the second parameter.
         forms: how the function may be called, for errors; or the function of `signatures` that tells it from `by_tensor`.
     """

@@ -1,4 +1,4 @@
-"""Recording on the slow path: views tied to their bases, nodes made, what they save saved by generated functions."""
+"""Recording on the slow path: connect views to their bases, create nodes, and save by generated functions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .declaration import ARRAYS, Operator
 
 
 def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
-    """Tie `view`, on the memory of `source`, to the base of `source`."""
+    """Make `view`, on the memory of `source`, a view of the base of `source`."""
     if source._extra is not None and source._extra.inference:
-        mark_inference(view)  # which no history concerns, neither its own nor that of a base
+        mark_inference(view)  # an inference tensor has no history, neither its own nor that of a base
         return
     view._base = source if source._base is None else source._base
     view._counter = shared_counter(source)
@@ -36,7 +36,7 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
         creation = source._creation
     view._creation = creation
     if not recording and view._base._edge is not None and can_require_grad(view._array):
-        view._edge = NOWHERE  # it requires grad as its base does, though nothing of its making is recorded
+        view._edge = NOWHERE  # it requires grad as its base does, although the view itself was not recorded
 
 
 def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
@@ -54,18 +54,18 @@ def wanted_edges(op: Operator, args: tuple[Any, ...]) -> list[Any]:
 
 
 def with_tensors(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments, tensors in place of numbers that are operands."""
+    """The arguments, with numbers that are operands replaced by tensors."""
     return tuple([tensors.get(name, value) for name, value in zip(op.names, args, strict=True)])
 
 
 def record(
     op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], edges: list[Any], outputs: list[Tensor], several: bool
 ) -> None:
-    """Make the node of this operation and point the outputs at it."""
+    """Create the node of this operation, and make it the history of the outputs."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
     node: Any = object.__new__(op.node_class)
     start(node, tuple(edges), 2)
-    # A node of one input runs also where the gradient leads nowhere.
+    # A node of one input runs even if its gradient is dropped.
     op.saving.inputs(node, given if len(given) == 1 else edges, with_tensors(op, args, tensors), None)
     shapes, kinds = [output._array.shape for output in outputs], [output._array.dtype for output in outputs]
     node.shape, node.dtype = (shapes, kinds) if several else (shapes[0], kinds[0])
@@ -79,10 +79,10 @@ def record(
 
 
 def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
-    """Save an input, or a sequence of them; `changed` is the tensor that an in-place operation is about to change.
+    """Save an input, or a sequence of inputs; `changed` is the tensor that an in-place operation is about to change.
 
-    If that is the one to save, and the target, a copy is saved. As another operand it is not copied: backward finds that it has
-    been changed, and the tensor itself will refer to the node.
+    If `changed` is saved as the target of the operation, a copy is saved. As another operand it is not copied: backward
+    will report the change, and the tensor itself will refer to the node.
     """
     if isinstance(tensor, (list, tuple)):
         setattr(node, f"saved_{item}", list(tensor))
@@ -111,11 +111,11 @@ def detached_copy(tensor: Tensor) -> Tensor:
 
 
 def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
-    """Run `change`, which changes the first of `args` in place, and make its node the tensor's history."""
+    """Run `change`, which changes the first of `args` in place, and append its node to the history of the tensor."""
     target: Tensor = args[0]
     recording = (
         modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
-    )  # what is written to a tensor of integers has no gradient
+    )  # a value that is written to an integer tensor has no gradient
     node: Any = None
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
@@ -135,14 +135,14 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             pack_saved(node, [target])
         views.rebase_history(target, node, 3)
         if target._base is not None and op.saved_results and is_recorded(target._edge):
-            # What is saved of the result has the view's history, of which `node` is a part.
+            # A saved result has the history of the view, of which `node` is a part.
             own_hooks(node).of_view = weakref.ref(target._edge[0])
     if given is not None:
         note_operation(f"{op.function_name}_", *given, recording)
 
 
 def before_change(tensors: dict[str, Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
-    """The operands of an in-place operation, and the base of a view, before it; what changes. Unrecorded, that is no source."""
+    """The operands, the base of a view, and the target before an in-place change; without recording, no source."""
     changed = [target] if target._base is None else [target, target._base]
     copies = {id(tensor): detached_copy(tensor) for tensor in changed}
     for copy in () if recording else copies.values():

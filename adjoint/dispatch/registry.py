@@ -89,8 +89,7 @@ class Declared(dict[str, Any]):
     def as_module(
         self, module: dict[str, Any], modules: tuple[str, ...] = (), elsewhere: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """`__getattr__` and `__dir__` for the module with these globals: they provide these names, imported on first
-        use.
+        """`__getattr__` and `__dir__` for the module with these globals: they provide these names, imported on first use.
 
         The names come from the `modules`, and from the modules that `elsewhere` gives for single names.
         """

@@ -34,19 +34,17 @@ class TorchFunctionWrapper:
 
     Attributes:
         of_python: PyTorch writes the function in Python. Such functions count plain tensors among the types, pass
-        arguments
-                with defaults by keyword, and raise another error if no override handles the call.
-            of_operator: a Python operator; it returns NotImplemented if no override handles the call, or for a
-        TypeError.
-            of_method: a method; if the tensor is its only argument, the type of that counts too.
-            of_attribute: it reads an attribute, or is a method of that kind: the type of the tensor always counts.
-            of_keywords: all arguments are passed by keyword.
-            of_many: classes receive the tensors of a list argument separately; a mode receives the list, whose items do
-        not count.
-            of_first: only the class of the first argument counts; if that overrides nothing, overrides receive this
-        function.
-            of_statement: it belongs to a statement, and returns nothing.
-            of_data: its arguments are data, so classes do not override it; modes do.
+            arguments with defaults by keyword, and raise another error if no override handles the call.
+        of_operator: a Python operator; it returns NotImplemented if no override handles the call, or for a TypeError.
+        of_method: a method; if the tensor is its only argument, the type of that counts too.
+        of_attribute: it reads an attribute, or is a method of that kind: the type of the tensor always counts.
+        of_keywords: all arguments are passed by keyword.
+        of_many: classes receive the tensors of a list argument separately; a mode receives the list, whose items do not
+            count.
+        of_first: only the class of the first argument counts; if that overrides nothing, overrides receive this
+            function.
+        of_statement: it belongs to a statement, and returns nothing.
+        of_data: its arguments are data, so classes do not override it; modes do.
     """
 
     of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False

@@ -1,4 +1,4 @@
-"""Transforms of functions: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
+"""Function transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
 
 from ..transforms.reverse import (
     debug_unwrap,

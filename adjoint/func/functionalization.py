@@ -1,4 +1,4 @@
-"""`functionalize`: functions whose in-place operations are those of a function that has none."""
+"""`functionalize`: a function without in-place operations that returns what a function with them returns."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["functionalize"]
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """`func` as a function that gives what it would if each of its in-place operations made a new tensor instead.
+    """Transform `func` as if each of its in-place operations created a new tensor instead.
 
-    Operations are not traced here, so none is replaced; what there is to be seen of it is that
+    Operations are not traced, so none is replaced. The visible effects are:
 
-    - within `vmap`, a tensor that the function makes may be changed in place by what differs from example to example: it is
-      one for each example from the beginning;
-    - what an argument is changed to is written to it, but results are other tensors than the arguments that are changed,
-      and, with `remove="mutations_and_views"`, no views;
-    - neither `backward` nor `requires_grad_` may be called within the function, as in all functions being transformed.
+    - within `vmap`, a tensor that the function creates may be changed in place by batched values: it is batched from
+          the beginning;
+        - a new value of an argument is written to the argument, but results are other tensors than the changed
+          arguments and, with `remove="mutations_and_views"`, no views;
+        - the function may call neither `backward` nor `requires_grad_`, as in all function transforms.
 
     Arguments must not share memory with one another.
 
     Args:
-        func: takes and returns tensors, in tuples, lists and dicts as it likes.
+        func: takes and returns tensors, also in tuples, lists and dicts.
         remove: `"mutations"`, or `"mutations_and_views"`.
 
     >>> import adjoint as torch
@@ -74,14 +74,14 @@ def _version(tensor: torch.Tensor) -> int | None:
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether one of two tensors is a view of the other, or both are views of one tensor."""
+    """Whether one tensor is a view of the other, or both are views of one tensor."""
     bases = [tensor._base if tensor._is_view() else tensor for tensor in (one, other)]
     return bases[0] is bases[1]
 
 
 @functools.cache
 def _each_its_own() -> Any:
-    """The mode in which new tensors have a value for each example. It is made on first use: modes slow every function."""
+    """The mode in which new tensors are batched. It is created on first use, because modes slow down every function."""
 
     class EachItsOwn(torch.overrides.TorchFunctionMode):
         def __init__(self, transform: Any) -> None:

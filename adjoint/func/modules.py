@@ -26,14 +26,14 @@ def functional_call(
     Args:
         module: the module.
         parameter_and_buffer_dicts: tensors by name, as in `state_dict`; several dicts may not share names.
-        args: the arguments of the call: a tuple, or one that is none.
-        kwargs: its keyword arguments.
-        tie_weights: what is one tensor under several names is replaced under all of them.
+        args: the positional arguments of the call: a tuple, or a single argument.
+        kwargs: the keyword arguments of the call.
+        tie_weights: replace a tensor with several names under all of them.
         strict: every parameter and buffer must be given.
 
     Raises:
         ValueError: if two dicts share a name, or tied names get unequal tensors.
-        RuntimeError: with `strict`, for names missing or unknown.
+        RuntimeError: with `strict`, for missing or unknown names.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -74,7 +74,7 @@ def _own(module: torch.nn.Module) -> dict[str, Any]:
 
 @contextmanager
 def replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
-    """The tensors `given` in place of the module's own while a block runs; see `functional_call`."""
+    """Context manager: replace tensors of the module by those in `given`; see `functional_call`."""
     own = _own(module)
     if strict:
         tied = {id(own[name]) for name in given if name in own} if tie_weights else set()
@@ -109,7 +109,7 @@ def replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, 
         for (holder, name, replacement), original in zip(places, before, strict=True):
             if holder[name] is not replacement and isinstance(holder[name], torch.Tensor):
                 path = next(key for key in values if values[key] is replacement)
-                given[path] = holder[name]  # assigned in forward
+                given[path] = holder[name]  # assigned by forward
             holder[name] = original
 
 

@@ -1,4 +1,4 @@
-"""`rearrange`: dimensions of a tensor named, reordered, taken apart and put together by a pattern, as in einops."""
+"""`rearrange`: name, reorder, split and merge the dimensions of a tensor by a pattern, as in einops."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import adjoint as torch
 __all__ = ["DimensionBindError", "rearrange"]
 
 ELLIPSIS = "…"
-BARE = "..."  # not in parentheses: as many dimensions, not one
+BARE = "..."  # not in parentheses: it stands for any number of dimensions
 Groups = list[list[str]]
 
 
 class DimensionBindError(Exception):
-    """Sizes that do not fit the pattern."""
+    """The error for sizes that do not match the pattern."""
 
 
 def rearrange(
     tensor: torch.Tensor | list[torch.Tensor] | tuple[torch.Tensor, ...], pattern: str, **axes_lengths: int
 ) -> torch.Tensor:
-    """The elements of `tensor` in another order of dimensions, as `pattern` says (A. Rogozhnikov, Einops, 2022).
+    """Rearrange the dimensions of `tensor` by `pattern` (A. Rogozhnikov, Einops, 2022).
 
     Args:
         tensor: the tensor; several of one shape are stacked along a new first dimension.
-        pattern: names of the dimensions before and after, `"a b -> b a"`; in parentheses those that make up one dimension
-            together, `1` or `()` for one of size 1, `...` for all others.
-        axes_lengths: sizes by name, where a dimension is taken apart.
+        pattern: names of the dimensions before and after, `"a b -> b a"`; in parentheses the names that make up one
+            dimension together, `1` or `()` for a dimension of size 1, `...` for all other dimensions.
+        axes_lengths: sizes by name, for dimensions that are split.
 
     Raises:
-        ValueError: if the pattern is not well-formed or does not fit the number of dimensions.
-        DimensionBindError: if sizes do not fit.
+        ValueError: if the pattern is not well-formed or does not match the number of dimensions.
+        DimensionBindError: if sizes do not match.
 
     >>> import adjoint as torch
     >>> torch.func.rearrange(torch.arange(6).reshape(2, 3), "a b -> (b a)")
@@ -67,12 +67,12 @@ def rearrange(
 
 
 def _with_others(group: list[str], others: list[str]) -> list[str]:
-    """The names of a group, the ellipsis as the names it stands for."""
+    """The names of a group, with the ellipsis replaced by the names it stands for."""
     return [name for part in group for name in (others if part in (BARE, ELLIPSIS) else [part])]
 
 
 def _sizes(groups: Groups, shape: Sequence[int], given: dict[str, int]) -> dict[str, int]:
-    """The size of each name; one that is not given in a group follows from the others."""
+    """The size of each name; a size that is not given is computed from the others of its group."""
     sizes: dict[str, int] = {}
     labels = {name: f"d{number}" for number, name in enumerate(name for group in groups for name in group)}
     for group, size in zip(groups, shape, strict=True):

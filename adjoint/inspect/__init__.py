@@ -1,7 +1,8 @@
-"""The graph drawn, stepped through and explained.
+"""Pictures, traces and tables of the graph.
 
-`graph` draws the operations that computed a tensor, `trace_backward` plays its backward, `step` steps through it in a terminal;
-`saved_memory`, `gradients` and `live_graphs` are tables. None of these costs anything until it is called.
+`graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
+through backward in a terminal. `saved_memory`, `gradients` and `live_graphs` are tables. None of these costs anything
+until it is called.
 """
 
 from .alive import live_graphs

@@ -1,4 +1,4 @@
-"""`live_graphs`: which graphs are in memory, and who holds them. The answer to "why does memory grow"."""
+"""`live_graphs`: the graphs in memory and the variables that keep them alive, to find out why memory grows."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from .tables import Table
 from .text import size
 
 DEPTH = 6
-"""So many containers, one within the other, are looked through for the variable that holds a tensor."""
+"""The maximum nesting depth of containers that are searched for the variable that holds a tensor."""
 
 MOST_HOLDERS = 4
 
 
 def live_graphs() -> Table:
-    """The graphs that are alive: how many like each, how large, since which line, and which variables hold them.
+    """The graphs in memory: how many of each kind, their size, their first line, and the variables that hold them.
 
-    A graph is what hangs together by its nodes; that two use the same parameters does not make them one. Columns:
+    A graph is a connected set of nodes; two graphs that use the same parameters are still two. Columns:
 
-    - `graphs`: how many were made by the same lines and are held in the same way,
-    - `nodes`, `bytes`: of all of them, each storage once, leaves not counted,
+    - `graphs`: the number of graphs that were made by the same lines and are held in the same way,
+    - `nodes`, `bytes`: the totals of these graphs; each storage counts once, leaves do not count,
     - `since`: the line of the oldest operation,
-    - `to`: that of the latest,
-    - `held by`: variables that lead to a tensor of the graph. A graph that only a reference cycle keeps is held by none: the
-      garbage collector will find it.
+    - `to`: the line of the latest operation,
+    - `held by`: the variables that lead to a tensor of the graph. A graph that only a reference cycle holds has no
+      entry: the garbage collector will free it.
 
     >>> import adjoint as torch
     >>> w = torch.ones(100, requires_grad=True)
@@ -76,7 +76,7 @@ def _found(objects: list[Any], frame: FrameType) -> Table:
 
 
 def _components(nodes: list[Node]) -> list[list[Node]]:
-    """The nodes that hang together."""
+    """The connected components of the graph of `nodes`."""
     parents = {id(node): id(node) for node in nodes}
 
     def top(key: int) -> int:
@@ -122,14 +122,14 @@ def _table(graphs: list[tuple[list[Node], list[str]]]) -> Table:
 
 
 def _storages(graph: list[Node]) -> dict[int, int]:
-    """The bytes of what the nodes have saved, by storage."""
+    """The bytes that the nodes have saved, by storage."""
     found: dict[int, int] = {}
     leaves = {id(owner(edge._array)) for node in graph for edge in node.edges if isinstance(edge, Tensor)}
     for node in graph:
         for item in items_of(node):
             value = item.value.packed if type(item.value) is Packed else item.value
             if isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
-                continue  # a number, which the library keeps
+                continue  # a constant number, which the library itself keeps
             array = value._array if isinstance(value, Tensor) else value
             if hasattr(array, "nbytes") and hasattr(array, "base"):
                 root = owner(array)
@@ -145,11 +145,11 @@ def _line(node: Node) -> str:
     return f"{PurePath(code.co_filename).name}:{line_of(code, node.lasti)} in {code.co_name}"
 
 
-# --- who holds them -----------------------------------------------------------------------------------------------
+# --- which variables hold them ------------------------------------------------------------------------------------
 
 
 class _Holders:
-    """For objects, what refers to them, and what to that, up to variables."""
+    """Finds the objects that refer to given objects, directly and indirectly, up to variables."""
 
     def __init__(self, objects: list[Any], wanted: dict[int, Any], frame: FrameType, ignored: set[int]) -> None:
         self.variables: dict[int, list[str]] = {}
@@ -172,7 +172,7 @@ class _Holders:
                 break
 
     def _refer_to(self, objects: list[Any], frontier: set[int], ignored: set[int]) -> list[Any]:
-        """The objects that refer to those of `frontier`, which are noted."""
+        """Record the objects that refer to those of `frontier`, and return them."""
         found = []
         for each in objects:
             if id(each) in ignored or type(each) is FrameType:
@@ -184,11 +184,11 @@ class _Holders:
         return found
 
     def _leads_on(self, holder: Any) -> bool:
-        """Whether to ask who holds `holder`: not of what belongs to graphs themselves, or is a module."""
+        """Whether to continue the search at `holder`: not at parts of graphs, and not at modules."""
         return not issubclass(type(holder), (Node, ModuleType, type)) and id(holder) not in self.modules
 
     def names(self, key: int, depth: int = 0, seen: frozenset[int] = frozenset()) -> list[str]:
-        """Expressions that lead to the object of that identity."""
+        """Expressions for the object with the identity `key`."""
         found = list(self.variables.get(key, ()))
         if depth < DEPTH and not found:
             for holder in self.referrers.get(key, ()):
@@ -207,7 +207,7 @@ class _Holders:
         return list(dict.fromkeys(found))
 
     def _is_namespace(self, holder: Any) -> bool:
-        """Whether `holder` is the `__dict__` of something."""
+        """Whether `holder` is the `__dict__` of another object."""
         return type(holder) is dict and any(
             isinstance(each, type) or getattr(each, "__dict__", None) is holder
             for each in self.referrers.get(id(holder), ())
@@ -215,13 +215,13 @@ class _Holders:
 
 
 def _joined(outer: str, suffix: str) -> str:
-    """`losses in train` and `[3]` are `losses[3] in train`."""
+    """Join two parts: `losses in train` and `[3]` give `losses[3] in train`."""
     expression, _, place = outer.partition(" in ")
     return f"{expression}{suffix} in {place}" if place else f"{expression}{suffix}"
 
 
 def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
-    """How one gets from `holder` to what it holds; None if that is no way to hold something."""
+    """The expression by which `holder` refers to the object; None if it is no real reference."""
     if type(holder) is tuple and any(type(each) is CellType for each in holder):
         return ""  # the closure of a function
     if isinstance(holder, (list, tuple)):
@@ -246,7 +246,7 @@ def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
 
 
 def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The functions that are running, in this thread (from `frame` outwards) and in others, and their own variables."""
+    """The running functions of this thread (from `frame` outwards) and of other threads, with their local variables."""
     for start in (frame, *_frames_of_other_threads()):
         each: FrameType | None = start
         while each is not None:
@@ -256,6 +256,6 @@ def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _frames_of_other_threads() -> list[FrameType]:
-    """Where the other threads are. A reference to a frame of our own would be a cycle, which keeps its variables."""
+    """The frames of the other threads. A reference to our own frame would be a cycle, which keeps its variables alive."""
     here = threading.get_ident()
     return [frame for thread, frame in sys._current_frames().items() if thread != here]

@@ -1,7 +1,7 @@
-"""What is written on the cards of a picture, and how large they are: a snapshot's tensors beside their backward nodes.
+"""The cards of a picture: their text and their size. Cards show tensors beside their backward nodes.
 
-A unit is an operation with the tensors it made and its backward node, or a leaf with its AccumulateGrad; it is what the
-layout places. Text is set in a monospaced face whose width can be told without the font.
+A unit is an operation with its result tensors and its backward node, or a leaf with its AccumulateGrad; the layout
+places units. The text is monospaced, so its width is known without the font.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Detail = Literal["full", "compact"]
 
 SIZE = 11.0
 ADVANCE = 0.62
-"""The width of a character, in ems: a little more than that of the widest of the usual monospaced faces."""
+"""The width of a character in ems: slightly more than that of the widest common monospaced font."""
 TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 24.0
 BACKWARD_PORT = 56.0
-"""Where backward edges meet a node's card, from its left edge: the same for all, so that a chain is a straight line."""
+"""The distance from the left edge of a node's card to its edges: equal for all cards, so that a chain is a straight line."""
 NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 22, 26, 4
 
 
 @dataclass(slots=True)
 class Row:
-    """A line of a card: what it is, and its value on the right."""
+    """A line of a card: the label, and the value on the right."""
 
     label: str
     value: str
@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(slots=True)
 class Card:
-    """A card; `x` is its left edge seen from the unit's axis. Its top is the unit's line."""
+    """A card; `x` is the distance of its left edge from the axis of the unit. Its top is at the line of the unit."""
 
     id: str
     kind: Literal["leaf", "constant", "intermediate", "node", "accumulate", "group"]
@@ -50,11 +50,11 @@ class Card:
 
     @property
     def height(self) -> float:
-        """The title and the rows below it."""
+        """The height of the title and the rows."""
         return TITLE + (ROW * len(self.rows) + 7 if self.rows else 0)
 
     def fit(self) -> None:
-        """Take the width that the text needs."""
+        """Set the width that the text needs."""
         wide = width_of(self.title, SIZE) + (10 + width_of(self.note, SIZE - 1) if self.note else 0)
         for row in self.rows:
             gap = 12 if row.label and row.value else 0
@@ -64,24 +64,24 @@ class Card:
 
 @dataclass(slots=True)
 class Unit:
-    """An operation, its tensors and its node, each of which may be missing; or a folded group of such units."""
+    """An operation with its tensors and its node, each of which may be missing; or a folded group of such units."""
 
     operation: OperationBox | None
     tensors: list[Card]
     node: Card | None
     held: int = 0
-    """The bytes that its node has saved, each storage once."""
+    """The bytes that the node has saved; each storage counts once."""
     members: list[Unit] = field(default_factory=list)
     group: Card | None = None
 
     @property
     def pill(self) -> float:
-        """The width of the operation's name in its pill."""
+        """The width of the operation's name in its rounded label."""
         return 0.0 if self.operation is None else round(width_of(self.operation.name, SIZE) + 22)
 
 
 def width_of(text: str, size: float) -> float:
-    """The width of `text` in a monospaced face, rather too much than too little."""
+    """The width of `text` in a monospaced font, rounded up."""
     return size * sum(ADVANCE if character.isascii() else _advance(character) for character in text)
 
 
@@ -92,7 +92,7 @@ def _advance(character: str) -> float:
 
 
 def shorten(text: str, limit: int, keep_end: bool = False) -> str:
-    """`text` on one line in at most `limit` characters, with a mark where something is left out."""
+    """`text` on one line, in at most `limit` characters, with a mark where text is omitted."""
     text = " ".join(text.split())
     if len(text) <= limit:
         return text
@@ -100,17 +100,17 @@ def shorten(text: str, limit: int, keep_end: bool = False) -> str:
 
 
 def size_of(shape: list[int] | None) -> str:
-    """A shape as it is printed."""
+    """A shape as text."""
     return "" if shape is None else "[" + ", ".join(map(str, shape)) + "]"
 
 
 def scalar_of(tensor: TensorBox) -> str:
-    """What a tensor without a size is called; one of no dtype is an operand of which nothing is on record."""
+    """The label of a tensor without a size; a tensor without a dtype is an operand that was not recorded."""
     return "scalar" if tensor.dtype else "a constant"
 
 
 def amount(count: int) -> str:
-    """A number of bytes in a unit that keeps it short."""
+    """A number of bytes in a suitable unit."""
     value, unit = float(count), "B"
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if value < 1000 or unit == "TB":
@@ -120,7 +120,7 @@ def amount(count: int) -> str:
 
 
 def units(snapshot: Snapshot, detail: Detail) -> list[Unit]:
-    """The units of a snapshot, not yet arranged."""
+    """The units of a snapshot, before layout."""
     writer = _Writer(snapshot, detail)
     made = {tensor for operation in snapshot.operations for tensor in operation.outputs}
     tensors = {tensor.id: tensor for tensor in snapshot.tensors}
@@ -145,7 +145,7 @@ def _held(node: NodeBox | None) -> int:
 
 
 def arrange(units: list[Unit]) -> None:
-    """All tensor cards as wide as the widest, so that axes and lines fall into columns; tensors left, nodes right."""
+    """Make all tensor cards as wide as the widest, so that axes and lines form columns: tensors left, nodes right."""
     wide = max((card.width for unit in units for card in unit.tensors), default=100.0)
     for unit in units:
         for number, card in enumerate(reversed(unit.tensors)):
@@ -159,7 +159,7 @@ def arrange(units: list[Unit]) -> None:
 
 
 class _Writer:
-    """Writes cards, in full or compact."""
+    """Creates cards, in full or compact form."""
 
     def __init__(self, snapshot: Snapshot, detail: Detail) -> None:
         self.full = detail == "full"
@@ -171,9 +171,9 @@ class _Writer:
         self.dtype = dtypes.most_common(1)[0][0] if dtypes else ""
 
     def outputs(self, tensors: list[TensorBox]) -> list[Card]:
-        """Cards for the outputs of one operation; where they are too many, one for all.
+        """Cards for the outputs of one operation; one card for all if there are too many.
 
-        An output that is made only for the operation's own derivative, and that nothing else uses, is not shown.
+        An output that only the derivative of the operation uses is not shown.
         """
         tensors = [tensor for tensor in tensors if tensor.id in self.used or tensor.name] or tensors
         if len(tensors) <= SHOWN_OUTPUTS:
@@ -186,7 +186,7 @@ class _Writer:
         return [card]
 
     def tensor(self, tensor: TensorBox) -> Card:
-        """The card of a tensor: what every introduction to automatic differentiation shows of it."""
+        """The card of a tensor: name, shape, data, gradient and flags."""
         size, dtype = size_of(tensor.shape) if tensor.shape else "", _dtype(tensor.dtype)
         card = Card(tensor.id, tensor.kind, shorten(tensor.name or "", NAME_LIMIT, keep_end=True))
         card.root = tensor.id in self.roots
@@ -218,7 +218,7 @@ class _Writer:
         return rows
 
     def node(self, node: NodeBox | None) -> Card | None:
-        """The card of a backward node: what it saved, its hooks, where it was made."""
+        """The card of a backward node: its saved values, its hooks, and the line that created it."""
         if node is None:
             return None
         card = Card(node.id, "accumulate" if node.accumulate else "node", node.name)
@@ -250,7 +250,7 @@ class _Writer:
 
 
 def versions(saved: Saved) -> str:
-    """The version that was saved, and the version now where it is another."""
+    """The saved version, and the current version if it differs."""
     if saved.version_saved is None:
         return ""
     if saved.version_now in (None, saved.version_saved):

@@ -1,4 +1,4 @@
-"""A graph in the language of Graphviz, for those who have it."""
+"""A graph in the language of Graphviz."""
 
 from __future__ import annotations
 

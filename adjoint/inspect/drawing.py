@@ -1,4 +1,4 @@
-"""`graph` and what it returns: a picture of a graph that shows itself wherever it is, and can be saved in many forms."""
+"""`graph` and its result: a picture that displays itself in notebooks and terminals, and can be saved in many formats."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from .names import variables_of
 from .snapshot import snapshot
 
 SMALL = 60
-"""A graph of at most so many nodes is shown in a notebook as it is, a larger one as a page to look around in."""
+"""A graph with at most this many nodes is shown in a notebook as a picture, a larger one as an interactive page."""
 
 
 def graph(*tensors: Any, params: Any = None) -> Graph:
-    """The graph that `tensors` were computed by, as a picture.
+    """A picture of the graph that computed `tensors`.
 
     Args:
         tensors: tensors (or gradient edges), before or after their backward.
-        params: the names of parameters: a Module, a dict of names and tensors, or an iterable of pairs. Without it, tensors are
-            called like the variables of the caller that alone refer to them, and the parameters of the only model among
-            these like in the model.
+        params: the names of parameters: a Module, a dict of names and tensors, or an iterable of pairs. Without it, a
+            tensor is named after the caller's variable if exactly one refers to it, and parameters as in the caller's
+            model if there is exactly one.
 
-    In a notebook the result shows itself, `print` writes it as a tree, and `save` draws it. It keeps nothing of the graph alive.
+    In a notebook the result displays itself, `print` writes it as a tree, and `save` draws it. It keeps no part of
+    the graph alive.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -49,13 +50,13 @@ def graph(*tensors: Any, params: Any = None) -> Graph:
 
 
 def check(tensor: Any, function: str) -> None:
-    """Raise unless `tensor` is something that may have a graph."""
+    """Raise unless `tensor` can have a graph."""
     if not isinstance(tensor, (Tensor, GradientEdge)):
         raise TypeError(f"{function}(): expected tensors, but got {type(tensor).__name__}")
 
 
 class Graph:
-    """A picture of a graph. `snapshot` holds the records it is drawn from."""
+    """A picture of a graph. `snapshot` holds the records that it is drawn from."""
 
     def __init__(self, picture: Snapshot) -> None:
         self.snapshot = picture
@@ -65,14 +66,14 @@ class Graph:
             picture.title = f"graph of {called}" if called else "an empty graph"
 
     def __getitem__(self, key: str) -> NodeBox:
-        """The node of that id (`n3`), or the only one of that name (`MulBackward0`)."""
+        """The node with that id (`n3`), or the only node with that name (`MulBackward0`)."""
         found = [node for node in self.snapshot.nodes if key in (node.id, node.name)]
         if len(found) != 1:
             raise KeyError(f"{key}: there are {len(found)} such nodes")
         return found[0]
 
     def text(self, full: bool = True) -> str:
-        """The graph as a tree of lines, all nodes of it if `full`; else, of a large graph, the groups."""
+        """The graph as a tree of lines: all nodes if `full`, otherwise the groups of a large graph."""
         return text.render(self.snapshot, full)
 
     def __str__(self) -> str:
@@ -103,13 +104,13 @@ class Graph:
         return svg.render(self.snapshot)
 
     def html(self) -> str:
-        """A page that needs nothing else: to look around in, to search, to unfold."""
+        """A self-contained page with zoom, search and unfolding."""
         from . import page
 
         return page.render(self.snapshot)
 
     def json(self) -> str:
-        """All that the picture shows, as data."""
+        """All data of the picture as JSON."""
         return json.dumps(self.snapshot.as_dict(), ensure_ascii=False)
 
     def dot(self) -> str:
@@ -121,14 +122,14 @@ class Graph:
         return mermaid.render(self.snapshot)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture into a file, in the form that the name's ending says; returns its path.
+        """Write the picture to a file, in the format of the file name's extension; return the path.
 
         Args:
-            path: ends in `.svg`, `.html`, `.png` (needs something that draws SVG: see below), `.dot`, `.json`, `.mmd` (Mermaid)
-                or `.txt`.
+            path: ends in `.svg`, `.html`, `.png` (requires one of the programs below), `.dot`, `.json`, `.mmd`
+                (Mermaid) or `.txt`.
 
         Raises:
-            ValueError: for another ending.
+            ValueError: for another extension.
             RuntimeError: for `.png`, if none of Chromium, `rsvg-convert`, Inkscape and the package `cairosvg` is installed.
         """
         target = Path(path)
@@ -149,7 +150,7 @@ FORMS = {
 
 
 def form_of(path: str | PathLike[str]) -> str:
-    """The form that the ending of a file's name asks for."""
+    """The format of the extension of a file name."""
     form = FORMS.get(Path(path).suffix.lower())
     if form is None:
         raise ValueError(f"save(): expected a name that ends in {', '.join(FORMS)}, but got {Path(path).name!r}")

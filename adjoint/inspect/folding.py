@@ -1,4 +1,4 @@
-"""Which groups of a large graph are drawn as one card, so that the picture stays one that can be taken in."""
+"""Which groups of a large graph are drawn as one card, so that the picture stays readable."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .model import Group, Snapshot
 
 
 def fold(snapshot: Snapshot, units: list[Unit], most: int) -> list[Unit]:
-    """The units with those in folded groups replaced by one unit a group.
+    """Replace the units in folded groups by one unit for each group.
 
-    Groups are opened level by level as long as no more than `most` things are seen.
+    Groups are opened level by level as long as at most `most` units are visible.
     """
     if len(units) <= most or not snapshot.groups:
         return units
@@ -33,7 +33,7 @@ def fold(snapshot: Snapshot, units: list[Unit], most: int) -> list[Unit]:
 
 
 class _Tree:
-    """The groups, who is in whom, and which are open."""
+    """The groups: which group contains which, and which are open."""
 
     def __init__(self, snapshot: Snapshot, units: list[Unit]) -> None:
         self.groups = {group.id: group for group in snapshot.groups}
@@ -49,7 +49,7 @@ class _Tree:
             self.alone[place] = self.alone.get(place, 0) + 1
 
     def _place_constants(self, snapshot: Snapshot, units: list[Unit]) -> None:
-        """What has no node belongs where it is used, if that is one place."""
+        """Place a unit without a node in the group that uses it, if there is only one such group."""
         uses: dict[str, set[str | None]] = {}
         place_of = {unit.operation.id: place for unit, place in zip(units, self.places, strict=True) if unit.operation}
         for operation in snapshot.operations:
@@ -73,7 +73,7 @@ class _Tree:
             level = within
 
     def folded(self, group: str | None) -> str | None:
-        """The outermost group around that is not open."""
+        """The outermost enclosing group that is not open."""
         found = None
         while group is not None:
             if group not in self.opened:
@@ -88,7 +88,7 @@ def _card(group: Group) -> Card:
 
 
 def _describe(unit: Unit) -> None:
-    """Say on a group's card what is in it."""
+    """Describe the content of a group on its card."""
     card = unit.group
     assert card is not None
     operations = sum(member.operation is not None for member in unit.members)

@@ -1,4 +1,4 @@
-"""`gradients`: how the gradients of a model look, parameter by parameter."""
+"""`gradients`: statistics of the gradients of a model, for each parameter."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .tables import Table
 
 
 def gradients(model: Any, lr: Any = 1.0) -> Gradients:
-    """Norm, largest element, zeros, NaNs and infinities of each parameter's `.grad`, and how much a step would change it.
+    """Norm, largest element, zeros, NaNs and infinities of each parameter's `.grad`, and the relative size of an update.
 
     Args:
         model: a Module, a dict of names and tensors, or an iterable of pairs.
-        lr: the learning rate, or an optimizer that knows that of each parameter. `update/weight` is the norm of `lr * grad` over
-            that of the parameter: a step of plain gradient descent relative to what it changes. About 1e-3 is usual.
+        lr: the learning rate, or an optimizer that has one for each parameter. `update/weight` is the norm of `lr *
+            grad` divided by the norm of the parameter: the relative change by a step of plain gradient descent. About
+            1e-3 is usual.
 
     Norms and extremes are those of the finite elements.
 
@@ -40,13 +41,13 @@ COLUMNS = ("parameter", "shape", "norm", "max", "zeros", "nan", "inf", "weight n
 
 
 class Gradients(Table):
-    """The gradients of a model, one row for each parameter; one without a gradient has none of its numbers."""
+    """The gradients of a model, one row for each parameter; without a gradient, the numbers are missing."""
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the norms of gradients and the update-to-weight ratios with matplotlib; returns the axes.
 
         Args:
-            axes: where to draw; by default in a new figure.
+            axes: the axes to draw on; by default those of a new figure.
 
         Raises:
             ImportError: if matplotlib is not installed.
@@ -78,7 +79,7 @@ class Gradients(Table):
 
 
 def _rate(lr: Any, tensor: Tensor) -> float | None:
-    """The learning rate of a parameter; None for one that the optimizer does not have."""
+    """The learning rate of a parameter; None if the optimizer does not have the parameter."""
     if not hasattr(lr, "param_groups"):
         return float(lr)
     return next(

@@ -1,7 +1,7 @@
-"""Which parts of a graph belong together and can be shown as one: modules, functions, blocks, and what repeats.
+"""Groups of nodes that can be shown as one: modules, functions, blocks, and repetitions.
 
-Groups hold nodes that were recorded one after the other. So what leads from group to group leads from an earlier to a later one,
-and a picture with folded groups has no cycles, just as the graph has none.
+A group holds consecutively recorded nodes. All edges between two groups therefore have the same direction, and a
+picture with folded groups has no cycles, like the graph itself.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .modules import Place, modules_of
 from .names import Names
 
 LONGEST = 4096
-"""The longest period that is looked for."""
+"""The longest period that is searched for."""
 
 CANDIDATES = 4
 LEAST_TIMES = 3
 LARGE = 8
-"""Parts of at least this many nodes are also folded where there are only two."""
+"""Parts with at least this many nodes are folded even if there are only two."""
 
 
 class Repeat(NamedTuple):
-    """From `start` on, `times` parts of `period` items each."""
+    """From `start` on, `times` parts with `period` items each."""
 
     start: int
     period: int
@@ -35,12 +35,12 @@ class Repeat(NamedTuple):
 
 
 def repeats(signatures: Sequence[Hashable], sizes: Sequence[int], longest: int = LONGEST) -> list[Repeat]:
-    """The repetitions in a list, by what its items look like, from left to right.
+    """The repetitions in a list of items, from left to right.
 
     Args:
-        signatures: what the items look like.
+        signatures: items with equal signatures are equal.
         sizes: the number of nodes in each.
-        longest: the longest period to look for.
+        longest: the longest period to search for.
 
     >>> repeats("abababc", [1] * 7)
     [Repeat(start=0, period=2, times=3)]
@@ -72,7 +72,7 @@ def repeats(signatures: Sequence[Hashable], sizes: Sequence[int], longest: int =
 
 
 def _next_of_the_same(signatures: Sequence[Hashable]) -> list[int]:
-    """For each item the place of the next equal one, or the length of the list."""
+    """For each item, the position of the next equal one, or the length of the list."""
     last: dict[Hashable, int] = {}
     following = [len(signatures)] * len(signatures)
     for index in range(len(signatures) - 1, -1, -1):
@@ -82,11 +82,11 @@ def _next_of_the_same(signatures: Sequence[Hashable]) -> list[int]:
 
 
 MOST_ITEMS = 240
-"""A group of more items is divided into blocks."""
+"""A group with more items is divided into blocks."""
 
 
 class Part:
-    """A group in the making. Its items are nodes and other parts, in the order in which they were recorded."""
+    """A group under construction. Its items are nodes and other parts, in the order of recording."""
 
     __slots__ = ("items", "kind", "label", "path", "signature", "size", "times")
 
@@ -103,7 +103,7 @@ class Part:
 
 
 def group(picture: Snapshot, places: Sequence[Place], names: Names) -> None:
-    """Fill in the modules of the nodes and the groups of `picture`; `places`: of all nodes but `AccumulateGrad`, in order."""
+    """Set the modules of the nodes and the groups of `picture`; `places`: of all nodes but `AccumulateGrad`, in order."""
     nodes = [node for node in picture.nodes if not node.accumulate]
     if any(place.parameters for place in places):
         modules = modules_of(places, names)
@@ -125,7 +125,7 @@ def group(picture: Snapshot, places: Sequence[Place], names: Names) -> None:
 
 
 def _functions(places: Sequence[Place]) -> list[tuple[str, ...]]:
-    """The function whose line made each node, but for the one that made the last, which is the whole."""
+    """The functions whose lines created each node, without the function that created the last node, which is common to all."""
     outermost = places[-1].code if places else None
     return [() if place.code is None or place.code is outermost else (_function(place.code),) for place in places]
 
@@ -134,12 +134,12 @@ _COMPREHENSION = re.compile(r"\.<locals>\.<(genexpr|(list|set|dict)comp)>")
 
 
 def _function(code: CodeType) -> str:
-    """The name of a function; of a comprehension, that of the function it stands in."""
+    """The name of a function; for a comprehension, the name of the enclosing function."""
     return _COMPREHENSION.sub("", code.co_qualname)
 
 
 def _tree(nodes: Sequence[NodeBox], paths: Sequence[tuple[str, ...]], kind: Any, names: Names) -> Part:
-    """The nodes in nested parts: a new one begins wherever the path changes."""
+    """The nodes in nested parts: a new part begins where the path changes."""
     whole = Part("block", "")
     stack = [whole]
     for node, path in zip(nodes, paths, strict=True):
@@ -157,7 +157,7 @@ def _tree(nodes: Sequence[NodeBox], paths: Sequence[tuple[str, ...]], kind: Any,
 
 
 def _tidy(part: Part) -> None:
-    """Take away parts that hold a single item."""
+    """Remove parts that hold a single item."""
     for index, item in enumerate(part.items):
         if isinstance(item, Part):
             _tidy(item)
@@ -169,7 +169,7 @@ def _tidy(part: Part) -> None:
 
 
 class _Signatures:
-    """What items look like: numbers that are equal where names and lines are, and the structure of what is inside."""
+    """Signatures of items: numbers that are equal if names, lines and the inner structure are equal."""
 
     def __init__(self, nodes: Sequence[NodeBox], places: Sequence[Place]) -> None:
         self.numbers: dict[Hashable, int] = {}
@@ -182,7 +182,7 @@ class _Signatures:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def of(self, item: Part | NodeBox) -> Hashable:
-        """The signature of an item; that of a part is found once, when what is in it has been folded."""
+        """The signature of an item; that of a part is computed once, after its content has been folded."""
         if not isinstance(item, Part):
             return self.of_nodes[id(item)]
         if item.signature is None:
@@ -198,11 +198,11 @@ def _general(label: str) -> str:
 
 
 def _fold(part: Part, signatures: _Signatures) -> None:
-    """Put what repeats, one after the other, into a part of its own, from the inside out."""
+    """Fold consecutive repetitions into parts of their own, from the inside out."""
     for item in part.items:
         if isinstance(item, Part):
             _fold(item, signatures)
-    longest = 1  # short ones first, so that a loop within a loop is found as such
+    longest = 1  # short periods first, to find a loop within a loop
     while longest <= min(2 * len(part.items), LONGEST):
         marks = [signatures.of(item) for item in part.items]
         sizes = [item.size if isinstance(item, Part) else 1 for item in part.items]
@@ -220,7 +220,7 @@ def _fold(part: Part, signatures: _Signatures) -> None:
 
 
 def _is_all(found: Repeat, part: Part) -> bool:
-    """Whether `part` is nothing but the repetition, and says so already."""
+    """Whether `part` contains only the repetition, and is marked as such already."""
     return part.kind == "repeat" and found.period * found.times == len(part.items)
 
 
@@ -235,7 +235,7 @@ def _repeated(items: list[Part | NodeBox], found: Repeat) -> Part:
 
 
 def _summary(items: Sequence[Part | NodeBox]) -> str:
-    """A name for several items: those of the first few."""
+    """A name for several items: the names of the first few."""
     words = [_general(item.label) if isinstance(item, Part) else _short(item.name) for item in items[:4]]
     return ", ".join(words[:3]) + (", …" if len(items) > 3 else "")
 
@@ -245,7 +245,7 @@ def _short(name: str) -> str:
 
 
 def _divide(part: Part) -> None:
-    """Cut parts of very many items into blocks, and these into blocks if need be."""
+    """Divide parts with very many items into blocks, and large blocks again."""
     for item in part.items:
         if isinstance(item, Part):
             _divide(item)
@@ -265,7 +265,7 @@ def _divide(part: Part) -> None:
 
 
 def _emit(whole: Part, picture: Snapshot) -> None:
-    """Write the parts as groups, outer ones first, and put the leaves into the innermost group that has all their users."""
+    """Write the parts as groups, outer ones first; a leaf belongs to the innermost group that contains all its users."""
     home: dict[str, Group] = {}
     depths: dict[str, int] = {}
     groups: dict[str, Group] = {}
@@ -300,7 +300,7 @@ def _emit(whole: Part, picture: Snapshot) -> None:
 
 
 def _around(places: list[Group | None], groups: dict[str, Group], depths: dict[str, int]) -> Group | None:
-    """The innermost group that all `places` are in."""
+    """The innermost group that contains all `places`."""
     if not places:
         return None
     here = places[0]

@@ -1,4 +1,4 @@
-"""What is installed: versions, the library that multiplies matrices, threads, and which optional packages are there."""
+"""The installation: versions, the BLAS library, threads, and optional packages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXTRAS = {
 
 
 def installation() -> dict[str, str]:
-    """What `adjoint info` shows, by name."""
+    """The output of `adjoint info`, by name."""
     found = {
         "adjoint": __version__,
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -65,7 +65,7 @@ def blas() -> str:
 
 
 def core_type() -> str | None:
-    """The kind of processor that OpenBLAS has chosen its kernels for, which decides how fast matrices are multiplied."""
+    """The processor type that OpenBLAS has selected, which determines the speed of matrix products."""
     for library in _loaded("openblas"):
         handle = ctypes.CDLL(library)
         for prefix in ("scipy_openblas", "openblas"):
@@ -79,7 +79,7 @@ def core_type() -> str | None:
 
 
 def _loaded(name: str) -> list[str]:
-    """The shared libraries of this process with `name` in theirs, where the system tells."""
+    """The shared libraries of this process whose names contain `name`, if the system lists them."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,9 +1,9 @@
-"""Where things go: boxes in ranks, edges downward, as few crossings and bends as a good heuristic finds.
+"""Layout: boxes in ranks, edges downward, with few crossings and bends.
 
-The method is the layered one of Sugiyama, Tagawa and Toda (1981): break cycles, give each box a rank, thread long edges
-through the ranks between, order each rank by the medians of its neighbours, then choose horizontal positions as
-Brandes and Köpf (2002) do, with the separation of blocks by longest paths. Nothing here knows what a box means, and
-nothing recurses. The page lays out with the same steps in `page/layout.js`; a test holds the two together.
+The method is the layered one of Sugiyama, Tagawa and Toda (1981): break cycles, assign each box a rank, route long
+edges through the ranks between, order each rank by the medians of its neighbours, then choose horizontal positions as
+Brandes and Köpf (2002) do, with the separation of blocks by longest paths. The module does not depend on the meaning of
+boxes, and uses no recursion. The page uses the same steps in `page/layout.js`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from itertools import pairwise
 
 SWEEPS = 12
 LANES = 20_000
-"""Long edges share at most so many places in ranks; beyond that, the longest go straight."""
+"""Long edges take at most this many places in ranks; beyond that, the longest edges are straight lines."""
 
 
 @dataclass(slots=True)
 class Box:
-    """What is to be placed: its reach from its axis, where edges like to run, and from its line, which its rank shares."""
+    """A box to be placed: its extent around its axis and its line, and the position of its edges. A rank shares one line."""
 
     left: float
     right: float
@@ -32,9 +32,9 @@ class Box:
 
 @dataclass(slots=True)
 class Edge:
-    """An edge between two boxes, by their numbers. `width` is what it takes of a rank it crosses.
+    """An edge between two boxes, by their numbers. `width` is the space that it takes in a rank that it crosses.
 
-    Edges of the same source and the same `trunk` are branches of one: they share their lanes as far as both go.
+    Edges with the same source and `trunk` are branches of one edge: they share lanes as far as both go.
     """
 
     source: int
@@ -42,12 +42,12 @@ class Edge:
     width: float = 12.0
     trunk: str | None = None
     lanes: list[float] = field(default_factory=list)
-    """Its x in each of the ranks between, from the source to the target."""
+    """Its x in each of the ranks between source and target."""
 
 
 @dataclass(slots=True)
 class Layout:
-    """The size of the whole, and the top and bottom of each rank."""
+    """The total size, and the top and bottom of each rank."""
 
     width: float
     height: float
@@ -55,7 +55,7 @@ class Layout:
 
 
 def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0, rank_gap: float = 44.0) -> Layout:
-    """Give each box its `x`, `y` and `rank` and each edge its `lanes`; the upper left corner of everything is (0, 0)."""
+    """Set `x`, `y` and `rank` of each box and `lanes` of each edge; the upper left corner of the picture is (0, 0)."""
     if not boxes:
         return Layout(0.0, 0.0, [])
     pairs = acyclic(len(boxes), [(edge.source, edge.target) for edge in edges])
@@ -79,7 +79,7 @@ def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0,
 
 
 def acyclic(count: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The edges, those that close a cycle turned round."""
+    """The edges, with those that close a cycle reversed."""
     edges = list(edges)
     leaving: list[list[int]] = [[] for _ in range(count)]
     entered = [0] * count
@@ -110,7 +110,7 @@ def acyclic(count: int, edges: Iterable[tuple[int, int]]) -> list[tuple[int, int
 
 
 def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """A rank for each box, every edge downward: as late as its uses allow, unless more edges pull it up than down."""
+    """A rank for each box, with every edge downward: as low as its uses allow, unless more edges lead up than down."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -134,7 +134,7 @@ def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class _Threaded:
-    """The graph with a place in each rank for every long edge: first the boxes, then those places."""
+    """The graph with a place in each rank for every long edge: first the boxes, then these places."""
 
     def __init__(self, boxes: Sequence[Box], edges: Sequence[Edge], pairs: Sequence[tuple[int, int]]) -> None:
         self.boxes = len(boxes)
@@ -183,7 +183,7 @@ class _Threaded:
         self.above[lower].append(upper)
 
     def arrange(self, order: list[list[int]]) -> None:
-        """Take an order of every rank."""
+        """Set the order of every rank."""
         self.order = order
         for row in order:
             for position, place in enumerate(row):
@@ -191,7 +191,7 @@ class _Threaded:
 
 
 def order(graph: _Threaded) -> None:
-    """Order every rank: start from a walk up from the end, then sweep by medians; keep what crosses least."""
+    """Order every rank: start from a traversal from the end, then sweep by medians; keep the order with the fewest crossings."""
     graph.arrange(_walk_order(graph))
     best, crossings = [row[:] for row in graph.order], _crossings(graph)
     for sweep in range(SWEEPS):
@@ -228,7 +228,7 @@ def _sweep(graph: _Threaded, downward: bool) -> None:
         free = [number for number, key in enumerate(keys) if key is not None]
         by_key = sorted(free, key=lambda number: keys[number] or 0.0)
         moved = row[:]
-        for slot, number in zip(free, by_key, strict=True):  # those without neighbours stay where they are
+        for slot, number in zip(free, by_key, strict=True):  # places without neighbours keep their positions
             moved[slot] = row[number]
         row[:] = moved
         for position, place in enumerate(row):
@@ -236,7 +236,7 @@ def _sweep(graph: _Threaded, downward: bool) -> None:
 
 
 def _median(positions: list[int]) -> float | None:
-    """The weighted median of Gansner and others (1993), which leans to the side where positions lie closer."""
+    """The weighted median of Gansner and others (1993), which prefers the side where positions are closer together."""
     count = len(positions)
     if count == 0:
         return None
@@ -252,7 +252,7 @@ def _median(positions: list[int]) -> float | None:
 
 
 def _crossings(graph: _Threaded) -> int:
-    """How often edges between neighbouring ranks cross: the inversions of their lower ends, counted with a Fenwick tree."""
+    """The number of crossings between adjacent ranks: inversions of lower ends, counted with a Fenwick tree."""
     total = 0
     for upper, lower in pairwise(graph.order):
         tree, seen = [0] * (len(lower) + 1), 0
@@ -273,7 +273,7 @@ def _crossings(graph: _Threaded) -> int:
 
 
 def positions(graph: _Threaded, gap: float) -> list[float]:
-    """An x for every place: the average of the middle two of four extreme layouts, long edges straight."""
+    """An x for every place: the average of the middle two of four extreme layouts, with long edges straight."""
     conflicts = _conflicts(graph)
     layouts = []
     for downward in (True, False):
@@ -294,7 +294,7 @@ def positions(graph: _Threaded, gap: float) -> list[float]:
 
 
 def _conflicts(graph: _Threaded) -> set[tuple[int, int]]:
-    """The segments that cross an inner segment of a long edge (between two lanes), which is to stay straight."""
+    """The segments that cross an inner segment of a long edge (between two lanes), which must stay straight."""
     found = set()
     for row_number, row in enumerate(graph.order[1:], start=1):
         upper = graph.order[row_number - 1]
@@ -316,7 +316,7 @@ def _conflicts(graph: _Threaded) -> set[tuple[int, int]]:
 def _align(
     graph: _Threaded, conflicts: set[tuple[int, int]], downward: bool, leftward: bool
 ) -> tuple[list[int], list[list[int]]]:
-    """Join places to their median neighbours into vertical blocks; the root of each place's block, and the rows read."""
+    """Join places and their median neighbours to vertical blocks; return the root of each block, and the rows."""
     count = len(graph.rank)
     root, following = list(range(count)), list(range(count))
     rows = graph.order if downward else graph.order[::-1]
@@ -341,7 +341,7 @@ def _align(
 
 
 def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: float, leftward: bool) -> list[float]:
-    """Blocks as far to one side as the boxes before them allow, then back where there is room."""
+    """Move blocks as far to one side as the boxes before them allow, then back where there is space."""
     count = len(root)
     before: list[dict[int, float]] = [{} for _ in range(count)]
     after: list[dict[int, float]] = [{} for _ in range(count)]
@@ -369,7 +369,7 @@ def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: floa
 
 
 def _bands(boxes: Sequence[Box], edges: Sequence[Edge], gap: float) -> list[tuple[float, float]]:
-    """The top and bottom of each rank; between two ranks more room where edges go far sideways."""
+    """The top and bottom of each rank; the gap between two ranks is larger where edges run far sideways."""
     count = max(box.rank for box in boxes) + 1
     above, below, far = [0.0] * count, [0.0] * count, [0.0] * count
     for box in boxes:

@@ -1,4 +1,4 @@
-"""`saved_memory`: what a graph holds until its backward, and which lines, modules and operators have saved it."""
+"""`saved_memory`: the memory that a graph holds for its backward, by line, module and operator."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .text import size
 
 
 def saved_memory(*tensors: Any, params: Any = None) -> SavedMemory:
-    """What the graph of `tensors` holds for its backward.
+    """The memory that the graph of `tensors` holds for its backward.
 
-    Each storage counts once, for the first node that has saved it: views of one memory, or one tensor that many nodes have
-    saved, cost what one does. Leaves that require grad, which live on without the graph, are counted apart.
+    Each storage counts once, for the first node that has saved it: views of one memory, and a tensor that many nodes
+    have saved, count once. Leaves that require grad, which outlive the graph, are counted separately.
 
     Args:
-        tensors: tensors (or gradient edges) before their backward, which frees what is counted here.
+        tensors: tensors (or gradient edges) before their backward, which releases this memory.
         params: the names of parameters, as for `graph`.
 
     >>> import adjoint as torch
@@ -52,7 +52,7 @@ def saved_memory(*tensors: Any, params: Any = None) -> SavedMemory:
 
 
 class SavedMemory:
-    """What a graph holds: `total` bytes for its backward, beside `leaves` bytes of leaves.
+    """The memory of a graph: `total` bytes for its backward, and `leaves` bytes of leaves in addition.
 
     `by_line`, `by_module` and `by_operator` are tables of the same bytes.
     """

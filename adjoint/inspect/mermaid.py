@@ -1,4 +1,4 @@
-"""A graph as a Mermaid flowchart, which many sites draw where it stands in Markdown."""
+"""A graph as a Mermaid flowchart, which many sites render inside Markdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a picture of a graph shows: plain records, made once by `snapshot`, that every way of showing reads.
+"""The data of a picture: plain records, which `snapshot` creates and all output formats read.
 
-Nothing here refers to a tensor or a node: a snapshot holds no memory of the graph, and can be written as JSON and read back.
-Records refer to each other by `id`: `t3` a tensor, `o3` an operation, `n3` a backward node, `g3` a group.
+No record refers to a tensor or a node: a snapshot keeps no memory of the graph alive, and can be written as JSON and
+read back. Records refer to each other by `id`: `t3` a tensor, `o3` an operation, `n3` a backward node, `g3` a group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Line:
 
 @dataclass(slots=True)
 class Statistics:
-    """A tensor's numbers in short. The extremes and moments are of the finite elements; `histogram` counts them in equal bins."""
+    """Statistics of a tensor. Extremes and moments are of the finite elements; `histogram` counts them in equal bins."""
 
     count: int
     nan: int
@@ -43,8 +43,8 @@ class Statistics:
 class TensorBox:
     """One tensor of the forward computation.
 
-    `known` says whether the tensor itself was found (a leaf, an argument, something saved); of the others only the shape and
-    dtype are on record. `data` and `grad` are printed values in short.
+    `known`: the tensor itself was found (a leaf, an argument, or saved); of other tensors only the shape and dtype are
+    known. `data` and `grad` are abbreviated values as text.
     """
 
     id: str
@@ -64,13 +64,13 @@ class TensorBox:
     view_of: str | None = None
     bytes: int = 0
     storage: str | None = None
-    """Tensors on the same memory have the same storage, which is counted once."""
+    """Tensors on the same memory have the same storage, which counts once."""
     statistics: Statistics | None = None
 
 
 @dataclass(slots=True)
 class OperationBox:
-    """One operation of the forward computation, between the tensors it took and those it made."""
+    """One operation of the forward computation, with its operands and results."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class Saved:
     name: str
     state: Literal["ok", "stale", "freed", "packed", "none"]
     tensor: str | None = None
-    """The tensor of the picture that this is, where it is one of them."""
+    """The tensor of the picture that was saved, if it is one of them."""
     shape: list[int] | None = None
     dtype: str | None = None
     version_saved: int | None = None
@@ -99,7 +99,7 @@ class Saved:
 
 @dataclass(slots=True)
 class Hook:
-    """A hook; the hooks of a node are listed in the order in which they will run."""
+    """A hook; the hooks of a node are listed in the order of execution."""
 
     when: Literal["tensor", "retain_grad", "node pre", "node post", "post accumulate"]
     output_nr: int | None
@@ -115,39 +115,39 @@ class NodeBox:
     sequence: int
     accumulate: bool = False
     next: list[tuple[str | None, int]] = field(default_factory=list)
-    """`next_functions`: the node each gradient goes to and which of its outputs the gradient is of."""
+    """`next_functions`: the receiver of each gradient, and the number of its output."""
     inputs: list[str] = field(default_factory=list)
     """The names of the operation's inputs, one for each entry of `next`."""
     saved: list[Saved] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
-    """What else was saved: numbers, sizes, flags; printed."""
+    """Other saved values as text: numbers, sizes, flags."""
     hooks: list[Hook] = field(default_factory=list)
     line: Line | None = None
     module: str | None = None
-    """The path of the module that made it, as far as the parameters tell."""
+    """The path of the module that created the node, as far as the parameters tell."""
     formula: dict[str, str] = field(default_factory=dict)
-    """The derivative with respect to each input, as it is written in the library."""
+    """The derivative with respect to each input, as source code."""
     gradient: list[Statistics | None] = field(default_factory=list)
-    """After `trace_backward`: the gradients that arrived, one for each output."""
+    """After `trace_backward`: the incoming gradients, one for each output."""
 
 
 @dataclass(slots=True)
 class Group:
-    """A part of the graph that can be folded into one box: a module, or one repetition of a repeated block."""
+    """A part of the graph that can be folded into one box: a module, or one period of a repetition."""
 
     id: str
     label: str
     kind: Literal["module", "block", "repeat"]
     parent: str | None = None
     nodes: list[str] = field(default_factory=list)
-    """The nodes that are directly in this group (those of groups inside it are theirs)."""
+    """The nodes that are directly in this group, not in groups inside it."""
     times: int = 1
-    """For a `repeat`: how many equal groups are in it."""
+    """For a `repeat`: the number of equal groups in it."""
 
 
 @dataclass(slots=True)
 class Flow:
-    """A gradient on an edge, or at a leaf."""
+    """A gradient on an edge or at a leaf."""
 
     node: str | None
     index: int
@@ -158,25 +158,25 @@ class Flow:
 
 @dataclass(slots=True)
 class Step:
-    """One step of a backward: a node has run."""
+    """One step of a backward: the run of a node."""
 
     node: str
     incoming: list[Flow] = field(default_factory=list)
-    """What arrived, one for each output of the operation, summed and after the tensor's hooks."""
+    """The incoming gradients, one for each output of the operation, summed and after the hooks of the tensor."""
     outgoing: list[Flow] = field(default_factory=list)
-    """What it sends on, one for each entry of `next`."""
+    """The outgoing gradients, one for each entry of `next`."""
     accumulated: str | None = None
-    """For an `AccumulateGrad`: the leaf's `.grad` afterwards."""
+    """For an `AccumulateGrad`: the leaf's `.grad` after the step."""
     hooks: list[str] = field(default_factory=list)
     """The user's hooks that ran."""
     freed: list[str] = field(default_factory=list)
-    """The names of the saved tensors that were let go."""
+    """The names of the released saved tensors."""
     freed_bytes: int = 0
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """A whole graph. `roots` are the tensors it was asked for; `bytes` is what it holds, each storage once."""
+    """A whole graph. `roots` are its root tensors; `bytes` is the memory it holds, where each storage counts once."""
 
     tensors: list[TensorBox] = field(default_factory=list)
     operations: list[OperationBox] = field(default_factory=list)
@@ -188,12 +188,12 @@ class Snapshot:
     title: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The snapshot as JSON knows it."""
+        """The snapshot as JSON data."""
         return {"format": "adjoint.inspect/1", **plain(self)}
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record and those within it as dicts (`dataclasses.asdict`, which copies, takes many times as long)."""
+    """A record with nested records as dicts (`dataclasses.asdict`, which copies, takes many times as long)."""
     kind: Any = type(record)
     names, values, nested = _fields(kind)
     result = dict(zip(names, values(record), strict=True))
@@ -206,7 +206,7 @@ def plain(record: Any) -> dict[str, Any]:
 
 @cache
 def _fields(cls: Any) -> tuple[list[str], Callable[[Any], tuple[Any, ...]], list[str]]:
-    """The names of a record's fields, what reads them all, and the names of those that are records or lists of them."""
+    """The names of a record's fields, a getter for all of them, and the names of those that hold records or lists of records."""
     names = [each.name for each in fields(cls)]
     records = [name for name, value in globals().items() if is_dataclass(value)]
     nested = [each.name for each in fields(cls) if any(re.search(rf"\b{name}\b", str(each.type)) for name in records)]

@@ -1,8 +1,8 @@
-"""Which module made each node, as far as the parameters, the code of the lines and the order of the operations tell.
+"""The module that created each node, derived from parameters, code objects and the order of operations.
 
-A node that takes a parameter belongs to the parameter's module. The code that made a node is often a module's `forward`, of a
-class of which there may be many instances: which one it was, the parameters tell that the same call has used. What remains
-belongs to what the nodes before and after it have in common.
+A node that takes a parameter belongs to the module of the parameter. The code that created a node is often the
+`forward` of a module class with many instances: the parameters that the same call has used determine the instance. A
+remaining node belongs to the common module of the nodes before and after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .names import Names
 
 
 class Place(NamedTuple):
-    """Where a node was made, by which operation, and the names of each parameter that it takes (one may have several)."""
+    """The code position and the operation of a node, and the names of each parameter it takes (there may be several names)."""
 
     code: CodeType | None
     lasti: int
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 def modules_of(places: Sequence[Place], names: Names) -> list[str]:
-    """The path of the module that made each node, in the order in which they were made; empty for none."""
+    """The path of the module that created each node, in the order of creation; empty for none."""
     owners = [_owner(place, names) for place in places]
     found: list[str | None] = list(owners)
     _fill_calls(places, owners, found)
@@ -33,13 +33,13 @@ def modules_of(places: Sequence[Place], names: Names) -> list[str]:
 
 
 def ancestors(path: str) -> list[str]:
-    """`path` and the paths of the modules around it, the innermost first, the model itself (an empty path) last."""
+    """`path` and the paths of the enclosing modules, the innermost first, the model itself (an empty path) last."""
     parts = path.split(".") if path else []
     return [".".join(parts[:count]) for count in range(len(parts), -1, -1)]
 
 
 def common(first: str, second: str) -> str:
-    """The innermost module that both paths are in."""
+    """The innermost module that contains both paths."""
     if first == second:
         return first
     parts = []
@@ -62,14 +62,14 @@ def _owner(place: Place, names: Names) -> str | None:
 
 
 def _likely(paths: list[str], operation: str, names: Names) -> str:
-    """Of the modules that share a parameter, the one whose class is called like the operation, else the first."""
+    """Of the modules that share a parameter, the one whose class has the name of the operation, else the first."""
     matrix_product = operation in ("mm", "addmm", "t", "transpose", "matmul", "bmm")
     wanted = "linear" if matrix_product else operation.replace("_", "")
     return next((path for path in paths if wanted in names.classes.get(path, "").lower()), paths[0])
 
 
 def _fill_calls(places: Sequence[Place], owners: list[str | None], found: list[str | None]) -> None:
-    """What one call of a library's module made, such as `self.layers(x)`: all nodes of one instruction, one after the other."""
+    """Nodes of one call of a library module, such as `self.layers(x)`: all consecutive nodes of one instruction."""
     start = 0
     for end in range(1, len(places) + 1):
         here = places[start]
@@ -90,7 +90,7 @@ def _fill_calls(places: Sequence[Place], owners: list[str | None], found: list[s
 
 
 def _fill_forwards(places: Sequence[Place], owners: list[str | None], found: list[str | None], names: Names) -> None:
-    """What the code of a class of modules made: in a call in which it has used a parameter, by that of which instance it was."""
+    """Nodes that the code of a module class created: in a call that used a parameter, the parameter determines the instance."""
     by_code: dict[int, list[int]] = {}
     for index, place in enumerate(places):
         if place.code is not None:
@@ -110,7 +110,7 @@ def _fill_forwards(places: Sequence[Place], owners: list[str | None], found: lis
                 waiting, current = [], of
             elif found[index] is None:
                 if lasti < last[0] or (lasti == last[0] and index != last[1] + 1):
-                    current = None  # back to the beginning: another call, or another round of a loop
+                    current = None  # back to the beginning: another call, or the next iteration of a loop
                 if current is None:
                     waiting.append(index)
                 else:
@@ -130,7 +130,7 @@ def _instances(code: Any, names: Names) -> frozenset[str]:
 
 
 def _instance(place: Place, owner: str, instances: frozenset[str], names: Names) -> str | None:
-    """The module whose method took a parameter of the module `owner`."""
+    """The module whose method used a parameter of the module `owner`."""
     if instances:
         return next((path for path in ancestors(owner) if path in instances), None)
     if names.classes or place.code is None or "." not in place.code.co_qualname:
@@ -143,7 +143,7 @@ def _instance(place: Place, owner: str, instances: frozenset[str], names: Names)
 
 
 def _beside(neighbours: tuple[str | None, str | None], instances: frozenset[str]) -> str | None:
-    """The one of `instances` that is nearest to the modules whose parameters were used last before and first after."""
+    """The one of `instances` nearest to the modules of the parameters that were used last before and first after."""
     best: str | None = None
     depth = -1
     parents: dict[str, str] = {}
@@ -160,7 +160,7 @@ def _beside(neighbours: tuple[str | None, str | None], instances: frozenset[str]
 
 
 def _neighbours(found: Sequence[str | None]) -> list[tuple[str | None, str | None]]:
-    """For each node the last path known before it and the first known after it."""
+    """For each node, the last known path before it and the first known path after it."""
     following: list[str | None] = []
     after: str | None = None
     for own in reversed(found):
@@ -175,7 +175,7 @@ def _neighbours(found: Sequence[str | None]) -> list[tuple[str | None, str | Non
 
 
 def _filled(found: list[str | None]) -> list[str]:
-    """The paths; of a node without one, what its neighbours have in common."""
+    """The paths; a node without one gets the common path of its neighbours."""
     return [
         own if own is not None else "" if before is None or after is None else common(before, after)
         for own, (before, after) in zip(found, _neighbours(found), strict=True)

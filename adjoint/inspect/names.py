@@ -1,4 +1,4 @@
-"""What the tensors and modules of a graph are called: by a model, by the user's own names, or by the variables of the caller."""
+"""The names of the tensors and modules of a graph: from a model, from the user, or from the variables of the caller."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from ..tensor import Tensor
 
-_OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: a function's own variables, of which `f_locals` is a copy
+_OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
 
 
 class Names:
     """Names by tensor, and modules by path.
 
-    `tensors[id]`: the names of a tensor, the first of which is shown; `owned`: the ids of those that are a model's;
-    `forwards[id]`: the paths of the modules whose `forward` has that code object; `classes[path]`: the name of a module's class;
-    `variables`: the caller's, by name.
+    `tensors[id]`: the names of a tensor, of which the first is shown. `owned`: the ids of tensors that belong to a
+    model. `forwards[id]`: the paths of the modules whose `forward` has that code object. `classes[path]`: the class
+    name of a module. `variables`: the variables of the caller, by name.
     """
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class Names:
         self.variables: list[tuple[str, Tensor]] = []
 
     def add_parameter(self, name: str, tensor: Any) -> None:
-        """Call `tensor` by the path `name`."""
+        """Add the name `name` for `tensor`."""
         if not isinstance(tensor, Tensor):
             raise TypeError(f"params: expected a Tensor for {name!r}, but got {type(tensor).__name__}")
         self.tensors.setdefault(id(tensor), []).append(name)
         self.owned.add(id(tensor))
 
     def add_module(self, module: Any, prefix: str = "") -> None:
-        """Take the names of the parameters, buffers and modules of `module`."""
+        """Add the names of the parameters, buffers and modules of `module`."""
         for name, tensor in module.named_parameters(prefix, remove_duplicate=False):
             self.add_parameter(name, tensor)
         for name, tensor in module.named_buffers(prefix, remove_duplicate=False):
@@ -47,8 +47,8 @@ class Names:
 
 
 def is_module(value: Any) -> bool:
-    """Whether `value` is a model, whatever class of models it is of."""
-    kind = type(value)  # not the value itself, which may have, or import, whatever it is asked for
+    """Whether `value` is a model, of whatever library."""
+    kind = type(value)  # not attributes of the value itself: it may create or import any attribute
     return hasattr(kind, "named_parameters") and hasattr(kind, "named_modules")
 
 
@@ -57,8 +57,8 @@ def names_from(params: Any, variables: Mapping[str, Any] | None = None) -> Names
 
     Args:
         params: None, a Module, a dict of names and tensors, or an iterable of pairs.
-        variables: the caller's variables. One that alone refers to a tensor gives it its name; without `params`, the only
-            model among them stands for it.
+        variables: the variables of the caller. If exactly one variable refers to a tensor, it gives the name; without
+            `params`, the only model among the variables is used.
     """
     names = Names()
     variables = variables or {}
@@ -78,10 +78,10 @@ def names_from(params: Any, variables: Mapping[str, Any] | None = None) -> Names
 
 
 def pairs_of(argument: str, params: Any) -> Iterator[tuple[str, Tensor]]:
-    """Names and tensors, as `argument` gives them.
+    """The names and tensors of `argument`.
 
     Raises:
-        TypeError: if it is no dict, nor an iterable of pairs.
+        TypeError: if it is neither a dict nor an iterable of pairs.
     """
     expected = f"{argument}: expected a Module, a dict of names and tensors, or an iterable of pairs of them, but got "
     if not isinstance(params, Iterable):
@@ -93,7 +93,7 @@ def pairs_of(argument: str, params: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
-    """Call tensors as the variables do that refer to them, where there is one such."""
+    """Name each tensor after the variable that refers to it, if there is exactly one."""
     found: dict[int, list[tuple[str, Tensor]]] = {}
     for name, value in variables.items():
         if isinstance(value, Tensor) and not name.startswith("_"):
@@ -106,7 +106,7 @@ def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
 
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
-    """The variables that code in `frame` sees: its own before those of its module."""
+    """The variables visible in `frame`: local ones before those of the module."""
     return {**frame.f_globals, **own_variables(frame)}
 
 
@@ -115,5 +115,5 @@ def own_variables(frame: FrameType) -> dict[str, Any]:
     local = frame.f_locals
     own = dict(local)
     if frame.f_code.co_flags & _OPTIMIZED and type(local) is dict:
-        local.clear()  # before Python 3.13 a copy, which the frame would keep, and the tensors in it
+        local.clear()  # a copy before Python 3.13, which the frame would keep with its tensors
     return own

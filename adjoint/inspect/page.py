@@ -1,4 +1,4 @@
-"""The page: one HTML file with the graph and all that shows it, which works offline."""
+"""The interactive page: one HTML file with the graph and the scripts that show it, which works offline."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .palette import variables
 SCRIPTS = ("layout.js", "model.js", "cards.js", "scene.js", "view.js", "draw.js", "panel.js", "player.js", "main.js")
 SHARED = {NodeBox: frozenset({"line", "formula", "values", "inputs"}), Flow: frozenset({"statistics"})}
 SHARED |= {box: frozenset({"statistics"}) for box in (TensorBox, Saved)}
-"""Fields whose values repeat from record to record: each value stands once in `shared`, and records say its number."""
+"""Fields with repeated values: each value is stored once in `shared`, and records refer to it by number."""
 
 RECORDS = (Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Statistics, Step, TensorBox)
 
 
 def render(snapshot: Snapshot) -> str:
-    """The snapshot as a page that needs nothing but itself.
+    """The snapshot as a self-contained page.
 
     >>> from adjoint.inspect.model import Snapshot
     >>> page = render(Snapshot(title="an empty graph"))
@@ -40,7 +40,7 @@ def render(snapshot: Snapshot) -> str:
 
 
 def data(snapshot: Snapshot) -> str:
-    """The snapshot as compact JSON that can stand inside a `script` element: no `</script>`, no `<!--`."""
+    """The snapshot as compact JSON that is safe inside a `script` element: no `</script>`, no `<!--`."""
     packer = _Packer()
     record = {field.name: packer.pack(getattr(snapshot, field.name)) for field in fields(snapshot)}
     record |= {"format": "adjoint.inspect/1", "shared": packer.shared}
@@ -54,17 +54,17 @@ def _asset(name: str) -> str:
 
 
 class _Packer:
-    """Turns records into what JSON knows, without the fields that have their default value."""
+    """Converts records to JSON data, without the fields that have their default value."""
 
     def __init__(self) -> None:
         self.shared: list[Any] = []
         self.places: dict[str, int] = {}
         self.known: dict[int, int] = {}
-        """The places of objects seen before, by identity: the snapshot keeps them alive meanwhile."""
+        """The numbers of objects seen before, by identity: the snapshot keeps the objects alive."""
         self.plans: dict[type, list[tuple[str, Any, Callable[[Any], Any] | None]]] = {}
 
     def pack(self, value: Any) -> Any:
-        """`value` as JSON knows it."""
+        """`value` as JSON data."""
         kind = type(value)
         if kind is str or kind is int or kind is bool or value is None:
             return value
@@ -86,7 +86,7 @@ class _Packer:
         return found
 
     def plan(self, kind: Any) -> list[tuple[str, Any, Callable[[Any], Any] | None]]:
-        """For each field of a dataclass: its name, its default, and how it is packed, if it is not as JSON knows it."""
+        """For each field of a dataclass: its name, its default, and its conversion if it needs one."""
         plan: list[tuple[str, Any, Callable[[Any], Any] | None]] = []
         for field in fields(kind):
             packed = self.share if field.name in SHARED.get(kind, ()) else self.pack if _nests(field) else None
@@ -95,7 +95,7 @@ class _Packer:
         return plan
 
     def share(self, value: Any) -> int:
-        """The number of `value` among what is shared."""
+        """The number of `value` among the shared values."""
         place = self.known.get(id(value))
         if place is None:
             packed = self.record(value) if is_dataclass(value) else self.pack(value)

@@ -1,4 +1,4 @@
-"""The colours of the pictures, in light and in dark: those of the usual diagrams for tensors, violet for what flows back."""
+"""The colours of the pictures, light and dark: common colours for tensors, violet for gradients."""
 
 COLOURS = {
     "page": ("#ffffff", "#10151c"),
@@ -32,7 +32,7 @@ COLOURS = {
 
 
 def variables() -> str:
-    """The colours as variables of CSS, for a page: the reader's own scheme, or the one that `data-theme` says."""
+    """The colours as CSS variables for a page: in the reader's colour scheme, or in that of `data-theme`."""
     light = "".join(f"--{name}:{day};" for name, (day, _) in COLOURS.items())
     dark = "".join(f"--{name}:{night};" for name, (_, night) in COLOURS.items())
     return (

@@ -1,4 +1,4 @@
-"""SVG to PNG, by whichever program or package on this machine can do it."""
+"""Conversion of SVG to PNG, by any suitable program or package on this machine."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 
 SCALE = 2
-"""Pixels of the image for each of the drawing."""
+"""Pixels of the image for each pixel of the drawing."""
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SECONDS = 60
 
 
 def write(drawing: str, target: Path) -> None:
-    """Write the SVG document `drawing` into the file `target`.
+    """Write the SVG document `drawing` to the file `target`.
 
     Raises:
-        RuntimeError: if nothing that can is installed, or all that is has failed.
+        RuntimeError: if no converter is installed, or all of them have failed.
     """
     failures = []
     with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +46,7 @@ def write(drawing: str, target: Path) -> None:
 
 
 def renderers(drawing: str) -> Iterator[tuple[str, Callable[[Path, Path], object]]]:
-    """What can draw, the most faithful first."""
+    """The available converters, the most faithful first."""
     chromium = next((program for name in CHROMIUMS if (program := shutil.which(name))), None)
     if chromium is not None:
         yield "chromium", partial(_by_chromium, chromium, drawing)
@@ -67,7 +67,7 @@ def _by_chromium(program: str, drawing: str, source: Path, target: Path) -> None
         f'<!doctype html><meta charset="utf-8"><style>body {{ margin: 0 }} svg {{ display: block }}</style>{drawing}',
         "utf-8",
     )
-    root = getattr(os, "geteuid", lambda: 1)() == 0  # who may not be sandboxed
+    root = getattr(os, "geteuid", lambda: 1)() == 0  # root cannot use the sandbox
     _run(
         program, "--headless", *(["--no-sandbox"] if root else []), "--disable-gpu", "--hide-scrollbars",
         f"--user-data-dir={source.parent / 'profile'}", f"--force-device-scale-factor={SCALE}", f"--window-size={width},{height}",

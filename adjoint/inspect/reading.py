@@ -1,4 +1,4 @@
-"""What live nodes say about themselves: what they have saved, their hooks, their formulas."""
+"""Data of live nodes: their saved values, their hooks, their formulas."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .model import Hook
 
 
 class Slot(NamedTuple):
-    """A place where nodes of one kind keep a saved tensor.
+    """The place where nodes of one class keep a saved tensor.
 
-    `input`: the edge that it is an input of; `output_nr`: the output that it is.
+    `input`: the edge, if it is an input. `output_nr`: the output, if it is a result.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Slot(NamedTuple):
 
 
 class Kind:
-    """What all nodes of one class have in common, read from the operator's declaration once."""
+    """The common properties of all nodes of one class, read from the operator's declaration once."""
 
     def __init__(self, cls: type[Node]) -> None:
         operator = getattr(cls, "operator", None)
@@ -42,7 +42,7 @@ class Kind:
         self.is_view = bool(operator is not None and operator.view)
         self.inputs: list[str] = []
         self.operands: list[tuple[str, int | None, bool]] = []
-        """The tensors that the operation takes: name, which edge, and whether there always is one."""
+        """The tensors that the operation takes: name, number of the edge, and whether it is always present."""
         self.slots: list[Slot] = []
         self.values: list[tuple[str, str]] = []
         self.undifferentiable: frozenset[int] = frozenset()
@@ -74,7 +74,7 @@ _KINDS: dict[Any, Kind] = {}
 
 
 def kind_of(cls: type[Node]) -> Kind:
-    """What nodes of `cls` have in common."""
+    """The common properties of nodes of `cls`."""
     found = _KINDS.get(cls)
     if found is None:
         found = _KINDS[cls] = Kind(cls)
@@ -82,24 +82,24 @@ def kind_of(cls: type[Node]) -> Kind:
 
 
 def operation_of(name: str) -> str:
-    """`LogSoftmaxBackward0` is the node of `log_softmax`."""
+    """The operation of a node name: `log_softmax` for `LogSoftmaxBackward0`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"Backwards?\d*$", "", name)).lower()
 
 
 def operation(node: Node) -> str:
-    """What the operation of `node` is called."""
+    """The name of the operation of `node`."""
     cls = class_of(node)
     name = cls._forward_cls.__name__ if issubclass(cls, FunctionNode) else kind_of(cls).operation
     return name.rstrip("_") + "_" if type(node) is CopySlices else name
 
 
 def class_of(node: Node) -> type[Node]:
-    """The class of `node`; of one for a change of a view in place, that of the operation that made the change."""
+    """The class of `node`; for the change of a view in place, the class of the operation that changed the view."""
     return node.function_class if type(node) is CopySlices else type(node)
 
 
 class Item(NamedTuple):
-    """Something that a node has saved: its name, what is in its place, the version it was of, and what it is of the node's."""
+    """A saved value of a node: its name, the content of its slot, the saved version, and its relation to the node."""
 
     name: str
     value: Any
@@ -110,7 +110,7 @@ class Item(NamedTuple):
 
 
 def items_of(node: Node) -> Iterator[Item]:
-    """The tensors that `node` has saved, or what stands in their places."""
+    """The tensors that `node` has saved, or their replacements."""
     if type(node) is CopySlices:
         cls = node.function_class
         if node.function is not None:
@@ -146,7 +146,7 @@ def items_of(node: Node) -> Iterator[Item]:
 
 
 def input_names(node: Node) -> list[str]:
-    """What the inputs of the operation are called, one name for each edge."""
+    """The names of the inputs of the operation, one for each edge."""
     count = len(node.edges)
     if isinstance(node, FunctionNode):
         code = getattr(node._forward_cls.forward, "__code__", None)
@@ -164,7 +164,7 @@ def input_names(node: Node) -> list[str]:
 
 
 def hooks_of_node(node: Node) -> list[Hook]:
-    """The hooks of `node`, in the order in which they will run."""
+    """The hooks of `node`, in the order of execution."""
     hooks = node.hooks
     if hooks is None:
         return []
@@ -195,7 +195,7 @@ def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
 
 
 def described(hook: Any) -> str:
-    """A hook's name, and where it was written."""
+    """A hook's name, and where it is defined."""
     function = hook
     while hasattr(function, "func"):  # partial
         function = function.func
@@ -205,7 +205,7 @@ def described(hook: Any) -> str:
 
 
 def formula_of(node: Node) -> dict[str, str]:
-    """The derivative as it is written: in the operator's declaration, or in a custom function's `backward`."""
+    """The derivative as source code: from the operator's declaration, or from a custom function's `backward`."""
     if isinstance(node, FunctionNode):
         cls = node._forward_cls
         return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
@@ -214,7 +214,7 @@ def formula_of(node: Node) -> dict[str, str]:
 
 @cache
 def source_of(function: Callable[..., Any]) -> str:
-    """The source of `function`, or its name where there is none to be had."""
+    """The source of `function`, or its name if the source is not available."""
     try:
         return textwrap.dedent(inspect.getsource(function)).strip()
     except (OSError, TypeError):

@@ -1,4 +1,4 @@
-"""Running a user's script and keeping the graph of its last backward."""
+"""Running a user's script and recording the graph of its last backward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tracing import Trace, Tracer, watching
 
 
 class Kept:
-    """What a script has left: the picture of its last backward, how many there were, and the exception that ended it, if any."""
+    """The result of a script: the picture of its last backward, the number of backwards, and the exception that ended it."""
 
     def __init__(self) -> None:
         self.graph: Graph | None = None
@@ -32,9 +32,10 @@ class Kept:
 
 
 def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) -> Kept:
-    """Run the script at `path` as `python path` would, and keep the graph of its last backward, with its steps if `trace`.
+    """Run the script at `path` as `python path` does, and record the graph of its last backward, with its steps if `trace`.
 
-    Every backward is drawn before it runs, because the last one is not known in advance. Drawing takes as long as a backward.
+    Every backward is drawn before it runs, because the last one is not known in advance. Drawing takes about as long as
+    a backward.
     """
     kept = Kept()
     before = sys.argv, sys.path[:]
@@ -43,7 +44,7 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) ->
     try:
         with _drawn_before(kept, trace):
             runpy.run_path(path, run_name="__main__")
-    except BaseException as error:  # noqa: BLE001  (raised again, or shown, by who called)
+    except BaseException as error:  # noqa: BLE001  (raised again, or shown, by the caller)
         kept.error = error
     finally:
         sys.argv, sys.path[:] = before
@@ -52,7 +53,7 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) ->
 
 @contextmanager
 def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
-    """Draw each graph before the engine walks it, in the outermost backward of each."""
+    """Draw each graph before its outermost backward runs."""
     engine: Any = sys.modules[f"{autograd.__name__}.backward"]
     run = engine.run
     running = False
@@ -87,13 +88,13 @@ def _as_gradient_edge(edge: Any) -> GradientEdge:
 
 
 def _variables() -> dict[str, Any]:
-    """The variables where backward was called, and of the script's module."""
+    """The variables at the call of backward, and those of the script's module."""
     frame: FrameType = nearest_user_frame(sys._getframe(1))
     return variables_of(frame)
 
 
 def exit_code(error: BaseException | None) -> int:
-    """The code with which Python itself would have ended."""
+    """The exit code that Python itself would return."""
     if error is None:
         return 0
     if isinstance(error, SystemExit):
@@ -103,7 +104,7 @@ def exit_code(error: BaseException | None) -> int:
 
 
 def traceback_of(error: BaseException, path: str) -> str:
-    """The traceback from the script's own first line on."""
+    """The traceback from the script's first own line."""
     import traceback
 
     script = os.path.realpath(path)

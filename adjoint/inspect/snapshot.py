@@ -1,4 +1,4 @@
-"""Reading a live graph into records: `snapshot` walks it once, changes nothing in it and keeps nothing of it."""
+"""Reading a live graph into records: `snapshot` walks the graph once, without changing it or keeping it alive."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
-"""So many tensors of a graph are shown with their values; of the others, of a very large graph, only shapes are."""
+"""The number of tensors of a graph that are shown with their values; of further ones, only shapes are shown."""
 
 
 def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Snapshot:
-    """The graph of `tensors` as records, which keep nothing of it alive.
+    """The graph of `tensors` as records, which keep no part of it alive.
 
     Args:
         tensors: tensors or gradient edges: the roots.
@@ -53,7 +53,7 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
 
 
 def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
-    """The same, with the ids of the live nodes, whose graph it keeps alive."""
+    """Like `snapshot`, with the ids of the live nodes, whose graph it keeps alive."""
     walk = Walk(list(tensors), names_from(params, variables))
     with numpy.errstate(all="ignore"), uncollected():
         walk.run()
@@ -62,7 +62,7 @@ def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage collection: it would look through all records again and again while they are made, and find nothing."""
+    """Context manager: no garbage collection, which would search all new records again and again in vain."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -73,9 +73,10 @@ def uncollected() -> Iterator[None]:
 
 
 class Walk:
-    """One walk over a graph, and what it has found so far.
+    """One walk over a graph, with the records found so far.
 
-    `leaves` and `outputs` give the boxes of live objects by identity, which is safe as the graph keeps those alive.
+    `leaves` and `outputs` give the boxes of live objects by identity, which is safe because the graph keeps the objects
+    alive.
     """
 
     def __init__(self, roots: list[Any], names: Names) -> None:
@@ -88,7 +89,7 @@ class Walk:
         self.leaves: dict[int, TensorBox] = {}
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
-        """The live tensor, by the id of its box, where there is one."""
+        """The live tensors by the id of their boxes, as far as known."""
         self.owned: dict[str, list[str]] = {}
         """The names of parameters and buffers, by the id of the box."""
         self.storages: dict[int, str] = {}
@@ -115,7 +116,7 @@ class Walk:
         group(self.picture, self.places(), self.names)
 
     def places(self) -> list[Place]:
-        """Where each node was made, for `group`."""
+        """The position where each node was created, for `group`."""
         owned = self.owned
         return [
             Place(
@@ -158,7 +159,7 @@ class Walk:
         return box
 
     def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
-        """The box of a tensor off the graph: of one that is known, or of one of which only so much is."""
+        """The box of a tensor outside the graph: a known tensor, or one of which only shape and dtype are known."""
         if tensor is None:
             shape, dtype = like or ((), None)
             return self.box("constant", shape, dtype)
@@ -174,7 +175,7 @@ class Walk:
         return box
 
     def know(self, box: TensorBox, tensor: Tensor) -> None:
-        """Show what `tensor`, which is what `box` stands for, is now."""
+        """Record the current properties of `tensor`, which `box` represents."""
         if box.id in self.variables:
             return
         self.variables[box.id] = tensor
@@ -191,7 +192,7 @@ class Walk:
         self.fill(box, tensor._array)
 
     def fill(self, box: TensorBox | Saved, array: Any) -> None:
-        """The values, bytes and storage of `array`, for which `box` stands."""
+        """Record the values, bytes and storage of `array`, which `box` represents."""
         if isinstance(box, TensorBox):
             box.known = True
         box.storage = self.storage(array)
@@ -199,7 +200,7 @@ class Walk:
         box.data, box.statistics = self.values(array)
 
     def values(self, array: Any) -> tuple[str | None, Statistics | None]:
-        """The elements and statistics of `array`, computed once for all that look at the same memory in the same way."""
+        """The elements and statistics of `array`, computed once for all views with the same memory and layout."""
         if len(self.seen_values) >= MOST_VALUES:
             return None, None
         interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
@@ -209,17 +210,17 @@ class Walk:
         return found
 
     def storage(self, array: Any) -> str:
-        """The storage of `array`, by which all that share it are known."""
+        """The storage of `array`; arrays that share memory have the same one."""
         root = owner(array)
         return self.storages.setdefault(id(root), f"s{len(self.storages) + 1}")
 
     def recognise(self, name: str, tensor: Tensor) -> None:
-        """Give the name of a variable to the tensor of the picture that it is, if it is one."""
+        """Give the name of a variable to the tensor of the picture that it refers to, if there is one."""
         edge = tensor._edge
         if type(edge) is not tuple or tensor.is_inference():
             return
         if tensor._base is not None and int(tensor._view_version) != _version(tensor._counter):
-            return  # a view of what has been changed since
+            return  # a view of memory that has been changed since
         box = self.outputs.get((id(edge[0]), edge[1]))
         if box is not None and box.name is None:
             self.know(box, tensor)
@@ -228,7 +229,7 @@ class Walk:
     # --- nodes --------------------------------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
-        """Add the boxes of a node, of its operation and of its outputs; those of its inputs, made before, exist."""
+        """Add the boxes of a node, of its operation and of its outputs; the boxes of its inputs exist already."""
         picture = self.picture
         inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node.edges]
         kind = kind_of(type(node))
@@ -258,7 +259,7 @@ class Walk:
         box.formula = formula_of(node)
 
     def operands(self, kind: Kind, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
-        """The tensors that the operation took, in the order of its parameters; constants as far as they are on record."""
+        """The operands of the operation, in the order of its parameters; constants as far as they are recorded."""
         if kind.operator is None or kind.sequence is not None:
             return [tensor.id for tensor in (*inputs, *constants.values()) if tensor is not None]
         found = []
@@ -273,7 +274,7 @@ class Walk:
         return found
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
-        """What `node` has saved; returns the tensors off the graph among it, by name."""
+        """Add the saved values of `node`; return those that are tensors outside the graph, by name."""
         constants: dict[str, TensorBox] = {}
         items = items_of(node)
         if type(node) is CopySlices:
@@ -330,14 +331,14 @@ class Walk:
         return saved
 
     def look(self, saved: Saved, item: Item, tensor: TensorBox | None) -> None:
-        """What a saved tensor that is still there looks like."""
+        """Record the properties of a saved tensor that is still present."""
         value = item.value
         array = value._array if isinstance(value, Tensor) else value
         saved.version_now = _version(item.counter if item.counter is not None else getattr(value, "_counter", None))
         saved.state = "ok" if saved.version_now == saved.version_saved else "stale"
         saved.shape, saved.dtype = list(array.shape), _dtype_name(array.dtype)
         if isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
-            saved.data = in_short(array)  # a number, which many nodes share and none holds
+            saved.data = in_short(array)  # a constant number, shared by many nodes, which does not count
             return
         if tensor is not None and saved.state == "ok":
             if isinstance(value, Tensor) and item.output_nr is None:
@@ -357,7 +358,7 @@ class Walk:
         code = getattr(node, "code", None)
         if code is None:
             return None
-        key = id(code), node.lasti  # comparing code objects would take long
+        key = id(code), node.lasti  # comparing code objects would be slow
         if key not in self.lines:
             number = line_of(code, node.lasti)
             text = linecache.getline(code.co_filename, number or 0).strip()
@@ -379,7 +380,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _printed(value: Any) -> str:
-    """Something that was saved and is no tensor, in short."""
+    """A saved value that is not a tensor, as abbreviated text."""
     if isinstance(value, Tensor):
         return f"tensor {in_short(value._array)}"
     if isinstance(value, numpy.ndarray):

@@ -1,4 +1,4 @@
-"""`step`: going through a backward in a terminal, node by node."""
+"""`step`: stepping through a backward in a terminal, node by node."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def step(
     commands: TextIO | None = None,
     output: TextIO | None = None,
 ) -> Trace:
-    r"""Run `backward`, stopping before each node to ask what to do: `n`, `c`, `b NODE`, `p`, `q`, and `h` for help.
+    r"""Run `backward`, and stop before each node for a command: `n`, `c`, `b NODE`, `p`, `q`, and `h` for help.
 
     Args:
         tensors, gradient, retain_graph, create_graph, inputs: those of `adjoint.autograd.backward`.
         params: the names of parameters, as for `graph`.
-        commands: where commands come from, one in a line; the terminal by default. At its end all runs on.
-        output: where to write; standard output by default.
+        commands: a file with one command on each line; the terminal by default. At its end backward continues.
+        output: the file to write to; standard output by default.
 
     Returns the trace of all steps.
 
@@ -70,7 +70,7 @@ def step(
 
 
 class Stepper(Tracer):
-    """A tracer that stops."""
+    """A tracer that stops at nodes."""
 
     def __init__(self, walk: Walk, commands: TextIO | None, output: TextIO) -> None:
         super().__init__(walk)
@@ -79,7 +79,7 @@ class Stepper(Tracer):
         self.stopping = True
         self.asking = True
         self.breakpoints: dict[str, set[str]] = {}
-        """The nodes of each breakpoint, by the words it was set with."""
+        """The nodes of each breakpoint, by the text of its command."""
         self.names = leaf_names(self.picture.tensors)
 
     def write(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Stepper(Tracer):
         self.output.write(text + "\n")
 
     def arrived(self, step: Step, node: Node, grad: Any) -> None:
-        """Show what has arrived, and ask."""
+        """Show the incoming gradients, and ask for a command."""
         box = self.boxes[step.node]
         self.write(self._heading(box))
         self.write(f"  arrives: {', '.join(flow.data or 'none' for flow in step.incoming)}")
@@ -109,7 +109,7 @@ class Stepper(Tracer):
                 self.write(HELP.rstrip() if word == "h" else f"{word}: no such command; h for help")
 
     def done(self, step: Step) -> None:
-        """Show what came of it."""
+        """Show the results of the step."""
         for line in results(step, self.boxes, self.names):
             self.write(f"  {line}")
 
@@ -141,7 +141,7 @@ class Stepper(Tracer):
             self.write(f"{words}: no such node")
 
     def _called(self, words: str) -> list[NodeBox]:
-        """The nodes that `words` stand for."""
+        """The nodes that `words` names."""
         return [node for node in self.picture.nodes if words in self._names_of(node)]
 
     def _names_of(self, node: NodeBox) -> set[str]:

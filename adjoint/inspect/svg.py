@@ -1,7 +1,8 @@
-"""The picture of a graph as SVG, from Python alone: for a README, a paper, a slide.
+"""The picture of a graph as SVG, generated in Python alone: for a README, a paper, a slide.
 
-The forward computation flows down through the tensors; beside each tensor stands its backward node, and the gradients'
-edges (`next_functions`) go up from node to node. Light or dark is the reader's: the colours follow `prefers-color-scheme`.
+The forward computation flows down through the tensors. Beside each tensor is its backward node, and the edges of
+gradients (`next_functions`) go up from node to node. The colours follow the reader's `prefers-color-scheme`, light or
+dark.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from .palette import COLOURS
 
 MARGIN, LEGEND_ROW = 28.0, 24.0
 FULL = 10
-"""A graph of at most so many tensors is shown in full."""
+"""A graph with at most this many tensors is shown in full."""
 MOST = 80
-"""Of a larger graph, groups are folded."""
+"""In a larger graph, groups are folded."""
 STACK = 8.0
 STRAND = 6.0
 
@@ -80,9 +81,9 @@ MARKERS = "".join(
 
 @dataclass(slots=True)
 class Strand:
-    """One line of an edge between two units: a tensor that is used, or a gradient that is sent on.
+    """One line of an edge between two units: a use of a tensor, or a gradient.
 
-    `upper` and `lower` are the units by their places on the sheet; `down` says which way the line runs.
+    `upper` and `lower` are the units by their positions in the picture; `down` gives the direction of the line.
     """
 
     forward: bool
@@ -101,8 +102,8 @@ class Strand:
 def render(snapshot: Snapshot, detail: Detail | None = None, most: int = MOST) -> str:
     """The snapshot as an SVG document.
 
-    `detail="full"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on every tensor's card, `"compact"` only
-    name, shape and dtype; by default small graphs are shown in full. Where more than `most` things would be drawn, groups
+    `detail="full"` writes `data`, `grad`, `grad_fn`, `is_leaf` and `requires_grad` on every tensor's card, `"compact"`
+    only name, shape and dtype; by default small graphs are shown in full. If there are more than `most` units, groups
     (modules, repeated blocks) are drawn as one card each.
     """
     units = cards.units(snapshot, detail or ("full" if len(snapshot.tensors) <= FULL else "compact"))
@@ -137,7 +138,7 @@ def _box(unit: Unit) -> layout.Box:
 
 
 def _strands(snapshot: Snapshot, units: list[Unit]) -> list[Strand]:
-    """Every use of a tensor by an operation, and every entry of `next_functions` that is a node; of groups, one each way."""
+    """Every use of a tensor by an operation, and every entry of `next_functions` with a node; between groups, one each way."""
     home: dict[str, int] = {}
     for number, unit in enumerate(units):
         for member in unit.members or [unit]:
@@ -162,7 +163,7 @@ def _strands(snapshot: Snapshot, units: list[Unit]) -> list[Strand]:
 
 
 def _bundled(strands: list[Strand], units: list[Unit]) -> list[Strand]:
-    """The strands, those that begin or end in the same folded group as one."""
+    """The strands, joined if they begin or end in the same folded group."""
     kept: dict[object, Strand] = {}
     for strand in strands:
         for number, at_tail in ((strand.upper, strand.forward), (strand.lower, not strand.forward)):
@@ -178,7 +179,7 @@ def _bundled(strands: list[Strand], units: list[Unit]) -> list[Strand]:
 
 
 def _edges(strands: list[Strand]) -> dict[tuple[int, int], layout.Edge]:
-    """What the layout threads through the ranks: the strands between two units side by side, those forward on the left."""
+    """The edges for the layout: the strands between two units are side by side, forward ones on the left."""
     bundles: dict[tuple[int, int], list[Strand]] = {}
     for strand in strands:
         bundles.setdefault((strand.upper, strand.lower), []).append(strand)
@@ -189,13 +190,13 @@ def _edges(strands: list[Strand]) -> dict[tuple[int, int], layout.Edge]:
 
 
 def _trunk(bundle: list[Strand]) -> str | None:
-    """What edges have in common that may run as one: a tensor that is used in several places."""
+    """The common trunk of edges: a tensor that is used in several places."""
     tails = {strand.tail for strand in bundle if strand.forward}
     return tails.pop() if len(tails) == 1 else None
 
 
 def _follow(strand: Strand, boxes: list[layout.Box], edge: layout.Edge) -> None:
-    """Take the lanes of an edge; where the layout had to turn it round, for a cycle, the strand runs the other way."""
+    """Set the path of a strand from the lanes of an edge, which the layout may have reversed to break a cycle."""
     strand.lanes = [x + MARGIN + strand.offset for x in edge.lanes]
     if boxes[strand.upper].rank > boxes[strand.lower].rank:
         strand.upper, strand.lower, strand.down = strand.lower, strand.upper, not strand.down
@@ -203,7 +204,7 @@ def _follow(strand: Strand, boxes: list[layout.Box], edge: layout.Edge) -> None:
 
 
 class _Picture:
-    """Draws units and strands where the layout has put them."""
+    """Draws units and strands at the positions of the layout."""
 
     def __init__(
         self,
@@ -214,7 +215,7 @@ class _Picture:
         self.units, self.boxes, self.bands = units, boxes, bands
 
     def meet(self, strands: list[Strand]) -> None:
-        """Say where each strand leaves and arrives: side by side where several do, in the order in which they come."""
+        """Set where each strand leaves and arrives: side by side where there are several, in their order."""
         fans: dict[tuple[str, bool, bool], list[Strand]] = {}
         for strand in strands:
             fans.setdefault((strand.tail, strand.forward, True), []).append(strand)
@@ -232,7 +233,7 @@ class _Picture:
                     strand.end = x
 
     def _port(self, strand: Strand, at_upper: bool) -> tuple[float, float]:
-        """The middle of where strands meet a unit, and how far they may spread."""
+        """The centre of the connection of strands to a unit, and their maximum spread."""
         number = strand.upper if at_upper else strand.lower
         unit, axis = self.units[number], self.boxes[number].x
         if not strand.forward:
@@ -245,14 +246,14 @@ class _Picture:
         return axis + card.x + card.width / 2, card.width / 2
 
     def _beside(self, leaving: bool, strand: Strand) -> tuple[float, float]:
-        """Where a strand goes to, or comes from, seen from its other end."""
+        """The position of the other end of a strand."""
         at_upper = strand.down == leaving
         if strand.lanes:
             return strand.lanes[0 if at_upper else -1], strand.offset
         return self._port(strand, not at_upper)[0], strand.offset
 
     def strand(self, strand: Strand) -> str:
-        """Down (a tensor) or up (a gradient) through the ranks: straight within them, bent between them."""
+        """Draw a strand down (a tensor) or up (a gradient) through the ranks: straight within ranks, curved between them."""
         upper, lower = self.boxes[strand.upper], self.boxes[strand.lower]
         top = upper.y + self._foot(strand)
         bottom = (
@@ -279,7 +280,7 @@ class _Picture:
         return next((card for card in unit.tensors if card.id == strand.tail), unit.tensors[0]).height
 
     def unit(self, unit: Unit, box: layout.Box) -> str:
-        """The pill of the operation, the cards, and the dotted line that is `grad_fn`."""
+        """The label of the operation, the cards, and the dotted line for `grad_fn`."""
         if unit.group is not None:
             return _card(unit.group, box.x + unit.group.x, box.y)
         parts = []
@@ -293,7 +294,7 @@ class _Picture:
 
 
 def _slots(comes_from: list[tuple[float, bool]]) -> list[int]:
-    """Side by side, but branches of one trunk, which come from the same lane, together."""
+    """Positions side by side; branches of one trunk, which come from the same lane, share a position."""
     slots = [0]
     for before, here in pairwise(comes_from):
         slots.append(slots[-1] + (before != here or not here[1]))
@@ -301,7 +302,7 @@ def _slots(comes_from: list[tuple[float, bool]]) -> list[int]:
 
 
 def path(stops: list[tuple[float, float, float]]) -> str:
-    """A line through vertical pieces `(x, from y, to y)`, joined by curves that are vertical where they meet them."""
+    """A line through vertical segments `(x, from y, to y)`, joined by curves with vertical tangents at the ends."""
     x, y, end = stops[0]
     parts = [f"M{number_text(x)} {number_text(y)}"]
     if abs(end - y) > 0.5:
@@ -320,12 +321,12 @@ def path(stops: list[tuple[float, float, float]]) -> str:
 
 
 def number_text(value: float) -> str:
-    """A coordinate, to a tenth."""
+    """A coordinate with one decimal."""
     return f"{value:.1f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
 def _middle(unit: Unit) -> float:
-    """The middle of a unit's tensors, seen from its axis: where its pill stands."""
+    """The centre of a unit's tensors relative to its axis: the position of its label."""
     if not unit.tensors:
         return -unit.pill / 2 - PAIR / 2
     return (unit.tensors[0].x + unit.tensors[-1].x + unit.tensors[-1].width) / 2
@@ -376,7 +377,7 @@ def _text(words: str, x: float, y: float, css: str) -> str:
 
 
 def _legend(snapshot: Snapshot, units: list[Unit], width: float, top: float) -> tuple[str, float]:
-    """What the colours and lines mean, of what occurs in the picture; and where the picture ends."""
+    """The legend of the colours and lines that occur in the picture; and the bottom of the picture."""
     entries = list(_entries(snapshot, units))
     parts, x, y = [], MARGIN, top
     for words, draw in entries:
@@ -424,7 +425,7 @@ def _entries(snapshot: Snapshot, units: list[Unit]) -> Iterable[tuple[str, Calla
 
 
 def _style() -> str:
-    """The rules, of this picture alone: it may stand in a document with rules of its own."""
+    """The CSS rules, restricted to this picture: the document around it may have rules of its own."""
     light, dark = (_coloured(scheme) for scheme in (0, 1))
     return f"{_of_picture(SHAPES)}{_of_picture(light)}@media(prefers-color-scheme:dark){{{_of_picture(dark)}}}"
 

@@ -1,4 +1,4 @@
-"""Tables that show themselves: as lines in a terminal, as HTML in a notebook; their rows are plain dicts."""
+"""Tables that display themselves: as lines in a terminal, as HTML in a notebook; their rows are plain dicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_ROWS = 30
 
 
 class Table:
-    """Rows under headings. `rows` are dicts with the columns as keys; what is shown of a value, `formats` may say."""
+    """Rows under headings. `rows` are dicts with the columns as keys; `formats` may define how values are shown."""
 
     def __init__(self, title: str, columns: Sequence[str], rows: list[dict[str, Any]], formats: Any = None) -> None:
         self.title = title
@@ -28,7 +28,7 @@ class Table:
         return self.rows[index]
 
     def cells(self) -> list[list[str]]:
-        """What is shown, row by row, without the headings."""
+        """The cells as text, row by row, without the headings."""
         return [[self._shown(column, row.get(column)) for column in self.columns] for row in self.rows[:MOST_ROWS]]
 
     def _shown(self, column: str, value: Any) -> str:

@@ -1,6 +1,6 @@
-"""A graph as a tree of lines, for terminals: plain, or in colour where `rich` shows it.
+"""A graph as a tree of lines, for terminals: plain, or in colour with `rich`.
 
-The tree goes from the result to the leaves. What leads on straight ahead stays at the margin, so that a chain of any length is a
+The tree goes from the result to the leaves. A chain stays at the same indentation, so that a chain of any length is a
 column; only branches move to the right. A large graph is shown as its groups.
 """
 
@@ -15,19 +15,19 @@ from typing import NamedTuple
 from .model import Group, NodeBox, Saved, Snapshot, TensorBox
 
 LARGE = 150
-"""A graph of more nodes is shown as its groups."""
+"""A graph with more nodes is shown as its groups."""
 
 MOST_LINES = 400
 
 WIDEST = 50
-"""Longer elements are left out."""
+"""Longer texts of elements are left out."""
 
 
 _DIVISION = re.compile(r"\d+ to \d+ of \d+$")
 
 
 class Piece(NamedTuple):
-    """Some characters of one style: a name that `rich` knows, or none."""
+    """Some characters of one style: a style name of `rich`, or none."""
 
     text: str
     style: str = ""
@@ -39,7 +39,7 @@ STYLES = {"leaf": "bold green", "constant": "yellow", "intermediate": "blue"}
 
 
 def rows(snapshot: Snapshot, full: bool = False) -> list[Row]:
-    """The lines of the tree; `full`: all nodes, also of a large graph."""
+    """The lines of the tree; `full`: all nodes, even of a large graph."""
     found = [_heading(snapshot)]
     lines = _tree(snapshot) if full or len(snapshot.nodes) <= LARGE else _outline(snapshot)
     for line in lines:
@@ -55,7 +55,7 @@ def render(snapshot: Snapshot, full: bool = False) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes as people read it: `1.5 KiB`."""
+    """A number of bytes in a suitable unit: `1.5 KiB`."""
     if count < 1024:
         return f"{count} byte{'' if count == 1 else 's'}"
     value = float(count)
@@ -77,7 +77,7 @@ def _heading(snapshot: Snapshot) -> Row:
 
 
 def _tree(snapshot: Snapshot) -> Iterator[Row]:
-    """Every node once, below all that use it; each is followed by where its gradients go."""
+    """Every node once, below all nodes that use it; the receivers of its gradients follow it."""
     tensors = {tensor.id: tensor for tensor in snapshot.tensors}
     nodes = {node.id: node for node in snapshot.nodes}
     outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors}
@@ -91,11 +91,11 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
             yield _constant("", box)
         elif not users[box.node]:
             stack.append((nodes[box.node], box.output_nr, "", ""))
-            users[box.node] = -1  # of a root that is asked for twice
+            users[box.node] = -1  # a root that was requested twice
     while stack:
         node, number, first, rest = stack.pop()
         tensor = outputs.get((node.id, number))
-        if node.id in seen:  # of those that are used more than once, only leaves
+        if node.id in seen:  # of nodes that are used more than once, only leaves
             yield [Piece(first, "dim"), *_tensor(tensor), Piece("  AccumulateGrad, as above", "dim")]
             continue
         seen.add(node.id)
@@ -124,7 +124,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _about(node: NodeBox, tensors: dict[str, TensorBox]) -> Iterator[Row]:
-    """The line that made a node, what it has saved, its hooks."""
+    """The line that created a node, its saved values, its hooks."""
     if node.line is not None and node.line.number:
         yield [Piece(f"{PurePath(node.line.file).name}:{node.line.number}  {node.line.text}".rstrip(), "dim")]
     for saved in node.saved:
@@ -183,7 +183,7 @@ def _saved(saved: Saved, tensors: dict[str, TensorBox]) -> Row:
 
 
 def _outline(snapshot: Snapshot) -> Iterator[Row]:
-    """The groups and, in those, nodes in the order of the computation; of what repeats, the first."""
+    """The groups and the nodes in them, in the order of the computation; of a repetition, only the first part."""
     nodes = {node.id: node for node in snapshot.nodes}
     outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors if tensor.node is not None}
     inside: dict[str | None, list[Group]] = {}
@@ -229,7 +229,7 @@ def _outline(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _sizes(snapshot: Snapshot, inside: dict[str | None, list[Group]]) -> tuple[dict[str, int], dict[str, int]]:
-    """How many nodes there are in each group, and the sequence number of the first."""
+    """The number of nodes in each group, and the sequence number of the first."""
     sequences = {node.id: node.sequence for node in snapshot.nodes if not node.accumulate}
     counts: dict[str, int] = {}
     firsts: dict[str, int] = {}

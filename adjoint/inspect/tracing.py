@@ -1,7 +1,7 @@
-"""`trace_backward`: a backward that notes what every node was given, what it made of it and what it let go.
+"""`trace_backward`: a backward that records the incoming and outgoing gradients of every node, and what it releases.
 
-It takes the place of a profile's recorder, through which the engine runs nodes only while one is set. So nothing is
-registered on nodes or tensors, and nothing stays behind.
+The tracer takes the place of the profiler's recorder: while one is set, the engine runs nodes through it. Nothing is
+registered on nodes or tensors.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def trace_backward(
     inputs: Any = None,
     params: Any = None,
 ) -> Trace:
-    """Run `backward` and note each step: the gradients that arrive at a node and leave it, accumulation, hooks, what is freed.
+    """Run `backward` and record each step: incoming and outgoing gradients, accumulation, hooks, released tensors.
 
     Args:
         tensors, gradient, retain_graph, create_graph, inputs: those of `adjoint.autograd.backward`.
         params: the names of parameters, as for `graph`.
 
-    The page that the result saves (`.save("backward.html")`) plays the steps.
+    The page that the result saves (`.save("backward.html")`) shows the steps as an animation.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -69,7 +69,7 @@ def trace_backward(
 
 
 def walk_of(tensors: Any, params: Any, frame: Any, function: str) -> Walk:
-    """The graph of what is to be differentiated."""
+    """The graph to be differentiated."""
     roots = as_tuple(tensors)
     for tensor in roots:
         check(tensor, function)
@@ -77,7 +77,7 @@ def walk_of(tensors: Any, params: Any, frame: Any, function: str) -> Walk:
 
 
 def run(tracer: Tracer, tensors: Any, gradient: Any, retain_graph: Any, create_graph: bool, inputs: Any) -> Trace:
-    """Run backward while `tracer` watches."""
+    """Run backward with `tracer` as the recorder."""
     with watching(tracer):
         backward(tensors, gradient, retain_graph, create_graph, inputs=inputs)
     return Trace(tracer.picture)
@@ -85,7 +85,7 @@ def run(tracer: Tracer, tensors: Any, gradient: Any, retain_graph: Any, create_g
 
 @contextmanager
 def watching(tracer: Tracer) -> Iterator[None]:
-    """Let `tracer` see the nodes that run in this thread, and go on showing them to who already does."""
+    """Let `tracer` record the nodes that run in this thread; the previous recorder still receives everything."""
     tracer.outer = modes.STATE.recorder
     mode_switches.set_recorder(tracer)
     try:
@@ -100,7 +100,7 @@ class Trace(Graph):
 
     @property
     def steps(self) -> list[Step]:
-        """The steps in the order in which they ran."""
+        """The steps in the order of execution."""
         return self.snapshot.steps
 
     def text(self, full: bool = True) -> str:
@@ -134,7 +134,7 @@ class Trace(Graph):
 
 
 def leaf_names(tensors: Any) -> dict[str, str]:
-    """What the leaves are called, by the ids of their `AccumulateGrad`."""
+    """The names of the leaves, by the ids of their `AccumulateGrad`."""
     return {tensor.node: tensor.name or tensor.id for tensor in tensors if tensor.kind == "leaf"}
 
 
@@ -147,7 +147,7 @@ def describe(step: Step, first: str, nodes: dict[str, NodeBox], names: dict[str,
 
 
 def results(step: Step, nodes: dict[str, NodeBox], names: dict[str, str]) -> list[str]:
-    """What came of a step."""
+    """The results of a step."""
     node = nodes[step.node]
     lines = [f"hook: {hook}" for hook in step.hooks]
     for flow, name in zip(step.outgoing, node.inputs, strict=True):
@@ -163,7 +163,7 @@ def results(step: Step, nodes: dict[str, NodeBox], names: dict[str, str]) -> lis
 
 
 class Tracer:
-    """Notes the steps of one backward. `outer` is the recorder that was there before, which goes on being told of everything."""
+    """Records the steps of one backward. `outer` is the previous recorder, which still receives everything."""
 
     def __init__(self, walk: Walk) -> None:
         self.picture = walk.picture
@@ -177,38 +177,38 @@ class Tracer:
                 self.holders[storage] = self.holders.get(storage, 0) + 1
 
     def forget(self) -> None:
-        """Let go of the graph."""
+        """Release the graph."""
         self.walk = self.task = self.outer = None
 
     # --- as a recorder ------------------------------------------------------------------------------------------
 
     def asks(self) -> bool:
-        """Whether an operator is to be run by `operation`: only for the recorder that was set before."""
+        """Whether an operator must be run by `operation`: only if the previous recorder requires it."""
         return self.outer is not None and self.outer.asks()
 
     def operation(self, *args: Any, **names: Any) -> Any:
-        """Leave operators to the recorder that was set before."""
+        """Pass operators to the previous recorder."""
         return self.outer.operation(*args, **names)
 
     def function(self, name: str, function: Any, args: Any, names: Any) -> Any:
-        """Leave functions made of operators to the recorder that was set before."""
+        """Pass composite functions to the previous recorder."""
         return function(*args, **names) if self.outer is None else self.outer.function(name, function, args, names)
 
     def custom(self, name: str, function: Any, args: Any) -> Any:
-        """Leave functions of the user to the recorder that was set before."""
+        """Pass custom functions to the previous recorder."""
         return function(args) if self.outer is None else self.outer.custom(name, function, args)
 
     def begin(self, *args: Any, **names: Any) -> Any:
-        """Leave the user's sections to the recorder that was set before."""
+        """Pass the user's sections to the previous recorder."""
         return None if self.outer is None else self.outer.begin(*args, **names)
 
     def finish(self, event: Any) -> None:
-        """The end of such a section."""
+        """Pass the end of a section to the previous recorder."""
         if self.outer is not None:
             self.outer.finish(event)
 
     def backward(self, node: Node, function: Any, grad: Any, *args: Any) -> Any:
-        """`function(node, grad, *args)`, which runs `node`, and note it if it is a node of the graph in hand."""
+        """Run `function(node, grad, *args)`, which runs `node`; record it if the node belongs to the traced graph."""
         own = self.walk
         leaf = node.variable if isinstance(node, AccumulateGrad) else None
         key = None if own is None else own.ids.get(id(node if leaf is None else leaf))
@@ -216,7 +216,7 @@ class Tracer:
             self.task = modes.STATE.task
         run = function if self.outer is None else self.outer.backward
         first = () if self.outer is None else (function,)
-        if key is None or modes.STATE.task is not self.task:  # a backward within this one
+        if key is None or modes.STATE.task is not self.task:  # a nested backward
             return run(node, *first, grad, *args)
         held = _held(node)
         with numpy.errstate(all="ignore"):
@@ -237,14 +237,14 @@ class Tracer:
         return outcome
 
     def _sent(self, node: Node, box: NodeBox, outcome: Any) -> list[Flow]:
-        """The gradients that a node has computed, as those they are for take them."""
+        """The gradients that a node has computed, in the form that their receivers take."""
         return [
             _flow(target, index, None if result is None or target is None else as_taken(result, edge, node))
             for edge, result, (target, index) in zip(node.edges, outcome, box.next, strict=True)
         ]
 
     def _note_freed(self, step: Step, box: NodeBox, held: list[str], node: Node) -> None:
-        """What the node no longer holds, and which memory was held by it alone."""
+        """Record the saved tensors that the node has released, and the memory that only the node held."""
         still = set(_held(node))
         step.freed = [name for name in held if name not in still]
         gone = {saved.storage for saved in box.saved if saved.name in step.freed and saved.storage is not None}
@@ -254,13 +254,13 @@ class Tracer:
             if not self.holders[storage] and walk is not None and storage not in walk.leaf_bytes:
                 step.freed_bytes += walk.held[storage]
 
-    # --- for those who do more than note ------------------------------------------------------------------------
+    # --- for subclasses ---------------------------------------------------------------------------------------------
 
     def arrived(self, step: Step, node: Node, grad: Any) -> None:
         """Called before a node of the graph runs."""
 
     def done(self, step: Step) -> None:
-        """Called after it has run."""
+        """Called after the node has run."""
 
 
 def _held(node: Node) -> list[str]:

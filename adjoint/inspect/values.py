@@ -1,4 +1,4 @@
-"""Numbers in short: a tensor's elements as a few characters, and as statistics. Nothing here keeps an array."""
+"""Abbreviated values: the elements of a tensor as a few characters, and as statistics. The results keep no array alive."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..kernels.runtime.meta_array import Unread
 from .model import Statistics
 
 SAMPLE = 4096
-"""Of larger tensors, the statistics are of an even sample of between half and all of this many elements."""
+"""The statistics of larger tensors are those of an even sample: between half and all of this many elements."""
 
 BINS = 24
 _EDGE = 3
 
 
 def in_short(array: Any) -> str | None:
-    """The elements of `array` as a few characters: `[1, 2.5, … 9]`; None where there are none to be read.
+    """The elements of `array` as a few characters: `[1, 2.5, … 9]`; None if there are no elements to read.
 
     >>> import numpy
     >>> in_short(numpy.arange(10.0))
@@ -60,7 +60,7 @@ def number(value: Any) -> str:
 
 
 def statistics(array: Any) -> Statistics | None:
-    """The statistics of `array`: of all elements up to `SAMPLE`, of an even sample of more; of complex ones, of the moduli.
+    """The statistics of `array`: of all elements up to `SAMPLE`, else of an even sample; of complex elements, of the moduli.
 
     >>> import numpy
     >>> statistics(numpy.array([0.0, 1.0, 2.0, numpy.nan])).mean

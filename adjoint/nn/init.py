@@ -1,4 +1,4 @@
-"""Initial values for parameters. Each function fills its tensor in place, unrecorded, and returns it.
+"""Initialisation of parameters. Each function fills its tensor in place, unrecorded, and returns it.
 
 The random numbers are drawn in PyTorch's order, so that the same seed gives the same values.
 """
@@ -18,7 +18,7 @@ _LINEAR = frozenset(
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor by which a layer before `nonlinearity` keeps the variance of its signal.
+    """Return the factor by which a layer before `nonlinearity` preserves the variance of its signal.
 
     1 for linear layers and sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu with negative slope
     `param` (0.01 by default), 3/4 for selu.
@@ -74,7 +74,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Fill with values from the normal distribution that lie in `[a, b]`; others are drawn again."""
+    """Fill with values from the normal distribution restricted to `[a, b]`."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -82,7 +82,7 @@ def trunc_normal_(
             stacklevel=2,
         )
     accepted = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
-    # Where few normal values would be accepted, uniform proposals are (Robert, 1995).
+    # Where few normal values would be accepted, proposals are uniform (Robert, 1995).
     draw = _truncated_by_normal_proposals if accepted >= 0.3 else _truncated_by_uniform_proposals
     return tensor.copy_(draw(tensor, mean, std, a, b, generator))
 
@@ -145,7 +145,7 @@ def eye_(tensor: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
-    """Fill the weight of a convolution so that it passes on as many input channels as possible.
+    """Fill the weight of a convolution so that it preserves as many input channels as possible.
 
     Args:
         tensor: 3 to 5 dimensions, of which the first must be divisible by `groups`.
@@ -168,7 +168,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: torch.Tensor) -> tuple[int, int]:
-    """The numbers of inputs of an output and of outputs of an input, for a weight `(out, in, *kernel)`."""
+    """The number of inputs of each output and the number of outputs of each input, for a weight `(out, in, *kernel)`."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     out_features, in_features, *kernel = tensor.shape
@@ -211,7 +211,7 @@ def kaiming_uniform_(
     Args:
         a: the negative slope of leaky_relu.
         mode: "fan_in" keeps the variance of the forward pass, "fan_out" that of the backward pass.
-        nonlinearity: what follows; see `calculate_gain`.
+        nonlinearity: the nonlinearity after the layer; see `calculate_gain`.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -244,8 +244,8 @@ def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -
 def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generator | None = None) -> torch.Tensor:
     """Fill with a (semi-)orthogonal matrix, trailing dimensions flattened (Saxe et al., 2013).
 
-    The random numbers and the signs are PyTorch's. The last digits are those of the LAPACK that NumPy is built with, which here
-    computes in float64 for all dtypes.
+    The random numbers and the signs are PyTorch's. The last digits depend on NumPy's LAPACK; all dtypes are computed in
+    float64.
 
     Raises:
         ValueError: if there are fewer than 2 dimensions.

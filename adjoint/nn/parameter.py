@@ -1,4 +1,4 @@
-"""Tensors that a module owns: parameters, which are trained, and buffers, which are not."""
+"""The tensors of modules: parameters, which are trained, and buffers, which are not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     """
 
     def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        """Make a leaf on the memory of `data`; of its class, if that is one of tensors of another kind."""
+        """Create a leaf on the memory of `data`; a tensor subclass keeps its class."""
         plain = torch.empty(0) if data is None else data
         if type(plain) is torch.Tensor or type(plain) is Parameter:
             made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
@@ -72,7 +72,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
 def _rebuild_parameter(
     data: torch.Tensor, requires_grad: bool, backward_hooks: Any, attributes: dict[str, Any] | None = None
 ) -> Parameter:
-    """Make the parameter that was pickled, with the attributes that were set on it."""
+    """Rebuild a pickled parameter, with the attributes that were set on it."""
     parameter = Parameter(data, requires_grad)
     parameter.__dict__.update(attributes or {})
     return parameter
@@ -84,7 +84,7 @@ class _BufferMeta(type):
 
 
 class Buffer(metaclass=_BufferMeta):
-    """Makes a tensor that a `Module` registers as a buffer when it is assigned as an attribute.
+    """Creates a tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
     Args:
         data: the tensor; memory and version counter are shared with it. Empty when left out.
@@ -100,7 +100,7 @@ class Buffer(metaclass=_BufferMeta):
     persistent: bool
 
     def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
-        """Make a tensor on the memory of `data` that modules recognise."""
+        """Create a tensor on the memory of `data` that modules recognise."""
         tensor: Any = torch.empty(0) if data is None else data.detach()
         tensor.requires_grad = data is not None and data.requires_grad
         tensor.persistent = persistent

@@ -26,7 +26,7 @@ __all__ = [
     "lr_scheduler",
 ]
 
-# PyTorch has a module for each.
+# PyTorch has a separate module for each.
 for _each in (ASGD, SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop):
     _name, _room = _each.__name__.lower(), sys.modules[_each.__module__]
     _each.__module__ = f"{__name__}.{_name}"

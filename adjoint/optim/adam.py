@@ -1,4 +1,4 @@
-"""Adam and its relatives."""
+"""Adam and its variants."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class AdamW(Adam):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        # A state of another Adam loaded here decays as AdamW does.
+        # A state of another Adam that is loaded here decays as in AdamW.
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
 

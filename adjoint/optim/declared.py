@@ -1,4 +1,4 @@
-"""The form in which optimizers are declared: options with their checks, the state of each parameter, and a formula.
+"""The form of declared optimizers: options with checks, the state of each parameter, and a formula.
 
 A formula is `_update(xp, options, param, grad, *state)`: elementwise operations that change `param` and `state` in place,
 written with operators and the methods of tensors that `xp` holds. It is applied to the arrays of a whole list of parameters
@@ -22,17 +22,17 @@ Batch = tuple[SimpleNamespace, list[torch.Tensor], list[list[torch.Tensor]]]
 
 
 class Declared(Optimizer):
-    """An optimizer that says what it is by the class attributes below and by `_numbers` and `_update`."""
+    """An optimizer that is defined by the class attributes below and by `_numbers` and `_update`."""
 
-    # The options in the order in which groups and state dicts show them, which is not that of the constructor.
+    # The options in the order of groups and state dicts, which differs from that of the constructor.
     _options: tuple[str, ...] = ()
-    # What the options must satisfy, in the order in which that is checked.
+    # The conditions on the options, in the order in which they are checked.
     _checks: tuple[Check, ...] = ()
-    # The tensors of a parameter's state that the formula takes, in its order. They start as zeros.
+    # The state tensors of a parameter that the formula takes, in its order. Their initial values are zeros.
     _state: tuple[str, ...] = ()
     # Whether the numbers in the formula depend on the state of the parameter, not only on the step.
     _own_numbers = False
-    # Whether the roundings are those of PyTorch's fused kernels: half types are computed in float32 and rounded once.
+    # Whether rounding follows PyTorch's fused kernels: half types are computed in float32 and rounded once.
     _rounds_once = False
 
     def __init__(self, params: Params, given: Given) -> None:
@@ -49,13 +49,13 @@ class Declared(Optimizer):
         return self._state
 
     def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
-        """Fill the state of a parameter that has none."""
+        """Initialise the state of a parameter."""
         state["step"] = torch.zeros((), dtype=torch.float32)
         for name in self._state_names(group):
             state[name] = torch.zeros_like(param)
 
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
-        """The options as numbers, and what else the formula needs to know in this step."""
+        """The options as numbers, with further numbers that the formula needs in this step."""
         raise NotImplementedError
 
     @staticmethod
@@ -79,7 +79,7 @@ class Declared(Optimizer):
                 self._update(torch.Tensor, options, *real)
 
     def _batches(self, params: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
-        """The parameters with their state, by the numbers in their formula; their steps are counted."""
+        """The parameters with their state, grouped by the numbers in their formula; this counts their steps."""
         states = [self.state[param] for param in params]
         for param, state in zip(params, states, strict=True):
             if not state:
@@ -113,7 +113,7 @@ class Declared(Optimizer):
 
 
 def number(value: Any) -> Any:
-    """A learning rate (or other option) that may be a tensor of one element or a NumPy scalar, as a number."""
+    """Convert a learning rate (or other option), which may be a tensor of one element or a NumPy scalar, to a number."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -151,7 +151,7 @@ def decay_rates(given: Given) -> None:
 
 
 def _check_fused(given: Given) -> None:
-    """Refuse combinations that exclude each other in PyTorch; otherwise `fused` and `foreach` have no effect here."""
+    """Refuse combinations that PyTorch refuses; otherwise `fused` and `foreach` have no effect."""
     if given["differentiable"]:
         raise RuntimeError("`fused` does not support `differentiable`")
     if given["foreach"]:
@@ -162,7 +162,7 @@ def _check_fused(given: Given) -> None:
 
 
 def direction(options: Any, param: Any, grad: Any) -> Any:
-    """The gradient to descend: negated if the group maximizes, with the weight decay that is not decoupled."""
+    """The gradient for descent: negated if the group maximizes, plus the weight decay unless it is decoupled."""
     if options.maximize:
         grad = -grad
     if options.weight_decay != 0:
@@ -171,7 +171,7 @@ def direction(options: Any, param: Any, grad: Any) -> Any:
 
 
 def decays(group: dict[str, Any], lr: Any) -> dict[str, Any]:
-    """The numbers of the weight decay of a group: added to the gradient, or, if it is decoupled, shrinking the parameter."""
+    """The numbers of the weight decay of a group: added to the gradient, or, if it is decoupled, multiplied to the parameter."""
     decay = group["weight_decay"]
     decoupled = decay != 0 and group["decoupled_weight_decay"]
     return {
@@ -182,7 +182,7 @@ def decays(group: dict[str, Any], lr: Any) -> dict[str, Any]:
 
 
 def decayed(xp: Any, options: Any, param: Any, grad: Any) -> Any:
-    """The gradient to descend, after a decoupled weight decay has shrunk the parameter."""
+    """The gradient for descent, after a decoupled weight decay has shrunk the parameter."""
     if options.maximize:
         grad = -grad
     if options.shrink != 1:

@@ -19,12 +19,12 @@ class LBFGS(Optimizer):
 
     Args:
         params: parameters; groups are not supported.
-        lr: the length of the step, or of the first try of the line search.
+        lr: the length of the step, or of the first trial of the line search.
         max_iter: iterations of one `step`.
         max_eval: evaluations of the closure in one `step`, `max_iter * 5 / 4` by default.
         tolerance_grad: stop when no element of the gradient is larger.
         tolerance_change: stop when neither the loss nor a parameter changes by more.
-        history_size: how many updates are remembered.
+        history_size: how many updates are stored.
         line_search_fn: None or "strong_wolfe".
 
     `step` requires a closure that reevaluates the model and returns the loss.
@@ -124,7 +124,7 @@ class LBFGS(Optimizer):
                 self._add_grad(step_size, direction)
                 used = 0
                 if iteration != group["max_iter"]:
-                    # The last evaluation would go unused.
+                    # The result of the last evaluation would not be used.
                     loss = float(closure())
                     grad = self._gather_flat_grad()
                     used = 1
@@ -169,7 +169,7 @@ class LBFGS(Optimizer):
 
 
 def _quasi_newton_direction(state: dict[str, Any], grad: torch.Tensor, history_size: int) -> torch.Tensor:
-    """Update the memory with the last step, and multiply the gradient by the inverse Hessian it stands for."""
+    """Update the stored history with the last step, and multiply the gradient by its approximate inverse Hessian."""
     old_dirs, old_stps, ro = state["old_dirs"], state["old_stps"], state["ro"]
     change = grad.sub(state["prev_flat_grad"])
     step = state["d"].mul(state["t"])

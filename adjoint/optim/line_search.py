@@ -19,7 +19,7 @@ MAX_EVALUATIONS = 25
 
 
 class Point(NamedTuple):
-    """A point on the line: its place, the loss, the gradient and the slope there."""
+    """A point on the line: its position, the loss, the gradient and the slope."""
 
     t: float
     loss: float
@@ -53,12 +53,12 @@ def strong_wolfe(
     """Find a step along `direction` that decreases the loss and flattens the slope enough.
 
     Args:
-        evaluate: gives the loss and the gradient at a step.
+        evaluate: returns the loss and the gradient at a step.
         t: the first step to try.
         loss, grad, slope: at step 0.
 
     Returns:
-        The loss and the gradient there, the step, and the number of evaluations.
+        The loss and the gradient at the final step, the step, and the number of evaluations.
     """
     largest = direction.abs().max()
     start = Point(0, loss, grad, slope.item())
@@ -75,7 +75,7 @@ def strong_wolfe(
 
 
 def _bracket(look: Callable[[float], Point], start: Point, t: float) -> tuple[list[Point], int, bool]:
-    """Enlarge the step until an acceptable one lies between two points; or find one at once (`done`)."""
+    """Enlarge the step until an acceptable step lies between two points, or is found immediately (`done`)."""
     previous, point = start, look(t)
     evaluations = 1
     for iteration in range(MAX_EVALUATIONS):
@@ -105,7 +105,7 @@ def _zoom(
             break
         first, last = min(low.t, high.t), max(low.t, high.t)
         place = cubic_minimum(low, high)
-        # A place very near an end, twice in a row or at the end itself, is moved away from it.
+        # A trial very near an end of the bracket, twice in a row or at the end itself, is moved away from it.
         if min(last - place, place - first) / (last - first) < 0.1:
             if insufficient_progress or place >= last or place <= first:
                 margin = 0.1 * (last - first)

@@ -1,4 +1,4 @@
-"""What all optimizers share: groups of parameters with their options, the state of each parameter, and hooks."""
+"""The base of all optimizers: groups of parameters with their options, the state of each parameter, and hooks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _add_hook(
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a `step` method call the optimizer's and the global hooks, where there are any, and be a section in profiles."""
+    """Wrap a `step` method: call the hooks of the optimizer and the global hooks, and mark a section in profiles."""
 
     @functools.wraps(step)
     def hooked_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -97,12 +97,12 @@ class Optimizer:
     Args:
         params: parameters, `(name, parameter)` pairs, or dictionaries that define groups of them under "params" with
             options of their own.
-        defaults: the options of groups that do not say otherwise.
+        defaults: the default options of groups.
 
     A subclass defines `step`, or the update of a group (`_update_group`).
     """
 
-    # Options that came later: what groups without them (loaded from an older state) mean.
+    # Options added later: their values for groups without them, loaded from an older state.
     _later_options: dict[str, Any] = {}
 
     param_groups: list[dict[str, Any]]
@@ -197,8 +197,8 @@ class Optimizer:
         """Add parameters with options of their own.
 
         Raises:
-            TypeError: if this is no dictionary or "params" holds something else than tensors.
-            ValueError: if a tensor is no leaf or in a group already, or only some have names.
+            TypeError: if `param_group` is not a dictionary, or "params" contains objects that are not tensors.
+            ValueError: if a tensor is not a leaf or is in a group already, or if only some have names.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -280,7 +280,7 @@ class Optimizer:
         return state_dict
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state that `state_dict` returned; tensors get the dtype of their parameters.
+        """Restore a state that `state_dict` returned; tensors get the dtype of their parameters.
 
         Raises:
             ValueError: if the groups do not match.
@@ -328,11 +328,11 @@ class Optimizer:
         return _add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer)` before `state_dict` is made."""
+        """Call `hook(optimizer)` before `state_dict` is created."""
         return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after `state_dict` is made; a result replaces it."""
+        """Call `hook(optimizer, state_dict)` after `state_dict` is created; a result replaces it."""
         return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
@@ -368,7 +368,7 @@ class Optimizer:
 
 
 def _type_name(value: Any) -> str:
-    """The name of a value's type as PyTorch's errors give it: `torch.FloatTensor` for a tensor."""
+    """The name of a value's type in PyTorch's errors: `torch.FloatTensor` for a tensor."""
     return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
 
 

@@ -30,7 +30,7 @@ class Adadelta(Declared):
     Args:
         params: parameters or groups of them.
         lr: the learning rate.
-        rho: how slowly the averages forget, between 0 and 1.
+        rho: the decay rate of the averages, between 0 and 1.
         maximize: ascend instead.
         foreach, capturable, differentiable: accepted; `differentiable` records the update.
 
@@ -159,9 +159,9 @@ class RMSprop(Declared):
     Args:
         params: parameters or groups of them.
         lr: the learning rate.
-        alpha: how slowly v forgets.
+        alpha: the decay rate of v.
         eps: added to the denominator.
-        momentum: what is subtracted is kept and added again, times this.
+        momentum: the previous update times this factor is added to each update.
         centered: subtract the squared running mean of g from v (Graves, 2013).
         maximize: ascend instead.
         capturable, foreach, differentiable: accepted; `differentiable` records the update.
@@ -293,7 +293,7 @@ class Rprop(Declared):
         factor = xp.masked_fill(xp.new_ones(agreement, agreement.shape), agreement > 0, options.longer)
         xp.mul_(step_size, xp.masked_fill(factor, changed, options.shorter))
         xp.clamp_(step_size, options.least, options.most)
-        # Where the sign has changed the element stays, and the next step counts as a first one.
+        # Where the sign has changed, the element stays unchanged, and the next step counts as a first step.
         grad = xp.masked_fill(grad, changed, 0)
         xp.addcmul_(param, xp.sign(grad), step_size, value=-1)
         xp.copy_(previous, grad)

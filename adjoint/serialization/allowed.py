@@ -1,7 +1,7 @@
-"""What a file may name: tensors, plain data, and the classes and functions that the user has added.
+"""The names that a file may contain: tensors, plain data, and the classes and functions that the user has added.
 
-A global of the file is looked up here and never imported. `Allowed` pairs each name with the object that stands for
-it; the object is called, if at all, through its `construct`, and given state through its `set_state`.
+A global name in a file is looked up here and never imported. `Allowed` pairs each name with the object that replaces
+it; the object is called only through its `construct`, and given state only through its `set_state`.
 """
 
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
@@ -28,7 +28,7 @@ SafeGlobal = Callable[..., Any] | tuple[Callable[..., Any], str]
 
 
 class Allowed(NamedTuple):
-    """An object that a file may name, and what the file may do with it; None where it may not."""
+    """An object that a file may name, with its permitted uses; None for a use that is not permitted."""
 
     value: Any
     construct: Callable[..., Any] | None = None
@@ -36,12 +36,12 @@ class Allowed(NamedTuple):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What is always allowed
+# Always allowed
 
 
 @cache
 def weights_globals() -> dict[str, Allowed]:
-    """What PyTorch writes for tensors, state dicts and plain containers."""
+    """The names that PyTorch writes for tensors, state dicts and plain containers."""
     named = {
         "collections.OrderedDict": Allowed(OrderedDict, plain.make_ordered_dict, plain.set_attributes),
         "collections.Counter": Allowed(Counter, plain.make_counter),
@@ -82,7 +82,7 @@ _REBUILDERS: dict[str, Callable[..., Any]] = {
 
 @cache
 def data_globals() -> dict[str, Allowed]:
-    """Further plain data of Python and NumPy, which `weights_only=False` allows."""
+    """Further plain data of Python and NumPy, allowed with `weights_only=False`."""
     from argparse import Namespace
 
     named = {
@@ -110,7 +110,7 @@ def data_globals() -> dict[str, Allowed]:
 
 
 def qualified(module: str, name: str) -> str:
-    """The name of a global as it is looked up: what Python 2 called it is translated as `pickle` does."""
+    """The full name of a global for the look-up; names of Python 2 are translated as `pickle` does."""
     if (module, name) in NAME_MAPPING:
         module, name = NAME_MAPPING[module, name]
     else:
@@ -125,7 +125,7 @@ def _names_of_ours() -> dict[int, str]:
 
 
 def global_name(value: object) -> tuple[str, str] | None:
-    """The module and name under which files know `value`, an object of this package; None for anything else."""
+    """The module and name of `value`, an object of this package, in files; None for any other object."""
     known = _names_of_ours().get(id(value))
     if known is not None:
         module, _, name = known.rpartition(".")
@@ -137,15 +137,15 @@ def global_name(value: object) -> tuple[str, str] | None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What the user allows
+# Allowed by the user
 
 _user_globals: list[SafeGlobal] = []
 
 
 def add_safe_globals(safe_globals: list[SafeGlobal]) -> None:
-    """Allow `load` to make instances of the given classes and to call the given functions.
+    """Allow `load` to create instances of the given classes and to call the given functions.
 
-    Only add what you trust with any arguments: a file decides what it is called with.
+    Add only objects that are safe with any arguments, because a file chooses the arguments.
 
     Args:
         safe_globals: classes and functions; a pair `(object, name)` allows the object under another full name.
@@ -166,12 +166,12 @@ def get_safe_globals() -> list[SafeGlobal]:
 
 
 def clear_safe_globals() -> None:
-    """Forget all that were added."""
+    """Remove all classes and functions that were added."""
     _user_globals.clear()
 
 
 class safe_globals:
-    """A context in which `load` allows the given classes and functions as well; see `add_safe_globals`."""
+    """A context in which `load` also allows the given classes and functions; see `add_safe_globals`."""
 
     def __init__(self, safe_globals: list[SafeGlobal]) -> None:
         self._added = list(safe_globals)
@@ -188,7 +188,7 @@ class safe_globals:
 
 
 def user_globals() -> dict[str, Allowed]:
-    """What the user has added, by every name that a file may use for it."""
+    """The objects that the user has added, by every name that a file may use for them."""
     named = {}
     for entry in _user_globals:
         value, name = entry if isinstance(entry, tuple) else (entry, None)
@@ -205,7 +205,7 @@ def _names_of(value: Callable[..., Any]) -> Iterator[str]:
 
 
 def _set_any_state(target: Any, state: Any) -> None:
-    """What `pickle` does with the state of an instance."""
+    """Set the state of an instance as `pickle` does."""
     if hasattr(target, "__setstate__"):
         target.__setstate__(state)
         return

@@ -1,7 +1,7 @@
-"""The zip archives that checkpoints are: named records, uncompressed, each starting at a multiple of 64 bytes.
+"""The zip archives of checkpoints: named records, uncompressed, each starting at a multiple of 64 bytes.
 
-Records lie in one folder of the archive. Nothing here knows what they hold. A reader believes no size that the file is
-too short for, so that a small file cannot make large records.
+Records are in one folder of the archive. The module does not depend on their contents. A reader rejects sizes that
+exceed the file, so that a small file cannot create large records.
 """
 
 import mmap
@@ -26,7 +26,7 @@ _ENCRYPTED = 0x1
 
 
 class _Stream:
-    """What `zipfile` needs to write to a file that can only be written to, and to count from where it stands now."""
+    """The interface that `zipfile` needs for a write-only file; positions count from the current one."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -41,11 +41,11 @@ class _Stream:
         return self._position
 
     def flush(self) -> None:
-        """Nothing: `zipfile` calls this for each record, and the file is closed or handed back soon enough."""
+        """Do nothing: `zipfile` calls this for each record, and the file is closed or returned soon after."""
 
 
 class ArchiveWriter:
-    """Writes records to an open file; to be used as a context.
+    """Writes records to an open file; used as a context manager.
 
     Args:
         file: anything with `write`.
@@ -76,28 +76,28 @@ class ArchiveWriter:
         header = len(info.FileHeader(info.file_size * 1.05 > zipfile.ZIP64_LIMIT))
         info.extra = _padding(-(self._stream.tell() + header) % ALIGNMENT)
         self._zip.writestr(info, data)
-        info.extra = b""  # the padding is of no use in the directory
+        info.extra = b""  # the padding has no use in the directory
         names, contents = self._checksums
         self._checksums = zlib.crc32(name.encode(), names), zlib.crc32(info.CRC.to_bytes(4, "little"), contents)
 
     def fingerprint(self) -> str:
-        """Forty decimal digits for the names and the contents of the records so far."""
+        """Forty decimal digits computed from the names and the contents of the records so far."""
         return "{:020d}{:020d}".format(*self._checksums)
 
 
 def _padding(length: int) -> bytes:
-    """An extra field of a zip header that holds `length` bytes of nothing."""
+    """An extra field of a zip header with `length` bytes of padding."""
     return b"FB" + struct.pack("<H", length) + b"Z" * length
 
 
 class ArchiveReader:
-    """Reads records from an open file that can be sought.
+    """Reads records from an open seekable file.
 
     Args:
         file: the archive.
 
     Raises:
-        RuntimeError: if it is damaged, or not laid out as PyTorch lays archives out.
+        RuntimeError: if it is damaged, or its structure is not that of PyTorch's archives.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -163,7 +163,7 @@ class ArchiveReader:
         return entry
 
     def _position(self, name: str) -> int:
-        """Where the bytes of a record start: after its own header, whose length the directory does not tell."""
+        """The position of the bytes of a record: after its own header, whose length the directory does not contain."""
         entry = self._entry(name)
         self._file.seek(max(entry.header_offset, 0))
         header = self._file.read(_LOCAL_HEADER.size)

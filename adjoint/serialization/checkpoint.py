@@ -1,4 +1,4 @@
-"""`save` and `load`: checkpoints in PyTorch's file format, which hold data and never code."""
+"""`save` and `load`: checkpoints in PyTorch's file format, which contain data and never code."""
 
 import io
 import pickle
@@ -46,22 +46,23 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Save an object to a file that `load` and PyTorch's `torch.load` read.
+    """Save an object to a file that `load` and PyTorch's `torch.load` can read.
 
     Tensors are saved with their strides, and tensors that share a storage share it again after loading. The whole
-    storage is saved, also of a tensor that is a view of a part of it. PyTorch's "Serialization semantics"
+    storage is saved, even for a tensor that is a view of a part of it. PyTorch's "Serialization semantics"
     (https://docs.pytorch.org/docs/stable/notes/serialization.html) describes the format.
 
     Args:
         obj: tensors, parameters, state dicts, containers of them, plain data.
         f: a path, or an open binary file (anything with `write`).
         pickle_module: accepted for compatibility; objects are always pickled by Python's rules.
-        pickle_protocol: 1 to 5; PyTorch reads 2 without `weights_only=False`.
-        _use_new_zipfile_serialization: False writes the format of before PyTorch 1.6.
+        pickle_protocol: 1 to 5; PyTorch reads protocol 2 without `weights_only=False`.
+        _use_new_zipfile_serialization: False writes the format used before PyTorch 1.6.
 
     Raises:
-        RuntimeError: if two tensors look at the same memory with different dtypes, or the folder does not exist.
-        pickle.PicklingError, TypeError: if `obj` holds what cannot be pickled. The file is not touched then.
+        RuntimeError: if two tensors share memory but differ in dtype, or the folder does not exist.
+        pickle.PicklingError, TypeError: if `obj` contains an object that cannot be pickled. The file is not changed
+        then.
 
     >>> import io
     >>> import adjoint as torch
@@ -80,7 +81,7 @@ def save(
             for part in parts:
                 file.write(part)
         return
-    from .archive import ALIGNMENT, ArchiveWriter  # here, because `zipfile` takes its time to import
+    from .archive import ALIGNMENT, ArchiveWriter  # here, because importing `zipfile` is slow
 
     storages = StorageTable()
     content = dumps(obj, pickle_protocol, storages)
@@ -109,24 +110,25 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Load what `save` or PyTorch's `torch.save` has saved.
+    """Load an object that `save` or PyTorch's `torch.save` has saved.
 
-    No code from the file is run, so that any file is safe to load.
+    No code from the file is run, so any file is safe to load.
 
     Args:
-        f: a path, or an open binary file that can be sought.
-        map_location: what to do with storages that were on another device: `'cpu'` brings all here. A device, a dict
-            from saved to new device, or a function of a storage and its device that returns a storage or None.
+        f: a path, or an open seekable binary file.
+        map_location: the target of storages that were on another device: `'cpu'` moves all of them to the CPU. A
+            device, a dict from saved to new device, or a function of a storage and its device that returns a storage or
+            None.
         pickle_module: accepted for compatibility.
         weights_only: tensors, parameters, state dicts and Python's containers are always allowed. False allows further
-            plain data: NumPy arrays and numbers, `frozenset`, `deque`, `argparse.Namespace`, … Classes and functions
-            beyond those are allowed by `torch.serialization.add_safe_globals`, and by nothing else.
-        mmap: map the file into memory and read a storage when it is used. Changes to tensors never reach the file.
+            plain data: NumPy arrays and numbers, `frozenset`, `deque`, `argparse.Namespace`, … Other classes and
+            functions are allowed only by `torch.serialization.add_safe_globals`.
+        mmap: map the file into memory and read a storage on first use. Changes to tensors never reach the file.
         **pickle_load_args: `encoding` of the byte strings in files that Python 2 wrote.
 
     Raises:
-        pickle.UnpicklingError: if the file holds objects that are not allowed.
-        RuntimeError: if the file is damaged, or a storage was on a device that is not here.
+        pickle.UnpicklingError: if the file contains objects that are not allowed.
+        RuntimeError: if the file is damaged, or a storage was on a device that is not available.
         EOFError: if the file is empty or ends too early.
 
     >>> import io
@@ -172,11 +174,11 @@ class _Reader:
         self.restore = restore
 
     def pickle(self, file: IO[bytes], length: int, persistent_load: Callable[[Any], Any]) -> Any:
-        """One pickle from `file`, which has `length` bytes at most."""
+        """Read one pickle from `file`, which has at most `length` bytes."""
         return Unpickler(file, self._allowed, self._users, persistent_load, self._encoding, length).load()
 
     def archive(self, file: IO[bytes], mapped: bool) -> Any:
-        """The object in a zip archive."""
+        """Read the object in a zip archive."""
         import mmap as memory_map
 
         from .archive import ArchiveReader
@@ -207,7 +209,7 @@ def _check_layout(archive: "ArchiveReader") -> None:
 
 
 class _StorageReader:
-    """The storages of an archive, each read when it is first named."""
+    """The storages of an archive, each read on first use."""
 
     def __init__(self, archive: "ArchiveReader", memory: "memory_map.mmap | None", restore: Restore) -> None:
         self._archive = archive
@@ -220,7 +222,7 @@ class _StorageReader:
         self._swap = order != sys.byteorder
 
     def load(self, identity: Any) -> UntypedStorage:
-        """The storage that a persistent id stands for."""
+        """The storage with a persistent id."""
         if len(identity) != 5 or identity[0] != "storage":
             raise RuntimeError(f"Unknown saved id type: {identity[:1]!r}")
         _, kind, key, location, count = identity

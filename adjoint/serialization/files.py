@@ -1,4 +1,4 @@
-"""Paths and open files: opened alike for reading and writing, and read to the last byte that was asked for."""
+"""Paths and open files: opened in the same way for reading and writing, and read completely."""
 
 import io
 from contextlib import AbstractContextManager, nullcontext
@@ -21,13 +21,13 @@ _SEEK = (
 
 
 def stem(f: FileLike) -> str:
-    """The name of the file without its folder and extension; `'archive'` for an open file, or a name beyond ASCII."""
+    """The name of the file without its folder and extension; `'archive'` for an open file, or a name that is not ASCII."""
     name = Path(fspath(f)).stem if isinstance(f, (str, PathLike)) else "archive"
     return name if name.isascii() else "archive"
 
 
 def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """The file at a path, closed in the end; or an open file, left open.
+    """The file at a path, closed at the end of the block; or an open file, left open.
 
     Raises:
         RuntimeError: if the folder does not exist.
@@ -41,11 +41,11 @@ def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
 
 
 def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """The file at a path, closed in the end; or an open file, left open.
+    """The file at a path, closed at the end of the block; or an open file, left open.
 
     Raises:
         AttributeError: if `f` is not a file.
-        io.UnsupportedOperation: if it is one that cannot be sought.
+        io.UnsupportedOperation: if `f` is not seekable.
     """
     if isinstance(f, (str, PathLike)):
         return Path(f).open("rb")
@@ -60,10 +60,10 @@ def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
 
 
 def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
-    """Fill `target` from `file`, which need not know `readinto`.
+    """Fill `target` from `file`, which may lack `readinto`.
 
     Raises:
-        RuntimeError: if the file ends before; `name` is what was being read.
+        RuntimeError: if the file ends too early; `name` is the part that was being read.
     """
     filled = 0
     readinto = getattr(file, "readinto", None)

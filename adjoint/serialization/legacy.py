@@ -1,4 +1,4 @@
-"""The file format that came before zip archives: a row of pickles, then the storages one after the other."""
+"""The file format before zip archives: a sequence of pickles, then the storages one after the other."""
 
 import pickle
 import struct
@@ -23,7 +23,7 @@ ReadPickle = Callable[[IO[bytes], int, Callable[[Any], Any]], Any]
 
 
 def write_legacy(obj: object, protocol: int) -> list[Any]:
-    """The parts of the file that holds `obj`, each a buffer of bytes."""
+    """The parts of the file for `obj`, each a buffer of bytes."""
     storages = StorageTable(by_address=True)
     content = dumps(obj, protocol, storages, legacy=True)
     system = {
@@ -43,15 +43,15 @@ def write_legacy(obj: object, protocol: int) -> list[Any]:
 
 
 def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> Any:
-    """The object that `file` holds from its current position on; leaves the file behind it.
+    """The object in `file` from its current position on; the position is after it then.
 
     Args:
         file: the open file.
-        read_pickle: reads one pickle, given the file, the bytes left in it, and a function for persistent ids.
+        read_pickle: reads one pickle, given the file, the remaining bytes, and a function for persistent ids.
         restore: maps storages to their device.
 
     Raises:
-        RuntimeError: if this is no such file, or a damaged one.
+        RuntimeError: if the file is in another format, or damaged.
     """
     start = file.tell()
     length = file.seek(0, 2) - start
@@ -69,7 +69,7 @@ def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> A
 
 
 class _StorageReader:
-    """The storages of a file: made when the pickle names them, filled when their bytes follow after it."""
+    """The storages of a file: created when the pickle names them, filled when their bytes follow."""
 
     def __init__(self, length: int, restore: Restore) -> None:
         self._left = length
@@ -81,7 +81,7 @@ class _StorageReader:
         raise RuntimeError(f"unexpected persistent id {identity!r}")
 
     def load(self, identity: Any) -> UntypedStorage:
-        """The storage that a persistent id stands for."""
+        """The storage with a persistent id."""
         if len(identity) != 6 or identity[0] != "storage":
             raise RuntimeError(f"Unknown saved id type: {identity[:1]!r}")
         _, kind, key, location, count, view = identity
@@ -97,7 +97,7 @@ class _StorageReader:
         return self._storages[key] if view is None else self._part(key, kind, view)
 
     def _part(self, key: str, kind: StorageType, view: Any) -> UntypedStorage:
-        """A stretch of a storage, which very old files tell apart from the whole."""
+        """A part of a storage, which very old files distinguish from the whole."""
         _, offset, count = view
         if type(offset) is not int or type(count) is not int or offset < 0 or count < 0:
             raise RuntimeError(f"invalid view of a storage {view!r}")

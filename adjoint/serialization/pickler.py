@@ -1,6 +1,6 @@
-"""Pickles objects as PyTorch does.
+"""Pickling of objects in PyTorch's form.
 
-Tensors become calls of the functions that rebuild them, storages become references, all under PyTorch's names.
+Tensors become calls of the functions that rebuild them, storages become references; all have PyTorch's names.
 """
 
 import io
@@ -21,16 +21,16 @@ __all__ = ["dumps"]
 
 
 def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = False) -> bytes:
-    """The pickle of `obj`. Storages are not in it: they are entered in `storages`.
+    """The pickle of `obj`. It does not contain storages: they are added to `storages`.
 
     Args:
         obj: the object.
         protocol: of the pickle, 1 to 5.
-        storages: names the storages that the pickle refers to.
+        storages: assigns names to the storages that the pickle refers to.
         legacy: refer to storages in the form of the legacy file format.
 
     Raises:
-        pickle.PicklingError, TypeError, AttributeError: if `obj` holds what cannot be pickled.
+        pickle.PicklingError, TypeError, AttributeError: if `obj` contains an object that cannot be pickled.
     """
     file = io.BytesIO()
     _Pickler(file, protocol, storages, legacy).dump(obj)
@@ -41,7 +41,7 @@ _PythonPickler: Any = pickle._Pickler
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]
-    """Python's pickler in Python: the one in C imports each name to check it, which PyTorch's names do not survive."""
+    """Python's pickler written in Python: the one in C imports each name to check it, which fails for PyTorch's names."""
 
     def __init__(self, file: io.BytesIO, protocol: int, storages: StorageTable, legacy: bool) -> None:
         super().__init__(file, protocol)

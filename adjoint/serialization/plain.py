@@ -1,7 +1,7 @@
 """Constructors of plain data that a file may call.
 
-Each takes only what a pickle of such an object holds: a constructor of Python's own would also take what a hostile file
-could make of it (`bytearray(10**12)`).
+Each accepts only the contents of a pickle of such an object. Python's own constructors would also accept harmful
+arguments of a hostile file (`bytearray(10**12)`).
 """
 
 import sys
@@ -100,7 +100,7 @@ def make_namespace() -> "argparse.Namespace":
 
 
 def set_attributes(target: Any, state: Any) -> None:
-    """Put the attributes that were pickled into the instance's dictionary."""
+    """Set the pickled attributes in the instance's dictionary."""
     _require(type(state) is dict and all(type(name) is str for name in state), type(target).__name__)
     vars(target).update(state)
 
@@ -113,7 +113,7 @@ def make_numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> "numpy.
 
 
 def set_dtype_state(dtype: "numpy.dtype[Any]", state: Any) -> None:
-    """Accept the state of a number type in this machine's byte order, which says nothing new."""
+    """Accept the state of a number type in this machine's byte order, which contains no information."""
     native = ("|", "=", "<" if sys.byteorder == "little" else ">")
     _require(type(state) is tuple and len(state) >= 2 and state[1] in native, "NumPy dtype")
 
@@ -125,7 +125,7 @@ def make_numpy_array(kind: Any, shape: Any, typecode: Any) -> "numpy.ndarray[Any
 
 
 def set_array_state(array: "numpy.ndarray[Any, Any]", state: Any) -> None:
-    """Give a NumPy array the shape, dtype and bytes that were pickled; NumPy checks that their sizes agree."""
+    """Set the pickled shape, dtype and bytes of a NumPy array; NumPy checks that their sizes agree."""
     _require(type(state) is tuple and len(state) == 5, "NumPy array")
     _, shape, dtype, _, content = state
     _require(type(shape) is tuple and all(type(length) is int and length >= 0 for length in shape), "NumPy array")
@@ -134,14 +134,14 @@ def set_array_state(array: "numpy.ndarray[Any, Any]", state: Any) -> None:
 
 
 def make_numpy_array_of_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> "numpy.ndarray[Any, Any]":
-    """A NumPy array of its bytes, as protocol 5 writes it."""
+    """A NumPy array from its bytes, as protocol 5 writes it."""
     _require(isinstance(content, (bytes, bytearray)) and type(shape) is tuple and order in ("C", "F"), "NumPy array")
     _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS, "NumPy array")
     return numpy.frombuffer(content, dtype).reshape(shape, order=order)
 
 
 def make_numpy_scalar(dtype: Any, content: Any) -> Any:
-    """A NumPy number of its bytes."""
+    """A NumPy number from its bytes."""
     _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS and type(content) is bytes, "NumPy scalar")
     _require(len(content) == dtype.itemsize, "NumPy scalar")
     return numpy.frombuffer(content, dtype)[0]

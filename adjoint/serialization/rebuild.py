@@ -1,7 +1,7 @@
-"""Arrays and the storages behind them: bytes plus (dtype, offset, size, stride) make an array, and the other way round.
+"""Arrays and their storages: bytes plus (dtype, offset, size, stride) make an array, and the reverse.
 
-Sizes, strides and offsets may come from an untrusted file: `strided` raises for whatever reaches outside its storage. Nothing
-here knows files or tensors.
+Sizes, strides and offsets may come from an untrusted file: `strided` raises if elements would be outside the storage.
+The module depends neither on files nor on tensors.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ Array = numpy.ndarray[Any, Any]
 
 
 def split_array(array: Array) -> tuple[Array, int, tuple[int, ...], tuple[int, ...]]:
-    """The array that owns the memory of `array`, and where `array` lies in it: offset, size and stride in elements.
+    """The array that owns the memory of `array`, and the offset, size and stride of `array` in it, in elements.
 
-    `strided(root, size, stride, offset, array.dtype)` is `array` again. An array with negative strides, which no tensor has,
-    is copied first.
+    `strided(root, size, stride, offset, array.dtype)` restores `array`. An array with negative strides, which no tensor
+    has, is copied first.
     """
     root = owner(array)
     distance = address(array) - address(root) if array.size else 0
@@ -34,7 +34,7 @@ def split_array(array: Array) -> tuple[Array, int, tuple[int, ...], tuple[int, .
 
 
 def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
-    """A function and its arguments that make `array` again, with its strides, for use in `__reduce__`.
+    """A function and its arguments that restore `array` with its strides, for use in `__reduce__`.
 
     The owner of the memory is among the arguments: arrays that share it and are pickled together share it again.
     """
@@ -42,14 +42,14 @@ def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
         return array.__reduce__()
     root, offset, size, stride = split_array(array)
     if not root.flags.forc:
-        root = memory(root)  # ndarray's own pickle keeps no other memory order than C and Fortran
+        root = memory(root)  # the pickle of an ndarray keeps only C and Fortran order
     return view_array, (root, array.dtype, offset, size, stride, lazy_bits_of(array))
 
 
 def view_array(
     root: Array, dtype: "numpy.dtype[Any]", offset: int, size: tuple[int, ...], stride: tuple[int, ...], bits: int = 0
 ) -> Array:
-    """Undo `reduce_array`: a view of the memory of `root`, of which `bits` are pending."""
+    """Undo `reduce_array`: a view of the memory of `root` with lazy conjugation and negation `bits`."""
     return with_lazy_bits(strided(root, size, stride, offset, dtype), bits)
 
 

@@ -1,4 +1,4 @@
-"""The storages of a file: what their types are called there, which record each goes to, and where one goes that is read."""
+"""The storages of a file: the names of their types, their records, and the device to which they are read."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +26,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 class StorageType:
-    """How a file names the elements of a storage, as in `torch.FloatStorage`.
+    """The name of a storage type in files, as in `torch.FloatStorage`.
 
     Attributes:
         name: the name, with its module.
@@ -57,7 +57,7 @@ STORAGE_TYPES = {
         dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128,
     )
 }  # fmt: skip
-"""The types that have a storage of their own; the others (`uint16`, …) are kept in untyped ones."""
+"""The types with their own storage type; the others (`uint16`, …) use untyped storages."""
 
 
 def storage_type(kind: dtype) -> StorageType:
@@ -66,21 +66,21 @@ def storage_type(kind: dtype) -> StorageType:
 
 
 def as_storage(content: Array, kind: StorageType) -> UntypedStorage:
-    """The bytes `content` as a storage whose elements are of `kind`."""
+    """The bytes `content` as a storage with elements of type `kind`."""
     return UntypedStorage(content) if kind.dtype is None else TypedStorage(content, kind.dtype.numpy)
 
 
 def swap_bytes(content: Array, kind: StorageType) -> None:
-    """Turn the bytes of each number around, in place: from the order of another machine to that of this one."""
+    """Reverse the bytes of each number in place: from the byte order of another machine to that of this machine."""
     part = 1 if kind.dtype is None else kind.dtype.to_real().itemsize
     content.view(f"u{part}").byteswap(inplace=True)
 
 
 class StorageTable:
-    """Numbers the storages met while an object is pickled; one that is met again keeps its number.
+    """Numbers the storages of an object during pickling; each storage has one number.
 
     Args:
-        by_address: name storages by their address, as the legacy format does, and not by a running number.
+        by_address: name storages by their address, as the legacy format does, instead of a running number.
     """
 
     def __init__(self, by_address: bool = False) -> None:
@@ -93,7 +93,7 @@ class StorageTable:
         """The name of the storage that `root` owns.
 
         Raises:
-            RuntimeError: if it was met before with elements of another type.
+            RuntimeError: if the storage has been used with elements of another type.
         """
         identity = (address(root), root.nbytes) if root.size else (id(root), 0)
         if self._types.setdefault(identity, kind) is not kind:
@@ -105,13 +105,13 @@ class StorageTable:
         return key
 
     def persistent_id(self, storage: UntypedStorage) -> tuple[str, StorageType, str, str, int]:
-        """What stands for `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
+        """The persistent id of `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
         kind = storage_type(dtypes.from_numpy(storage._kind)) if isinstance(storage, TypedStorage) else UNTYPED
         root = storage._root
         return "storage", kind, self.key(root, kind), "cpu", root.nbytes // kind.itemsize
 
     def __iter__(self) -> Iterator[tuple[str, Array, StorageType]]:
-        """Name, bytes and type of each storage, in the order they were met."""
+        """Name, bytes and type of each storage, in the order of their first use."""
         for key, kind in zip(self._keys.values(), self._types.values(), strict=True):
             yield key, memory(self._roots[key]), kind
 
@@ -121,10 +121,10 @@ Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
 def restorer(map_location: MapLocation) -> Restore:
-    """A function of a storage and the device it was on, giving the storage to use.
+    """A function that maps a storage and its saved device to the storage to use.
 
     Raises (when called):
-        RuntimeError: if it would go anywhere but the CPU.
+        RuntimeError: if the target is not the CPU.
     """
     if map_location is None:
         return _restore

@@ -1,6 +1,6 @@
-"""Tensors as files describe them: functions that a file names to rebuild one, and the choice among them when saving.
+"""The functions that files name to rebuild tensors, and the choice among them when saving.
 
-They are called with arguments from an untrusted file, so they take nothing for granted.
+Their arguments come from an untrusted file, so they check all of them.
 """
 
 import importlib
@@ -30,7 +30,7 @@ __all__ = [
 
 @cache
 def parameter_class() -> type[Tensor]:
-    """The class of parameters. Files name the class, yet it is defined in a higher layer: it is looked up on first use."""
+    """The class of parameters. It is defined in a higher layer, so it is looked up on first use."""
     found: type[Tensor] = importlib.import_module("adjoint.nn.parameter").Parameter
     return found
 
@@ -51,7 +51,7 @@ def rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """`torch._utils._rebuild_tensor_v2`: adds `requires_grad` and pending conjugation. Hooks are not restored."""
+    """`torch._utils._rebuild_tensor_v2`: adds `requires_grad` and lazy conjugation. Hooks are not restored."""
     return _finish(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
@@ -125,7 +125,7 @@ def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor
 
 
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
-    """Add to the instance's dictionary, which never reaches the slots that a tensor is made of."""
+    """Set attributes in the instance's dictionary, which does not contain the slots of a tensor."""
     if state:
         if not isinstance(state, dict) or not all(type(name) is str for name in state):
             raise TypeError("the attributes of a tensor must be a dict with string keys")
@@ -134,14 +134,14 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
 
 
 def get_layout(name: str) -> layout:
-    """`torch.serialization._get_layout`: the layout that `str(layout)` names."""
+    """`torch.serialization._get_layout`: the layout with the text `name`."""
     if name != "torch.strided":
         raise RuntimeError(f"layout {name} is not supported")
     return strided
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function and the arguments that a file gives for `tensor`."""
+    """The function and the arguments that represent `tensor` in a file."""
     _warn_about_hooks(tensor)
     attributes = dict(tensor.__dict__)
     if type(tensor) is parameter_class():

@@ -1,7 +1,7 @@
-"""A machine for pickles that makes data and nothing else.
+"""An unpickler that creates data and nothing else.
 
-Python's own unpickler calls whatever a file names. This one looks each name up among the `Allowed`, refuses the
-instructions that plain data does not need, and believes no length before it has seen that many bytes.
+Python's own unpickler calls any function that a file names. This unpickler looks each name up in `Allowed`, refuses the
+instructions that plain data does not need, and trusts a length only after it has read that many bytes.
 """
 
 import pickle
@@ -24,12 +24,12 @@ class Unpickler:
     """Reads one pickle of protocol 1 to 5.
 
     Args:
-        file: where the pickle starts; anything with `read` and `readline`.
+        file: the file at the start of the pickle; any object with `read` and `readline`.
         allowed: the objects that the pickle may name.
-        users: those among them that the user has added, whose instances may be built and filled freely.
-        persistent_load: turns a persistent id, which stands for a storage, into the storage.
-        encoding: of the byte strings that Python 2 wrote; `'bytes'` leaves them as they are.
-        length: bytes that `file` holds at most, so that no length in the pickle can ask for more.
+        users: the allowed objects that the user has added, whose instances may be created and filled freely.
+        persistent_load: maps a persistent id, which represents a storage, to the storage.
+        encoding: the encoding of byte strings that Python 2 wrote; `'bytes'` leaves them as bytes.
+        length: the maximum number of bytes in `file`, which limits all lengths in the pickle.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Unpickler:
         """The pickled object.
 
         Raises:
-            pickle.UnpicklingError: if the pickle asks for something that is not allowed, or is no pickle.
+            pickle.UnpicklingError: if the pickle requires an object that is not allowed, or is not a pickle.
             EOFError: if it ends too early.
         """
         try:
@@ -97,7 +97,7 @@ class Unpickler:
         return value
 
     def _pop_mark(self) -> list[Any]:
-        """The items above the topmost mark, which goes with them."""
+        """Pop and return the items above the topmost mark, and the mark."""
         stack = self._stack
         for position in range(len(stack) - 1, -1, -1):
             if stack[position] is _MARK:

@@ -16,8 +16,7 @@ from ..tensor import Tensor, new
 
 
 class BatchedTensor(Tensor, plain=False):
-    """A tensor without its batch dimension, as the function sees it: shape and dtype are those of one element of the
-    batch.
+    """A tensor without its batch dimension, as the function sees it: shape and dtype are those of one element of the batch.
 
     `value`: the tensor of the whole batch. `bdim`: its batch dimension (None: it has none, and is only differentiated
     within the `vmap`). `level`: the `vmap` that the batch dimension belongs to.

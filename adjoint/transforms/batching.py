@@ -204,8 +204,7 @@ def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def samples(op: Operator, batch: Batch, *args: Any) -> Any:
-    """Apply the operator with the batch dimension merged into the sample dimension of tensors of `sample_ndim`
-    dimensions.
+    """Apply the operator with the batch dimension merged into the sample dimension of tensors of `sample_ndim` dimensions.
 
     Without `sample_ndim` in the declaration, the first dimension always counts samples.
     """

@@ -51,7 +51,9 @@ class JvpInterpreter(Interpreter):
     in_inference = False
 
     def __init__(self) -> None:
-        self.holders: list[dict[Any, Tensor | None]] = []  # the dictionaries that hold tangents, to remove them at the end
+        self.holders: list[
+            dict[Any, Tensor | None]
+        ] = []  # the dictionaries that hold tangents, to remove them at the end
 
     def leave(self) -> None:
         """Leave the level and remove its tangents, which may be part of reference cycles."""

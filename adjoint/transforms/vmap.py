@@ -24,16 +24,15 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Turn `func` into a function of a batch along one more dimension of its inputs, computed for the whole batch at
-    once.
+    """Turn `func` into a function of a batch along one more dimension of its inputs, computed for the whole batch at once.
 
     Args:
         func: takes and returns tensors, also in tuples, lists and dicts.
-            in_dims: the batch dimension of each input (None: it has none): one number for all, or a structure like
-                that of the inputs.
-            out_dims: the position of the batch dimension in the outputs.
-            randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
-            chunk_size: how many batch elements are computed at once; None: all.
+        in_dims: the batch dimension of each input (None: it has none): one number for all, or a structure like that of
+            the inputs.
+        out_dims: the position of the batch dimension in the outputs.
+        randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
+        chunk_size: how many batch elements are computed at once; None: all.
 
     Raises:
         ValueError: if no input has a batch dimension, or if the sizes differ.

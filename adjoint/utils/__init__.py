@@ -1,4 +1,4 @@
-"""What surrounds training: data loading, checkpointing, hook handles; names, no logic."""
+"""Utilities for training: data loading, checkpointing, hook handles; names, no logic."""
 
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 

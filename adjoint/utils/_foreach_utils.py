@@ -1,4 +1,4 @@
-"""`torch.utils._foreach_utils`: lists of tensors grouped for what is done to whole lists of one dtype at once."""
+"""`torch.utils._foreach_utils`: grouping of tensor lists by device and dtype for functions of whole lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _foreach_supported_types: list[type] = [torch.Tensor]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The types of accelerators with kernels for whole lists: none; on `cpu` lists are supported without."""
+    """The types of accelerators with kernels for whole lists: none; `cpu` needs no such kernels."""
     return []
 
 
@@ -24,12 +24,12 @@ def _get_fused_kernels_supported_devices() -> list[str]:
 
 
 def _device_has_foreach_support(device: torch.device) -> bool:
-    """Whether functions of whole lists of tensors work on `device`."""
+    """Whether functions of whole tensor lists work on `device`."""
     return device.type == "cpu"
 
 
 def _has_foreach_support(tensors: list[Any], device: torch.device) -> bool:
-    """Whether they work for `tensors`, all of them on `device`."""
+    """Whether functions of whole tensor lists work for `tensors`, which must all be on `device`."""
     return _device_has_foreach_support(device) and all(
         tensor is None or type(tensor) in _foreach_supported_types for tensor in tensors
     )
@@ -37,14 +37,14 @@ def _has_foreach_support(tensors: list[Any], device: torch.device) -> bool:
 
 @torch.no_grad()
 def _group_tensors_by_device_and_dtype(tensorlistlist: TensorListList, with_indices: bool = False) -> Groups:
-    """The lists taken apart by the device and dtype of the tensors in the first of them.
+    """Group the lists by the device and dtype of the tensors in the first list.
 
     Args:
-        tensorlistlist: lists of one length (or empty) that belong together item by item: parameters, gradients, states.
-        with_indices: say of each group which items are in it.
+        tensorlistlist: lists of equal length (or empty) whose items correspond: parameters, gradients, states.
+        with_indices: also return the indices of the items in each group.
 
     Raises:
-        RuntimeError: if the lists do not fit together.
+        RuntimeError: if the lists do not match.
 
     >>> import adjoint as torch
     >>> from adjoint.utils._foreach_utils import _group_tensors_by_device_and_dtype

@@ -1,4 +1,4 @@
-"""PyTorch's name for nested containers taken apart and put together again: the same module that transforms use."""
+"""PyTorch's name for the module that flattens and unflattens nested containers; transforms use the same module."""
 
 import sys
 from importlib import import_module

@@ -1,8 +1,9 @@
-"""Checkpointing: trading computation for memory by not keeping what backward needs, but computing it again there.
+"""Checkpointing: backward recomputes values instead of saving them, which trades computation for memory.
 
-Two ways. Without reentrance (`use_reentrant=False`) the forward records as usual, but what its nodes would save is thrown
-away; when backward first asks for some of it, the function runs again, and what *that* saves is what the nodes get. With
-reentrance the function runs unrecorded, as one node; its backward runs the function again, recorded, and a backward of that.
+There are two implementations. Without reentrance (`use_reentrant=False`), the forward records as usual, but its nodes
+save only placeholders. When backward first reads a saved tensor, the function runs again, and the tensors saved in that
+run replace the placeholders. With reentrance, the function runs unrecorded as one node; the backward of that node runs
+the function again, recorded, and then a backward of it.
 """
 
 from __future__ import annotations
@@ -44,27 +45,27 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """The recomputation of a checkpointed function did something else than its first run."""
+    """The error for a recomputation that differs from the first run of a checkpointed function."""
 
 
 class DefaultDeviceType:
-    """The kind of device whose random state is kept besides the CPU's. There is only the CPU."""
+    """The device type whose random state is kept in addition to the CPU's. There is only the CPU."""
 
     _default_device_type = "cpu"
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Set the kind of device."""
+        """Set the device type."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type() -> str:
-        """The kind of device."""
+        """The device type."""
         return DefaultDeviceType._default_device_type
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors on the same memory without history, which require grad where the given ones do; other things as they are."""
+    """Tensors on the same memory without history, with the same `requires_grad`; other objects are returned as they are."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     results = []
@@ -83,7 +84,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
-    """The random states of the devices, other than the CPU, that `args` are on: there are none."""
+    """The random states of the devices other than the CPU: there are none."""
     return [], []
 
 
@@ -94,7 +95,7 @@ def set_device_states(
 
 
 def noop_context_fn() -> Contexts:
-    """Two contexts that do nothing."""
+    """Return two contexts that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -104,7 +105,7 @@ _debug: bool | None = None
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Whether functions checkpointed within are recomputed only as far as backward needs, which is the default."""
+    """Set whether recomputation of functions checkpointed inside stops as soon as backward has all values (the default)."""
     global _early_stop
     previous, _early_stop = _early_stop, enable
     try:
@@ -115,7 +116,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Whether functions checkpointed within have their errors explained; None leaves it to `checkpoint(debug=...)`."""
+    """Set whether errors of functions checkpointed inside are explained; None leaves the choice to `checkpoint(debug=...)`."""
     global _debug
     previous, _debug = _debug, enabled
     try:
@@ -125,7 +126,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 class GraphExecGroup:
-    """Context manager: the backwards within share what they recompute, of which each may then use what no other has used.
+    """Context manager: the backwards inside share recomputed values; each value can be used by one of them only.
 
     >>> import adjoint as torch
     >>> from adjoint.utils.checkpoint import GraphExecGroup, checkpoint
@@ -171,19 +172,19 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call `function(*args, **kwargs)` without keeping what its backward needs: that is computed again when needed.
+    """Call `function(*args, **kwargs)` without saving the values that its backward needs: backward recomputes them.
 
     Args:
-        use_reentrant: which of the two ways (see the module). False is the better one: it knows keyword arguments, nested
-            structures, `autograd.grad`, and needs no input to require grad.
+        use_reentrant: the implementation (see the module). Prefer False: it supports keyword arguments, nested
+            structures and `autograd.grad`, and needs no input that requires grad.
         preserve_rng_state: recompute with the random numbers of the first run. Default True.
-        context_fn: makes two contexts, one for the first run and one for the recomputation.
-        determinism_check: "default" compares shapes and dtypes of what both runs save, "none" does not.
-        debug: on an error, tell what both runs saved, and where.
-        early_stop: recompute only as far as backward needs.
+        context_fn: returns two contexts, one for the first run and one for the recomputation.
+        determinism_check: "default" compares shapes and dtypes of the tensors saved in both runs, "none" does not.
+        debug: on an error, list the tensors saved in both runs, with their lines.
+        early_stop: stop the recomputation as soon as backward has all values.
 
     Raises:
-        CheckpointError: during backward, if the recomputation saves other things than the first run did.
+        CheckpointError: during backward, if the recomputation saves other tensors than the first run.
 
     >>> import adjoint as torch
     >>> from adjoint.utils.checkpoint import checkpoint
@@ -228,7 +229,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply `functions`, a `Sequential` or a list, to `input`, in `segments` of which all but the last are checkpointed.
+    """Apply `functions`, a `Sequential` or a list, to `input` in `segments`; all segments but the last are checkpointed.
 
     >>> import adjoint as torch
     >>> layers = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(8)])
@@ -272,7 +273,7 @@ class RandomState:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Within, the generator goes on from the first run's state; afterwards it is as it was before."""
+        """Context manager: restore the generator's state of the first run, and afterwards the previous state."""
         if self.state is None:
             yield
             return
@@ -292,7 +293,7 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Run the function; it is unrecorded, as forwards of functions are."""
+        """Run the function unrecorded, as all forwards of custom functions."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = RandomState(preserve_rng_state)
@@ -303,7 +304,7 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Run the function again, recorded, and a backward of it."""
+        """Run the function again, recorded, and run a backward of it."""
         if not torch.autograd._is_checkpoint_valid():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
@@ -333,43 +334,43 @@ class CheckpointFunction(torch.autograd.Function):
 
 
 class Holder:
-    """Stands in the graph for a tensor that the first run would have saved."""
+    """Placeholder in the graph for a tensor of the first run that is not saved."""
 
     __slots__ = ("__weakref__",)
 
 
 class _StopRecomputationError(Exception):
-    """Ends a recomputation once everything that is needed is there."""
+    """Ends a recomputation when all required values are available."""
 
 
 class Inputs(torch.autograd.Function):
-    """A node that does nothing but save the inputs of a checkpointed function.
+    """A node that only saves the inputs of a checkpointed function.
 
-    So an outer checkpoint's hooks see them too, and an inner one does not keep them.
+    The hooks of an outer checkpoint therefore see the inputs too, and an inner checkpoint does not keep them.
     """
 
     @staticmethod
     def forward(*tensors: torch.Tensor) -> torch.Tensor:
-        """Nothing."""
+        """Return an empty tensor."""
         return torch.empty(0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save all but the first, which is there to require grad."""
+        """Save all inputs except the first, which only ensures that the node requires grad."""
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Never run: nothing comes of the output."""
+        """Never called: the output is not used."""
         raise AssertionError("Did not expect to backward on this graph")
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> None:
-        """Nothing carries no tangent."""
+        """Return None: the output has no tangent."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Nothing for all examples; what is saved has them."""
+        """Return an empty batched tensor; the saved tensors have the batch."""
         return torch.empty(0), None
 
 
@@ -381,10 +382,10 @@ _ASK_ONCE = (
 
 
 class Frame:
-    """One call of a checkpointed function: what it saved (as holders), and the means to run it again.
+    """One call of a checkpointed function: its placeholders, and the means to run it again.
 
-    `finished`: the call has returned; `recomputed_within`: a backward within the function has run all of it again before, so that
-    it saved more than there was to compare with.
+    `finished`: the call has returned. `recomputed_within`: a backward within the function has recomputed all of it, so
+    that more tensors were saved than there are placeholders to compare with.
     """
 
     finished = recomputed_within = False
@@ -419,7 +420,7 @@ class Frame:
         return torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack)
 
     def pack(self, tensor: torch.Tensor) -> Holder:
-        """Keep no more of `tensor` than what it looks like."""
+        """Keep only the properties of `tensor` in a placeholder."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.metadata.append(_metadata(tensor))
@@ -428,7 +429,7 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> torch.Tensor:
-        """The value that `holder` stands for, by a recomputation if this backward has not made one."""
+        """The value of the placeholder `holder`; recompute the function unless this backward has done so."""
         group = GraphExecGroup._get_current_group()
         if group is not None:
             return self.unpack_in(group, holder)
@@ -437,7 +438,7 @@ class Frame:
         if values is None or task < 0:
             values = self.recompute()
             if task >= 0:
-                # Another backward, if this one keeps the graph, computes again.
+                # If this backward retains the graph, another backward recomputes again.
                 self.values = {task: values}
         value = values.pop(holder, None)
         if value is None:
@@ -445,7 +446,7 @@ class Frame:
         return value
 
     def unpack_in(self, group: GraphExecGroup, holder: Holder) -> torch.Tensor:
-        """The same for all backwards of `group`, which together compute once and unpack everything once."""
+        """Like `unpack`, for all backwards of `group`, which recompute once and unpack every value once."""
         if group not in self.of_group:
             self.of_group[group] = self.recompute()
         value = self.of_group[group].pop(holder, None)
@@ -458,7 +459,7 @@ class Frame:
         return value
 
     def recompute(self) -> weakref.WeakKeyDictionary[Holder, torch.Tensor]:
-        """Run the function again and give its saved tensors to the holders that are still there."""
+        """Run the function again, and assign its saved tensors to the remaining placeholders."""
         run = Recomputation(self)
         args = list(self.others)
         for index, tensor in zip(self.positions, self.inputs.saved_tensors, strict=True):
@@ -475,7 +476,7 @@ class Frame:
         return run.values
 
     def check(self, run: Recomputation) -> None:
-        """Raise if the recomputation saved other things than the first run."""
+        """Raise if the recomputation saved other tensors than the first run."""
         if self.recomputed_within:
             return
         count = len(run.metadata)
@@ -501,7 +502,7 @@ class Frame:
             )
 
     def error(self, message: str, run: Recomputation) -> CheckpointError:
-        """The error, with what both runs saved and where if debugging."""
+        """The error; with debugging, it lists the tensors that both runs saved, and where."""
         if not self.debug:
             return CheckpointError(
                 f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n"
@@ -525,11 +526,11 @@ class Recomputation:
         self.saved_at: list[str] = []
 
     def saving(self) -> AbstractContextManager[Any]:
-        """The hooks of this run: it keeps what it saves, in case it is itself differentiated."""
+        """The hooks of this run: they keep saved tensors, in case the run itself is differentiated."""
         return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda tensor: tensor)
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Give `tensor` to the holder whose turn it is; stop if it was the last."""
+        """Assign `tensor` to the next placeholder; stop if that was the last one."""
         frame, index = self.frame, len(self.metadata)
         self.metadata.append(_metadata(tensor))
         if frame.debug:

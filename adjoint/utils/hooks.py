@@ -1,4 +1,4 @@
-"""Handles that remove a hook, and the hooks that watch a whole module during backward."""
+"""Handles that remove a hook, and the full backward hooks of modules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def warn_if_has_hooks(tensor: torch.Tensor) -> None:
 
 
 class BackwardHookFunction(torch.autograd.Function):
-    """The identity on all its tensors: one node that sees all their gradients at once."""
+    """The identity on several tensors: one node that receives all their gradients at once."""
 
     @staticmethod
     def forward(ctx: Any, *tensors: torch.Tensor) -> Any:
@@ -45,10 +45,10 @@ class BackwardHookFunction(torch.autograd.Function):
 
 
 class BackwardHook:
-    """Watches one call of a module: calls its full backward hooks with the gradients of inputs and outputs.
+    """The backward hooks of one call of a module: calls full backward hooks with the gradients of inputs and outputs.
 
     The inputs and the outputs each pass through one identity node. The outputs' node receives the gradients of all
-    outputs (and shows them to the pre-hooks); the inputs' node produces those of all inputs (and calls the hooks).
+    outputs and passes them to the pre-hooks; the inputs' node computes those of all inputs and calls the hooks.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class BackwardHook:
         self.grad_outputs: Any = None
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return `args` with their tensors led through the inputs' node."""
+        """Return `args` with their tensors passed through the inputs' node."""
         self.input_count = len(args)
         self.input_forms = [(arg.shape, arg.dtype) for arg in args if isinstance(arg, torch.Tensor)]
         args, self.input_positions = _through_one_node(args, self._watch_inputs)
@@ -133,10 +133,10 @@ class BackwardHook:
     def _on_input_gradients(
         self, grads: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]
     ) -> tuple[torch.Tensor | None, ...] | None:
-        if self.grad_outputs is None:  # the gradient came here past the module's outputs
+        if self.grad_outputs is None:  # the gradient bypassed the module's outputs
             return None
         assert self.input_positions is not None
-        # An input that requires no gradient gets zeros, as everything that passes through one node does.
+        # An input that requires no gradient gets zeros, as always for a node with several outputs.
         filled = [
             torch.zeros(shape, dtype=dtype) if grad is None else grad
             for grad, (shape, dtype) in zip(grads, self.input_forms, strict=True)
@@ -161,9 +161,9 @@ class BackwardHook:
 def _through_one_node(
     values: tuple[Any, ...], watch: Callable[[Any], None]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Lead the tensors among `values` through one identity node and hand that node to `watch`.
+    """Pass the tensors among `values` through one identity node, and call `watch` with that node.
 
-    Returns the new values and the positions of the tensors; `values` and None where no tensor requires grad.
+    Returns the new values and the positions of the tensors; `values` and None if no tensor requires grad.
     """
     positions = [i for i, value in enumerate(values) if isinstance(value, torch.Tensor)]
     if not torch.is_grad_enabled() or not any(values[i].requires_grad for i in positions):
@@ -176,13 +176,13 @@ def _through_one_node(
     replaced = list(values)
     for i, tensor in zip(positions, tensors, strict=True):
         replaced[i] = tensor
-    if type(values) is not tuple and hasattr(values, "_make"):  # a named tuple stays one
+    if type(values) is not tuple and hasattr(values, "_make"):  # keep the type of a named tuple
         return values._make(replaced), positions
     return tuple(replaced), positions
 
 
 def _spread(count: int, positions: list[int], grads: Iterable[torch.Tensor | None]) -> tuple[Any, ...]:
-    """The gradients at their places among all `count` arguments, None for what is not a tensor."""
+    """The gradients at their positions among all `count` arguments; None for an argument that is not a tensor."""
     spread: list[torch.Tensor | None] = [None] * count
     for i, grad in zip(positions, grads, strict=True):
         spread[i] = grad

@@ -1,4 +1,4 @@
-"""Selective checkpointing: a policy says which operations keep their results, and are not run again by the recomputation."""
+"""Selective checkpointing: a policy selects operations whose results are kept, so that recomputation does not repeat them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_c
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of the result of an operation: it is kept, or computed again. Here there is nothing to offload to."""
+    """The treatment of the result of an operation: it is kept or recomputed. There is no memory to offload it to."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -32,14 +32,14 @@ _KEPT = (
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told of the run it is asked in."""
+    """The information for a policy about the current run."""
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
 
 
 class _Kept:
-    """The results of the operations of a first run, in order, for each operation; None for those to be computed again."""
+    """The kept results of a first run, in order, for each operation; None for results that are recomputed."""
 
     def __init__(self, policy: Callable[..., Any], mutable: bool) -> None:
         self.policy = policy
@@ -48,14 +48,14 @@ class _Kept:
 
 
 class _FirstRun:
-    """Keeps what the policy says."""
+    """Keeps the results that the policy selects."""
 
     def __init__(self, kept: _Kept) -> None:
         self.kept = kept
         self.last: list[Any] | None = None
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Compute, and keep the result if the policy wants it."""
+        """Compute, and keep the result if the policy selects it."""
         answer = self.kept.policy(SelectiveCheckpointContext(is_recompute=False), op, *args)
         if isinstance(answer, bool):
             answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
@@ -65,24 +65,25 @@ class _FirstRun:
         return result
 
     def made(self, outputs: Sequence[torch.Tensor]) -> None:
-        """Note the versions of what is kept."""
+        """Record the versions of the kept results."""
         if self.last is not None:
             self.last[1] = tuple([(output.detach(), output._version) for output in outputs])
             self.last = None
 
 
 class _Recomputation:
-    """Gives back what was kept."""
+    """Returns the kept results."""
 
     def __init__(self, kept: _Kept) -> None:
         self.kept = kept
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """The result that was kept, or a new one.
+        """The kept result, or a new one.
 
         Raises:
-            RuntimeError: where the first run did not get to this, in a second recomputation, or if what was kept has been
-                changed in place since.
+            RuntimeError: if the first run did not reach this operation, in a second recomputation, or if the kept
+        result has
+                been changed in place since.
         """
         if op not in self.kept.results:
             raise RuntimeError(f"{op} encountered during backward, but not found in storage")
@@ -100,22 +101,23 @@ class _Recomputation:
         return result
 
     def made(self, outputs: Sequence[torch.Tensor]) -> None:
-        """Nothing more."""
+        """Do nothing."""
 
 
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Callable[..., Any] | list[Any], allow_cache_entry_mutation: bool = False
 ) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """The two contexts, for `checkpoint(context_fn=...)`, that keep the results of some operations from being computed again.
+    """The two contexts, for `checkpoint(context_fn=...)`, that keep the results of selected operations.
 
     Args:
         policy_fn_or_list: the operations whose results are kept (as `torch.ops.aten.mm.default`), or a function that is
-            called as `policy(context, operation, *args)` and returns a `CheckpointPolicy`, or whether to keep the result.
-        allow_cache_entry_mutation: do not mind that a kept result has been changed in place.
+            called as `policy(context, operation, *args)` and returns a `CheckpointPolicy`, or a bool: whether to keep
+            the result.
+        allow_cache_entry_mutation: permit in-place changes of kept results.
 
     Raises:
-        TypeError: for something else.
-        ValueError: for a list of other things.
+        TypeError: for any other object.
+        ValueError: for a list of other objects.
 
     >>> import functools
     >>> import adjoint as torch

@@ -1,4 +1,4 @@
-"""What `gradcheck` checks, one function each: that derivatives agree with finite differences, and their other duties."""
+"""The checks of `gradcheck`, one function for each: agreement with finite differences, and further requirements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Options:
 
 
 def check_inputs(inputs: tuple[Any, ...]) -> None:
-    """Warn of inputs of little precision, refuse expanded ones, and those of which none requires grad."""
+    """Warn of inputs with low precision; refuse expanded inputs, and inputs of which none requires grad."""
     for number, value in enumerate(inputs):
         if not is_source(value):
             continue
@@ -103,7 +103,7 @@ def check_forward(mapping: Mapping, options: Options) -> None:
 
 
 def compare_jacobians(mapping: Mapping, options: Options) -> None:
-    """Compare the whole Jacobians of backward."""
+    """Compare the full Jacobians of backward."""
     with progress(mapping, moves(mapping) + 2 * sum(output._array.size for output in mapping.outputs), "gradcheck"):
         expected = numerical(mapping, options.eps)
         found = []
@@ -117,7 +117,7 @@ def compare_jacobians(mapping: Mapping, options: Options) -> None:
 
 
 def compare_forward_jacobians(mapping: Mapping, options: Options) -> None:
-    """Compare the whole Jacobians of forward mode."""
+    """Compare the full Jacobians of forward mode."""
     with progress(
         mapping, moves(mapping) + sum(source._array.size for source in mapping.sources), "gradcheck, forward"
     ):
@@ -174,7 +174,7 @@ def check_reentrant(first: list[Array], second: list[Array], tolerance: float) -
 
 
 def check_linear(mapping: Mapping) -> None:
-    """Check that zeros as gradients of the outputs give zeros."""
+    """Check that zero gradients of the outputs give zero gradients of the inputs."""
     zeros = [wrap(numpy.zeros_like(output._array)) for output in mapping.outputs]
     found = grad(mapping.outputs, mapping.sources, zeros, retain_graph=True, allow_unused=True)
     if any(gradient is not None and gradient._array.any() for gradient in found):
@@ -182,7 +182,7 @@ def check_linear(mapping: Mapping) -> None:
 
 
 def check_undefined_gradients(mapping: Mapping) -> None:
-    """Check that undefined gradients, of all outputs and of each of several, count as zeros."""
+    """Check that undefined gradients of outputs, of all together and of each alone, are treated as zeros."""
     count = len(mapping.outputs)
     cases = [set(range(count)), *({number} for number in range(count) if count > 1)]
     for undefined in cases:
@@ -199,7 +199,7 @@ def check_undefined_gradients(mapping: Mapping) -> None:
 
 
 class Undefined(Function):
-    """The same tensor, whose gradient goes no further."""
+    """The identity; its gradient is dropped."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -208,11 +208,11 @@ class Undefined(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> None:
-        """Nothing."""
+        """Return no gradient."""
 
 
 def gradients_of_undefined(mapping: Mapping, undefined: set[int]) -> tuple[Any, ...]:
-    """The gradients of the inputs where those of some outputs are undefined and the others zeros."""
+    """The gradients of the inputs if the gradients of some outputs are undefined and the others zero."""
     outputs = [
         Undefined.apply(output) if number in undefined else output
         for number, output in enumerate(mapping(*mapping.inputs))
@@ -222,7 +222,7 @@ def gradients_of_undefined(mapping: Mapping, undefined: set[int]) -> tuple[Any, 
 
 
 def check_undefined_tangents(mapping: Mapping) -> None:
-    """Check that an input without a tangent counts as one whose tangent is zero, for each of several inputs."""
+    """Check that an input without a tangent is treated as if its tangent were zero, for each of several inputs."""
     draw = Directions()
     directions: list[Array | None] = [draw(source) for source in mapping.sources]
     for number, source in enumerate(mapping.sources):
@@ -239,7 +239,7 @@ def check_undefined_tangents(mapping: Mapping) -> None:
 
 
 def check_batched_gradients(mapping: Mapping) -> None:
-    """Check that a batch of gradients gives what they give one by one."""
+    """Check that a batch of gradients gives the same results as separate gradients."""
     from ...transforms.reverse import vmap
 
     for number, output in enumerate(mapping.outputs):
@@ -260,7 +260,7 @@ def check_batched_gradients(mapping: Mapping) -> None:
 
 
 def check_batched_tangents(mapping: Mapping) -> None:
-    """Check that a batch of tangents gives what they give one by one."""
+    """Check that a batch of tangents gives the same results as separate tangents."""
     from ...transforms.reverse import vmap
 
     for number, source in enumerate(mapping.sources):
@@ -282,7 +282,7 @@ def check_batched_tangents(mapping: Mapping) -> None:
 
 @contextmanager
 def batching(words: str, note: str) -> Iterator[None]:
-    """Say of an error that it was raised while derivatives were computed in a batch."""
+    """Add a note to errors that are raised while derivatives are computed in a batch."""
     try:
         yield
     except RuntimeError as error:
@@ -290,7 +290,7 @@ def batching(words: str, note: str) -> Iterator[None]:
 
 
 def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: int, words: str, note: str) -> None:
-    """Raise unless a batch holds what was computed one by one."""
+    """Raise unless a batch equals the separately computed results."""
     wanted = stack(expected)
     if not close(got._array, wanted._array, 1e-5, 1e-8):
         raise failure(f"For output {output} and input {source}:\n{words}\nGot:\n{got}\n\nExpected:\n{wanted}", note)
@@ -300,16 +300,16 @@ def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: in
 
 
 class Directions:
-    """Draws random directions of norm 1: the same for every check, and PyTorch's."""
+    """Draws random directions of norm 1: the same ones for every check, equal to PyTorch's."""
 
     def __init__(self) -> None:
         self.generator = Generator()
 
     def __call__(self, tensor: Tensor) -> Array:
-        """A direction, flat, of as many elements as `tensor`, in its precision."""
+        """A flat direction with as many elements as `tensor`, in its precision."""
         values = rand(tensor.numel(), generator=self.generator, dtype=float32)._array
         values = values.astype(tensor._array.real.dtype)
-        with numpy.errstate(invalid="ignore"):  # of no elements
+        with numpy.errstate(invalid="ignore"):  # without elements
             return values / values.dtype.type(numpy.linalg.norm(values.astype(numpy.float64)))
 
 
@@ -331,7 +331,7 @@ def gradients_along(mapping: Mapping, output: int, vector: Array, directions: li
 
 
 def joined(parts: list[Any]) -> Array:
-    """A number from its real, and perhaps its imaginary, part."""
+    """A number from its real part and, if given, its imaginary part."""
     if len(parts) == 1:
         return numpy.asarray(parts[0])
     return numpy.asarray(parts[0] + 1j * parts[1])
@@ -347,7 +347,7 @@ def close(analytical: Array, expected: Array, rtol: float, atol: float) -> bool:
 
 
 def failure(words: str, note: str) -> GradcheckError:
-    """An error of PyTorch's words, with a note of ours."""
+    """An error in PyTorch's words, with an additional note."""
     error = GradcheckError(words)
     error.add_note(note)
     return error
@@ -356,7 +356,7 @@ def failure(words: str, note: str) -> GradcheckError:
 def mismatch(
     mapping: Mapping, output: int, source: int, found: Array, expected: Array, options: Options, forward: bool = False
 ) -> GradcheckError:
-    """What to raise for a derivative that differs from finite differences."""
+    """The error for a derivative that differs from finite differences."""
     words = report.mismatch(mapping, output, source, found, expected, forward)
     matrices = (found, expected)
     if options.fast_mode:
@@ -369,13 +369,13 @@ def mismatch(
 
 
 def moves(mapping: Mapping) -> int:
-    """How often finite differences evaluate a function."""
+    """How often finite differences evaluate the function."""
     return sum(source._array.size * (4 if source.is_complex() else 2) for source in mapping.sources)
 
 
 @contextmanager
 def progress(mapping: Mapping, total: int, what: str) -> Iterator[None]:
-    """Show how far a check is, if it takes long."""
+    """Show the progress of a check that takes long."""
     mapping.watch = bar = report.Progress(total, what)
     try:
         yield
@@ -386,7 +386,7 @@ def progress(mapping: Mapping, total: int, what: str) -> Iterator[None]:
 def random_gradient(output: Tensor, non_contiguous: bool) -> Tensor:
     """A gradient for `output`, uniformly distributed from -1 to 1, that requires grad."""
     shape: tuple[int, ...] = output.shape
-    if non_contiguous and output.numel() > 1:  # every other element of twice as many
+    if non_contiguous and output.numel() > 1:  # every second element of twice as many
         shape = (*shape[:-1], 2 * shape[-1])
     gradient = empty(shape, dtype=output.dtype)
     (view_as_real(gradient) if output.is_complex() else gradient).uniform_(-1, 1)

@@ -1,7 +1,8 @@
 """`gradcheck` and `gradgradcheck`: derivatives compared with finite differences.
 
-Every element of every input is moved a little, and what the outputs do is compared with the Jacobians that backward and
-forward mode give. In fast mode only one random direction is compared: `v^T J u` for vectors of norm 1.
+Every element of every input is changed by a small amount. The resulting changes of the outputs are compared with the
+Jacobians that backward and forward mode compute. In fast mode only one random direction is compared: `v^T J u` for
+vectors of norm 1.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = [
 
 
 class GradcheckError(RuntimeError):
-    """What `gradcheck` and `gradgradcheck` raise if a derivative is wrong."""
+    """The error of `gradcheck` and `gradgradcheck` for a wrong derivative."""
 
 
 def require(holds: bool, words: str) -> None:
@@ -58,21 +59,21 @@ def gradcheck(
 
     Args:
         func: takes `inputs`, returns a tensor or a sequence of tensors.
-        inputs: a tensor or a sequence of anything. The tensors that require grad are checked; they should be of double
-            precision, and are moved in place while `func` runs.
-        eps: how far inputs are moved.
+        inputs: a tensor or a sequence of any objects. The tensors that require grad are checked; they should have
+            double precision, and are changed in place while `func` runs.
+        eps: the size of the change of inputs.
         atol: the absolute tolerance.
         rtol: the tolerance relative to finite differences.
         raise_exception: raise a `GradcheckError` that says what differs; otherwise return False.
-        nondet_tol: how far two runs of the same backward may differ.
+        nondet_tol: the permitted difference between two runs of the same backward.
         check_undefined_grad: check that undefined gradients are treated as zeros.
         check_grad_dtypes: check that gradients have the dtype of their inputs.
         check_batched_grad: check that backward works on a batch of gradients, under `vmap`.
-        check_batched_forward_grad: the same of forward mode.
+        check_batched_forward_grad: the same for forward mode.
         check_forward_ad: check forward mode too.
         check_backward_ad: check backward.
         fast_mode: compare along one random direction only.
-        masked: what is not stored of sparse tensors does not count; here all tensors are dense.
+        masked: elements that sparse tensors do not store are ignored; here all tensors are dense.
 
     Returns:
         True if everything agrees.
@@ -80,7 +81,7 @@ def gradcheck(
     Raises:
         GradcheckError: if a derivative is wrong.
         ValueError: if no input requires grad.
-        RuntimeError: if an input is expanded, so that moving one element moves several.
+        RuntimeError: if an input is expanded, so that changing one element changes several.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
@@ -221,13 +222,13 @@ def gradgradcheck(
     )
 
 
-# --- what PyTorch once exposed --------------------------------------------------------------------------------------
+# --- deprecated public functions ------------------------------------------------------------------------------------
 
 
 def get_numerical_jacobian(
     fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
 ) -> tuple[Tensor, ...]:
-    """The Jacobians of the first output of `fn`, which takes a tuple, by `target` (default: `inputs`). Deprecated.
+    """The Jacobians of the first output of `fn`, which takes a tuple, for `target` (default: `inputs`). Deprecated.
 
     A matrix has a row for each element of an input and a column for each element of the output.
 
@@ -257,7 +258,7 @@ def get_numerical_jacobian(
 def get_analytical_jacobian(
     inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
-    """The Jacobians of `output` by `inputs`, by backward. Deprecated.
+    """The Jacobians of `output` for `inputs`, by backward. Deprecated.
 
     Returns:
         The Jacobians; whether two runs agree; whether gradients have the sizes, and the dtypes, of their inputs.
@@ -292,10 +293,10 @@ def get_numerical_jacobian_wrt_specific_input(
     input: Tensor | None = None,
     is_forward_ad: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The Jacobians of all outputs of `fn` by one tensor: `input`, or the one at `input_idx`.
+    """The Jacobians of all outputs of `fn` for one tensor: `input`, or the one at `input_idx`.
 
     Raises:
-        AssertionError: if an output is complex and the tensor too.
+        AssertionError: if an output and the tensor are complex.
     """
     from .jacobians import Mapping, complex_ones, numerical_by
 
@@ -308,7 +309,7 @@ def get_numerical_jacobian_wrt_specific_input(
 
 
 def warn_of_deprecated(name: str) -> None:
-    """Say that a function is deprecated."""
+    """Warn that a function is deprecated."""
     warnings.warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be removed "
         "in a future version of PyTorch. If you have a specific use for this or feature request for this to be a stable API, "

@@ -31,8 +31,7 @@ def nothing() -> None:
 
 
 class Mapping:
-    """A function at given inputs, as a check sees it: from the inputs that require grad to the outputs that depend on
-    them.
+    """A function at given inputs, as a check sees it: from the inputs that require grad to the outputs that depend on them.
 
     If no output requires grad, all floating-point and complex outputs count. `part`: "real" or "imag" if only that part
     counts, of the outputs (or inputs) with the numbers `parted`. `watch` is called after each evaluation.

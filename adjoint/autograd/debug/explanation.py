@@ -51,17 +51,14 @@ def explain(subject: BaseException | Tensor) -> Explanation:
         subject: one of
 
             - an error that a backward has raised: for a nan, the operation that produced it and its operands; for a
-            saved
-                  tensor that was changed in place, the operations that saved and changed it; for a tensor without
-            history, where
-                  the history was cut;
-                - a tensor with nans: the first operation of its history that produced one;
-                - a tensor whose backward produces nans (unless the graph has been freed): the first operation that
-            does;
-                - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to
-            integers),
-                  or that it was not used; for any other tensor without a `.grad`: that it must retain its gradient;
-                - a tensor that does not require grad: where its history was cut.
+              saved tensor that was changed in place, the operations that saved and changed it; for a tensor without
+              history, where the history was cut;
+            - a tensor with nans: the first operation of its history that produced one;
+            - a tensor whose backward produces nans (unless the graph has been freed): the first operation that does;
+            - a leaf whose `.grad` is None: where the paths from it were cut (`detach`, `no_grad`, a conversion to
+              integers), or that it was not used; for any other tensor without a `.grad`: that it must retain its
+              gradient;
+            - a tensor that does not require grad: where its history was cut.
 
     Cuts are known for operations under `detect_anomaly()`, which also records values.
 

@@ -286,7 +286,7 @@ class EventList(list[Any]):
             sort_by: an attribute of the entries, such as "self_cpu_time_total", "count", "cpu_memory_usage"; largest first.
             row_limit: how many rows; -1 for all.
             top_level_events_only: leave out enclosed events.
-                time_unit: "us", "ms" or "s" for all times, instead of a suitable unit for each.
+            time_unit: "us", "ms" or "s" for all times, instead of a suitable unit for each.
         """
         if not self:
             return ""
@@ -351,7 +351,7 @@ class EventList(list[Any]):
 
         Args:
             path: the file; it is compressed if its name ends in `.gz`.
-                metadata: additional values to write.
+            metadata: additional values to write.
         """
         trace = {"schemaVersion": 1, **(metadata or {}), "displayTimeUnit": "ms", "traceEvents": trace_of(self)}
         text = json.dumps(trace).encode()

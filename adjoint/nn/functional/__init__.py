@@ -1,4 +1,4 @@
-"""`torch.nn.functional`: what layers compute, as functions of tensors.
+"""`torch.nn.functional`: the computations of layers as functions of tensors.
 
 Most of these functions are operators; the functions written here compose operators.
 """
@@ -69,7 +69,7 @@ from .normalization import (
 from .padding import pad
 from .pooling import adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, max_pool1d, max_pool2d, max_pool3d
 
-# What is an operator just as it is.
+# Functions that are operators.
 adaptive_avg_pool1d = operators.adaptive_avg_pool1d
 adaptive_avg_pool2d = operators.adaptive_avg_pool2d
 adaptive_avg_pool3d = operators.adaptive_avg_pool3d

@@ -1,4 +1,4 @@
-"""Activations. At the kinks their derivatives are PyTorch's."""
+"""Activations. The derivatives at kinks equal PyTorch's."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> torch.Tensor:
-    """Leaky ReLU whose slope is drawn from `[lower, upper)` for each element, and is their mean outside training."""
+    """Leaky ReLU with a random slope from `[lower, upper)` for each element; outside training, with the mean slope."""
     function = operators.rrelu_ if inplace else operators.rrelu
     return function(input, lower, upper, training)
 
@@ -158,7 +158,7 @@ def gumbel_softmax(
 
     Args:
         tau: the temperature.
-        hard: return one-hot vectors, differentiated as if they were the soft samples.
+        hard: return one-hot vectors, differentiated like the soft samples.
         eps: has no effect (kept for compatibility).
         dim: the dimension along which softmax is computed.
     """

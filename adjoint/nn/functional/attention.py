@@ -25,9 +25,10 @@ def scaled_dot_product_attention(
         query: shape `(..., L, E)`.
         key: shape `(..., S, E)`.
         value: shape `(..., S, Ev)`.
-        attn_mask: broadcast to `(..., L, S)`; False in a boolean mask means "do not attend", any other is added.
+        attn_mask: broadcast to `(..., L, S)`; False in a boolean mask excludes a key, any other mask is added to the
+            scores.
         dropout_p: probability of dropping an attention weight.
-        is_causal: attend only to positions up to one's own.
+        is_causal: attend only to the same and earlier positions.
         scale: `1 / sqrt(E)` if None.
         enable_gqa: let groups of query heads (dimension -3) share one key and value head.
 
@@ -97,9 +98,9 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[torch.Tensor, Optional]:
-    """What `nn.MultiheadAttention` computes, which says what the arguments are: the outputs, and the weights if wanted.
+    """The computation of `nn.MultiheadAttention`, with the same arguments: the outputs, and the weights if requested.
 
-    `query`, `key` and `value` are `(length, batch, features)`, or without the batch.
+    `query`, `key` and `value` have the shape `(length, batch, features)` or `(length, features)`.
     """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     key_padding_mask = _as_added(key_padding_mask, "key_padding_mask", query.dtype)
@@ -165,7 +166,7 @@ def _check_shapes(
     attn_mask: Optional,
     num_heads: int,
 ) -> bool:
-    """Whether there is a dimension of the batch."""
+    """Whether there is a batch dimension."""
     dims = query.dim()
     if dims not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
@@ -192,7 +193,7 @@ def _check_shapes(
 
 
 def _as_added(mask: Optional, name: str, dtype: torch.dtype) -> Optional:
-    """A mask as what is added to scores: where a boolean one is true, there is no attention."""
+    """A mask to be added to the scores: True in a boolean mask excludes a key."""
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype != torch.bool:
@@ -210,7 +211,7 @@ def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optiona
 
 
 def _wider(mask: Optional) -> Optional:
-    """A mask with one more key, which may be attended to."""
+    """Extend a mask by one key, which is never excluded."""
     return None if mask is None else operators.pad(mask, (0, 1))
 
 

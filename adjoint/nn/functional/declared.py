@@ -1,4 +1,4 @@
-"""The operators that functions of layers are, under PyTorch's names: gathered from where they are declared."""
+"""The operators that are functions of layers, under PyTorch's names, collected from their declarations."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import adjoint as torch
 
 
 class _Operators:
-    """Each operator as an attribute, found when it is first asked for: that which is public, or else the one formulas use."""
+    """The operators as attributes, found on first use: the public function, or else the one that formulas use."""
 
     def __getattr__(self, name: str) -> Any:
         public = torch.operators.PUBLIC

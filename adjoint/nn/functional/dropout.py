@@ -1,4 +1,4 @@
-"""Dropout in its forms; the random numbers are drawn in PyTorch's order."""
+"""Variants of dropout; the random numbers are drawn in PyTorch's order."""
 
 from __future__ import annotations
 

@@ -23,10 +23,11 @@ def embedding_bag(
     """The sums, means or maxima of the rows of `weight` at each bag of indices; zeros where a bag is empty.
 
     Args:
-        input: bags of one size as `(bags, size)`, or all indices in one dimension with `offsets` where each bag begins.
-        per_sample_weights: what each row is multiplied with, for mode "sum".
-        include_last_offset: the last offset is where the last bag ends, not where another begins.
-        padding_idx: an index that does not count.
+        input: bags of equal size as `(bags, size)`, or all indices in one dimension with the start of each bag in
+            `offsets`.
+        per_sample_weights: the factor of each row, for mode "sum".
+        include_last_offset: the last offset is the end of the last bag, not the start of another.
+        padding_idx: an index that is ignored.
 
     >>> import adjoint as torch
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -85,7 +86,7 @@ def _check(
 
 
 def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
-    """The number of the bag that each index is in, and how many bags there are."""
+    """The number of the bag of each index, and the number of bags."""
     starts = offsets.tolist()
     if starts and starts[0] != 0:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Images, sequences and volumes of another size."""
+"""Resizing of images, sequences and volumes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .declared import operators
 
 _NEAREST = ("nearest", "nearest-exact", "area")
 _SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
-"""The modes that know corners, and of how many dimensions they are."""
+"""The modes with `align_corners`, and their numbers of dimensions."""
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
@@ -25,15 +25,16 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> torch.Tensor:
-    """`(N, C, *)` with the last one to three dimensions of another size.
+    """Resize the last one to three dimensions of `(N, C, *)`.
 
     Args:
         size: the new size; or
-        scale_factor: how many times the old one it is, a number or one for each dimension.
-        mode: "nearest", "nearest-exact", "area"; "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear" (three).
-        align_corners: let the centres of the corners lie on each other rather than the corners themselves.
-        recompute_scale_factor: go by the sizes alone, which have been rounded, rather than by the factors.
-        antialias: for bilinear and bicubic, average where the image becomes smaller.
+        scale_factor: its ratio to the old size, a number or one for each dimension.
+        mode: "nearest", "nearest-exact", "area"; "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear"
+            (three).
+        align_corners: align the centres of the corner elements rather than their outer corners.
+        recompute_scale_factor: compute the factors from the rounded sizes instead of using the given factors.
+        antialias: for bilinear and bicubic, average where the image is reduced.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
@@ -66,7 +67,7 @@ def interpolate(
 def _sizes(
     input: torch.Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """The new size, and the factors to go by."""
+    """The new size, and the factors to use."""
     dims = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -101,6 +102,6 @@ def _check_count(name: str, form: str, input: torch.Tensor, given: tuple[Any, ..
 def upsample(
     input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
 ) -> torch.Tensor:
-    """`interpolate`, which is preferred."""
+    """Old name of `interpolate`."""
     torch.notices.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)

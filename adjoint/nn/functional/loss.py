@@ -1,4 +1,4 @@
-"""Losses. Those that are operators gain PyTorch's older arguments here; the rarer ones are composed."""
+"""Losses. Losses that are operators get PyTorch's deprecated arguments here; the rarer ones are composed of operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .reduction import REDUCTIONS, checked_reduction, weighted
 
 
 def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The two broadcast together, with a warning if that changes them."""
+    """Broadcast input and target together; warn if that changes their shapes."""
     if input.shape == target.shape:
         return input, target
     torch.notices.warn(
@@ -219,9 +219,10 @@ def gaussian_nll_loss(
     """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
 
     Args:
-        var: a number, or a tensor of the shape of `input`, or that without its last dimension, or with one of them 1.
+        var: a number, or a tensor of the shape of `input`, also without the last dimension, or with one dimension of
+            size 1.
         full: add the constant `log(2 π) / 2`.
-        eps: the variance is at least this; the limit is not differentiated.
+        eps: the lower limit of the variance; the limit is not differentiated.
 
     Raises:
         ValueError: if `var` has negative entries or does not fit.

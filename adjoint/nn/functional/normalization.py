@@ -1,4 +1,4 @@
-"""Normalization of batches, layers and vectors, and the lookup of embeddings whose norms may be limited."""
+"""Normalization of batches, layers and vectors, and the lookup of embeddings with optional limits on norms."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def instance_norm(
         return None if tensor is None else tensor.repeat(batch)
 
     mean, var = each_sample(running_mean), each_sample(running_var)
-    # One large sample whose channels are all channels of all samples.
+    # One large sample, with the channels of all samples as its channels.
     result = operators.batch_norm(
         input.reshape(1, batch * channels, *spatial),
         each_sample(weight),
@@ -130,10 +130,10 @@ def embedding(
 
     Args:
         padding_idx: the row that gets no gradient.
-        max_norm: rows that are looked up and longer than this are shortened in `weight` itself.
+        max_norm: rows that are looked up and have a larger norm are scaled down in `weight` itself.
         norm_type: the p of that norm.
-        scale_grad_by_freq: divide gradients by how often the index occurs.
-        sparse: accepted; the gradient is dense all the same.
+        scale_grad_by_freq: divide gradients by the number of occurrences of the index.
+        sparse: accepted; the gradient is always dense.
     """
     if padding_idx is None:
         padding_idx = -1
@@ -152,7 +152,7 @@ def _limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, n
     used = torch.unique(indices)
     rows = weight[used]
     norms = rows.norm(norm_type, 1, keepdim=True)
-    # 1e-7 as in PyTorch, against a division by zero.
+    # 1e-7 as in PyTorch, to prevent division by zero.
     weight[used] = torch.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
 
 

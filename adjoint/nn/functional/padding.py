@@ -15,10 +15,10 @@ def pad(input: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: 
     Args:
         pad: `(before, after)` for the last dimension, then for the one before it, and so on.
         mode: "constant", "reflect", "replicate" or "circular".
-        value: what to fill with in the mode "constant", 0 by default.
+        value: the padding value in the mode "constant", 0 by default.
 
     Raises:
-        NotImplementedError: for another mode, or numbers of dimensions that the mode does not know.
+        NotImplementedError: for another mode, or a number of dimensions that the mode does not support.
         RuntimeError: if the padding does not fit the input.
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):

@@ -1,4 +1,4 @@
-"""How losses are reduced: `reduction`, the two deprecated arguments that stand for it, and weights of elements."""
+"""The reduction of losses: `reduction`, the two deprecated arguments that replace it, and weights of elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction that the two deprecated arguments stand for, if either is given; it may be no valid one."""
+    """The reduction for the two deprecated arguments, if either is given; it may be invalid."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is False:
@@ -26,7 +26,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
 def checked_reduction(
     size_average: bool | None, reduce: bool | None, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> str:
-    """The reduction that is asked for, by its name or by the deprecated arguments.
+    """The requested reduction, from its name or from the deprecated arguments.
 
     Raises:
         ValueError: if it is not one of `allowed`.
@@ -47,10 +47,10 @@ def weighted(
     by_weight: bool = True,
     **options: float,
 ) -> torch.Tensor:
-    """`loss` with a weight for each element, if any is given.
+    """`loss` with an optional weight for each element.
 
     Args:
-        by_weight: divide the sum by that of the weights for a mean, not by the number of elements.
+        by_weight: for a mean, divide the sum by the sum of the weights, not by the number of elements.
         options: further arguments of the loss.
 
     Raises:

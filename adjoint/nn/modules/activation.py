@@ -45,7 +45,7 @@ __all__ = [
 
 
 class _Inplace(Module):
-    """An activation whose only argument says whether to overwrite its input."""
+    """An activation whose only argument is `inplace`."""
 
     __constants__ = ["inplace"]
     inplace: bool
@@ -334,7 +334,7 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
+    """`input` shrunk towards 0 by `lambd`; 0 where the absolute value is smaller than `lambd`."""
 
     __constants__ = ["lambd"]
 

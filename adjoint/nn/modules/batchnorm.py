@@ -1,4 +1,4 @@
-"""Batch normalization, and what it shares with instance normalization."""
+"""Batch normalization, and the base class that it shares with instance normalization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
 class _NormBase(Module):
-    """Parameters and running statistics of one value for each channel."""
+    """Parameters and running statistics with one value for each channel."""
 
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
@@ -114,7 +114,7 @@ class _BatchNorm(_NormBase):
         held = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
-        except KeyError:  # a reparametrization keeps them elsewhere
+        except KeyError:  # a reparametrization stores them elsewhere
             weight, bias = self.weight, self.bias
         return F.batch_norm(
             input, running_mean, running_var, weight, bias, use_batch, 0.0 if momentum is None else momentum, self.eps
@@ -138,7 +138,7 @@ class BatchNorm2d(_BatchNorm):
         momentum: weight of the newest batch in the running statistics; None averages over all batches.
         affine: scale and shift each channel by parameters, initially 1 and 0.
         track_running_stats: keep running statistics and use them in evaluation.
-        bias: whether there is a shift.
+        bias: whether to shift.
     """
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
@@ -155,7 +155,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalizes each channel of `(N, C, ...)` over the batches of all processes, of which there is one; see `BatchNorm2d`."""
+    """Normalizes each channel of `(N, C, ...)` over the batches of all processes (there is one process); see `BatchNorm2d`."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """`module` with all batch normalizations in it replaced by this, with their parameters and statistics."""
+        """Replace all batch normalizations in `module` by this class, with their parameters and statistics."""
         result = module
         if isinstance(module, _BatchNorm):
             result = cls(

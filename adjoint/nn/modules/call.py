@@ -1,4 +1,4 @@
-"""What surrounds a call of a module that has hooks: registering them, and the call that consults them."""
+"""Calls of modules with hooks: the registration of hooks, and the call that runs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _global_forward_hooks: OrderedDict[int, Hook] = OrderedDict()
 _global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 _global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 
-# The ids of all hooks above: what a call looks at to see whether there are any.
+# The ids of all hooks above: a call tests whether there are any.
 global_hooks: OrderedDict[int, bool] = OrderedDict()
 
 
@@ -74,7 +74,7 @@ def _require_kind_of_global_backward_hook(full: bool) -> None:
 
 
 def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
-    """Refuse to mix full and other backward hooks on one module."""
+    """Raise for a mix of full and other backward hooks on one module."""
     if module._is_full_backward_hook is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks on a single Module. "
@@ -86,7 +86,7 @@ def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
 def register(
     module: Registered, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
 ) -> RemovableHandle:
-    """Add `hook` to the module's `table` of hooks and its id to those `flags` tables that are true."""
+    """Add `hook` to the module's `table` of hooks, and its id to each table in `flags` that is true."""
     tables = [(getattr(module, name), value) for name, value in (flags or {}).items()]
     return _register(getattr(module, table), hook, module._call_hooks, tables, prepend)
 
@@ -109,7 +109,7 @@ def _register(
 
 
 def call_with_hooks(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module.forward` with everything that its own and the global hooks add."""
+    """Call `module.forward` with the module's own hooks and the global hooks."""
     call = _Call(module, args, kwargs)
     try:
         return call.run()
@@ -119,7 +119,7 @@ def call_with_hooks(module: Registered, args: tuple[Any, ...], kwargs: dict[str,
 
 
 class _Call:
-    """One call of a module with hooks, as far as it has come."""
+    """The state of one call of a module with hooks."""
 
     def __init__(self, module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.module = module
@@ -154,14 +154,14 @@ class _Call:
         return hook(self.module, self.args, self.result)
 
     def run_hooks_that_are_always_called(self) -> None:
-        """After an exception, call the hooks that asked for it; what they raise becomes a warning."""
+        """After an exception, call the hooks with `always_call`; their exceptions become warnings."""
         for id, hook, with_kwargs, always_called in _forward_hooks(self.module):
             if not always_called or id in self.called:
                 continue
             try:
                 replacement = self._call_forward_hook(hook, with_kwargs)
                 self.result = self.result if replacement is None else replacement
-            except Exception as exception:  # noqa: BLE001  (whatever it is, the first error matters more)
+            except Exception as exception:  # noqa: BLE001  (the first error matters more than any other)
                 where = "global module forward hook" if id in _global_forward_hooks else "module forward hook"
                 warnings.warn(
                     f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
@@ -213,7 +213,7 @@ def _call_forward_pre_hooks(
 
 
 def _watch_last_node(module: Registered, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
-    """Put backward hooks of the old kind on the node that made the (first) output."""
+    """Register backward hooks of the old kind on the node that created the (first) output."""
     tensor = result
     while not isinstance(tensor, torch.Tensor):
         if isinstance(tensor, dict):

@@ -1,4 +1,4 @@
-"""Modules that hold others in order or by name."""
+"""Modules that contain other modules in order or by name."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | N
 
 
 class Sequential(Module):
-    """Calls its modules one after the other, each with the output of the one before.
+    """Calls its modules in order; each receives the output of the previous one.
 
-    Takes modules, or one ordered dictionary of them by name.
+    Takes modules, or one ordered dictionary of modules by name.
 
     >>> import adjoint as torch
     >>> torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
@@ -191,7 +191,7 @@ class ModuleList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self) -> str:
-        """Modules in a row that print the same are printed once, with their number."""
+        """Consecutive modules with equal text are printed once, with their number."""
         if len(self) == 0:
             return self._get_name() + "()"
         runs: list[tuple[int, int, str]] = []

@@ -28,12 +28,12 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def _repeated(value: Any, times: int) -> tuple[Any, ...]:
-    """One value for each dimension: a sequence as it is, a number repeated."""
+    """One value for each dimension: a sequence is returned as it is, a number is repeated."""
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * times
 
 
 class _ConvNd(Module):
-    """What convolutions of all dimensions share: parameters, their initial values, and printing."""
+    """The base of convolutions of all dimensions: parameters, their initialisation, and printing."""
 
     __constants__ = [
         "stride",
@@ -100,7 +100,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _padding_for_pad(self) -> list[int]:
-        """The padding in the order that `pad` takes: before and after the last dimension first."""
+        """The padding in the order of the argument of `pad`: before and after the last dimension first."""
         if isinstance(self.padding, str):
             total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
             if self.padding == "valid":
@@ -121,7 +121,7 @@ class _ConvNd(Module):
         held: dict[str, Any] = self._parameters
         try:
             return held["weight"], held["bias"]
-        except KeyError:  # a reparametrization keeps them elsewhere
+        except KeyError:  # a reparametrization stores them elsewhere
             return self.weight, self.bias
 
     def extra_repr(self) -> str:
@@ -201,9 +201,9 @@ class Conv2d(_Conv):
     """Cross-correlation of `(N, in_channels, H, W)` with a kernel `(out_channels, in_channels / groups, kH, kW)`.
 
     Args:
-        padding: zeros on both sides of each dimension, or "valid" (none) or "same" (as many as keep the size).
+        padding: the number of zeros on both sides of each dimension, or "valid" (none) or "same" (preserves the size).
         dilation: distance between the elements of the kernel.
-        groups: input and output channels are split into so many groups that do not mix.
+        groups: the number of groups of input and output channels that are computed independently.
         padding_mode: "zeros", "reflect", "replicate" or "circular".
 
     >>> import adjoint as torch
@@ -263,7 +263,7 @@ class _ConvTranspose(_ConvNd):
         )
 
     def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """How much to add on one side so that the output gets the requested size."""
+        """The additional size on one side that gives the output the requested size."""
         if output_size is None:
             return _repeated(self.output_padding, self._dims)
         n = self._dims
@@ -312,8 +312,8 @@ class ConvTranspose2d(_ConvTranspose):
     """The gradient of `Conv2d` with respect to its input, as a layer.
 
     Args:
-        output_padding: added to one side of the output, since several input sizes of the convolution give the same
-            output size. `forward` takes an `output_size` instead.
+        output_padding: additional size on one side of the output, because several input sizes of the convolution give
+            the same output size. `forward` takes an `output_size` instead.
     """
 
     _dims = 2

@@ -1,4 +1,4 @@
-"""`Module.to`: its arguments, and what is done to each tensor."""
+"""`Module.to`: its arguments, and the conversion of each tensor."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ torch.memory_format memory_format = None)
 
 
 def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtype | None, bool]:
-    """Read the arguments of `Module.to` in any of their three forms as `(device, dtype, non_blocking)`.
+    """Parse the arguments of `Module.to` in any of their three forms to `(device, dtype, non_blocking)`.
 
     Raises:
-        TypeError: if they fit no form, or the dtype is neither floating point nor complex.
+        TypeError: if they match no form, or the dtype is neither floating point nor complex.
     """
     given = args
     values = dict(kwargs)
@@ -57,7 +57,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
 def converter(
     device: torch.device | None, dtype: torch.dtype | None, non_blocking: bool
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What `Module.to` does to each tensor: floating point and complex ones get the dtype, all of them the device."""
+    """The conversion of each tensor by `Module.to`: all tensors get the device, floating-point and complex ones the dtype."""
 
     def convert(tensor: torch.Tensor) -> torch.Tensor:
         wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None

@@ -1,4 +1,4 @@
-"""Dropout in its forms."""
+"""Variants of dropout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sliding blocks of images, as columns and back."""
+"""Sliding blocks of images: extraction as columns, and summation of columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Size = int | Sequence[int]
 
 
 class Unfold(Module):
-    """What each sliding block of `(N, C, H, W)` covers, as columns `(N, C * kh * kw, blocks)`: `functional.unfold`."""
+    """The elements of each sliding block of `(N, C, H, W)`, as columns `(N, C * kh * kw, blocks)`: `functional.unfold`."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
@@ -34,7 +34,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """The image `(N, C, *output_size)` whose elements are the sums of what columns have for them: `functional.fold`."""
+    """The image `(N, C, *output_size)` in which each element is the sum of its values in the columns: `functional.fold`."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 

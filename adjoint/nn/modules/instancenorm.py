@@ -1,4 +1,4 @@
-"""Instance normalization: each channel of each sample by itself."""
+"""Instance normalization: each channel of each sample separately."""
 
 from __future__ import annotations
 

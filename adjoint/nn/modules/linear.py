@@ -65,7 +65,7 @@ class Linear(Module):
         held: dict[str, Any] = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
-        except KeyError:  # a reparametrization keeps them elsewhere
+        except KeyError:  # a reparametrization stores them elsewhere
             weight, bias = self.weight, self.bias
         return F.linear(input, weight, bias)
 

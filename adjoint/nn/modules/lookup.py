@@ -1,4 +1,4 @@
-"""Finding submodules, parameters and buffers by their dotted names; the methods of `Module` say what is raised."""
+"""Look-up of submodules, parameters and buffers by dotted names; the methods of `Module` describe the errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def submodule(module: Any, target: str) -> Any:
 
 
 def replace_submodule(root: Any, target: str, module: Any, strict: bool) -> None:
-    """Put `module` in the place of the submodule of `root` with the dotted name `target`."""
+    """Replace the submodule of `root` with the dotted name `target` by `module`."""
     if target == "":
         raise ValueError("Cannot set the submodule without a target name!")
     parent_name, _, name = target.rpartition(".")

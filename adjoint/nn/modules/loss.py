@@ -1,4 +1,4 @@
-"""Losses as modules; the formulas are those of the functions of the same names."""
+"""Losses as modules; the functions of the same names contain the formulas."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class NLLLoss(_WeightedLoss):
 
     Args:
         weight: one for each class.
-        ignore_index: a target that does not count.
+        ignore_index: a target that is ignored.
     """
 
     __constants__ = ["ignore_index", "reduction"]
@@ -148,8 +148,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Args:
         weight: one for each class.
-        ignore_index: a target index that does not count.
-        label_smoothing: mix the targets with so much of the uniform distribution.
+        ignore_index: a target index that is ignored.
+        label_smoothing: the fraction of the uniform distribution that is mixed into the targets.
 
     >>> import adjoint as torch
     >>> torch.nn.CrossEntropyLoss()(torch.zeros(2, 4), torch.tensor([0, 3]))
@@ -198,7 +198,7 @@ class BCEWithLogitsLoss(_Loss):
 
     Args:
         weight: of each element of the batch.
-        pos_weight: of positive examples, for each class.
+        pos_weight: of positive samples, for each class.
     """
 
     def __init__(

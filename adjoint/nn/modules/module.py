@@ -1,7 +1,7 @@
-"""`Module`: the base of everything that owns parameters; traversal, modes, conversion and printing.
+"""`Module`: the base of all objects with parameters; traversal, modes, conversion and printing.
 
-What happens when an attribute is set lives in `registration`, around a call in `call`, around a state dict in
-`state_dict`, in a conversion in `conversion`; `lookup` finds what has a dotted name.
+The assignment of attributes is in `registration`, calls with hooks in `call`, state dicts in `state_dict`, conversions
+in `conversion`, and the look-up of dotted names in `lookup`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Module:
                 raise TypeError(
                     f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
-        # Written to the dictionary itself: `__setattr__` has nothing to decide here.
+        # Written to the dictionary itself: `__setattr__` is not needed here.
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
@@ -161,7 +161,7 @@ class Module:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` in each backward; its result replaces `grad_input`.
 
-        Both are tuples with an entry for each positional input and each output, None where that is no tensor.
+        Both are tuples with an entry for each positional input and each output; None for an entry that is not a tensor.
         """
         call.require_kind_of_backward_hook(self, full=True)
         return call.register(self, "_backward_hooks", hook, prepend)
@@ -210,7 +210,7 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        if "_modules" in own:  # that is, after __init__
+        if "_modules" in own:  # after __init__
             if name in (held := own["_parameters"]):
                 return held[name]
             if name in (held := own["_modules"]):
@@ -261,7 +261,7 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield `(dotted name, module)` for this module and all below it; each once, unless told otherwise."""
+        """Yield `(dotted name, module)` for this module and all its descendants; each once, unless `remove_duplicate` is off."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -274,7 +274,7 @@ class Module:
                 yield from module.named_modules(memo, below, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all below it, each once unless `remove_duplicate` is off."""
+        """Yield this module and all its descendants, each once unless `remove_duplicate` is off."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -340,7 +340,7 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Module:
-        """Set the training mode of this module and all below it."""
+        """Set the training mode of this module and all its descendants."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -445,11 +445,11 @@ class Module:
     # State dicts
 
     def get_extra_state(self) -> Any:
-        """Return what else belongs into the state dict; a subclass overrides it together with `set_extra_state`."""
+        """Return additional state for the state dict; a subclass overrides it together with `set_extra_state`."""
         raise RuntimeError(state_dict.UNREACHABLE.format("get_extra_state"))
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(state_dict.UNREACHABLE.format("set_extra_state"))
 
     def state_dict(
@@ -460,7 +460,7 @@ class Module:
         Args:
             destination: a dictionary to write into instead of a new one.
             prefix: put before every name.
-            keep_vars: give the tensors themselves instead of detached ones.
+            keep_vars: return the tensors themselves instead of detached ones.
         """
         if args:
             warnings.warn(state_dict.POSITIONAL_ARGUMENTS, FutureWarning, stacklevel=2)
@@ -472,11 +472,11 @@ class Module:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copy parameters and buffers from `state_dict` into this module and all below it.
+        """Copy parameters and buffers from `state_dict` into this module and all its descendants.
 
         Args:
             strict: require the keys to be exactly those of `self.state_dict()`.
-            assign: keep the tensors of `state_dict` instead of copying into the present ones.
+            assign: keep the tensors of `state_dict` instead of copying their values.
 
         Returns:
             A named tuple `(missing_keys, unexpected_keys)`.
@@ -516,11 +516,11 @@ class Module:
         )
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, prefix, keep_vars)` before `state_dict` is made."""
+        """Call `hook(module, prefix, keep_vars)` before `state_dict` is created."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` is made; it returns None."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` is created; it returns None."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return add_hook(self._state_dict_hooks, hook)
 
@@ -555,7 +555,7 @@ class Module:
         self.__dict__.update(state)
 
     def _replicate_for_data_parallel(self) -> Module:
-        """Return a copy that shares all tensors; its registries are its own, so that they can be refilled."""
+        """Return a copy that shares all tensors; it has its own registries, so that they can be refilled."""
         replica = type(self).__new__(type(self))
         replica.__dict__.update(self.__dict__)
         replica.__dict__["_parameters"] = self._parameters.copy()
@@ -568,7 +568,7 @@ class Module:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what the printed form shows between the parentheses; subclasses override it."""
+        """Return the text between the parentheses of the printed form; subclasses override it."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Attention with several heads."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class MultiheadAttention(Module):
-    """Several attentions side by side, each to a part of projections of its inputs (Vaswani et al., 2017).
+    """Several attention heads in parallel, each on a part of the projected inputs (Vaswani et al., 2017).
 
     Args:
-        embed_dim: features of the queries and of the outputs, divided among
-        num_heads: that many heads.
+        embed_dim: features of the queries and of the outputs, divided among the heads.
+        num_heads: the number of heads.
         dropout: probability of dropping an attention weight.
         add_bias_kv: append a learned key and value.
         add_zero_attn: append a key and a value of zeros.
-        kdim: features of the keys, and
-        vdim: of the values; `embed_dim` if None.
+        kdim: features of the keys; `embed_dim` if None.
+        vdim: features of the values; `embed_dim` if None.
         batch_first: inputs and outputs are `(batch, length, features)` instead of `(length, batch, features)`.
 
     >>> import adjoint as torch
@@ -116,13 +116,14 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The outputs, of the shape of `query`, and the weights `(batch, length, keys)` if wanted.
+        """The outputs, of the shape of `query`, and the weights `(batch, length, keys)` if requested.
 
         Args:
-            key_padding_mask: `(batch, keys)`, true where a key is padding, or what is added to the scores.
-            attn_mask: `(length, keys)` or one for each head, true where there is no attention, or what is added.
-            average_attn_weights: the weights are the means over the heads; otherwise `(batch, heads, length, keys)`.
-            is_causal: a hint that `attn_mask` is the causal one, which must be given.
+            key_padding_mask: `(batch, keys)`; True for padding, or values that are added to the scores.
+            attn_mask: `(length, keys)` or one for each head; True excludes a key, other values are added to the scores.
+            average_attn_weights: average the weights over the heads; otherwise their shape is `(batch, heads, length,
+                keys)`.
+            is_causal: a hint that `attn_mask`, which must be given, is causal.
         """
         turned = self.batch_first and query.dim() == 3
         if turned:

@@ -28,7 +28,7 @@ class LayerNorm(Module):
     Args:
         eps: added to the variance.
         elementwise_affine: scale and shift each element by parameters, initially 1 and 0.
-        bias: whether there is a shift.
+        bias: whether to shift.
     """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
@@ -64,7 +64,7 @@ class LayerNorm(Module):
         held = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
-        except KeyError:  # a reparametrization keeps them elsewhere
+        except KeyError:  # a reparametrization stores them elsewhere
             weight, bias = self.weight, self.bias
         return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
@@ -121,11 +121,11 @@ class GroupNorm(Module):
     """Normalizes each group of channels of each sample (Wu and He, 2018).
 
     Args:
-        num_groups: into how many groups the channels (dimension 1) are split.
-        num_channels: their number, divisible by `num_groups`.
+        num_groups: the number of groups of channels (dimension 1).
+        num_channels: the number of channels, divisible by `num_groups`.
         eps: added to the variance.
         affine: scale and shift each channel by parameters, initially 1 and 0.
-        bias: whether there is a shift.
+        bias: whether to shift.
     """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]

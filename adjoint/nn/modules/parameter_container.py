@@ -1,4 +1,4 @@
-"""Modules that hold parameters in order or by name."""
+"""Modules that contain parameters in order or by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ParameterDict", "ParameterList"]
 
 
 def _as_parameter(value: Any) -> Any:
-    """Plain tensors become parameters; everything else stays."""
+    """Convert plain tensors to parameters; return other values as they are."""
     return Parameter(value) if isinstance(value, torch.Tensor) and not isinstance(value, Parameter) else value
 
 
@@ -151,7 +151,7 @@ class ParameterDict(Module):
     def popitem(self) -> tuple[str, Any]:
         """Remove and return the pair that was added last."""
         key, _ = self._keys.popitem()
-        # The key goes back for `pop` to remove in the usual way.
+        # The key is put back, so that `pop` can remove it in the usual way.
         self._keys[key] = None
         return key, self.pop(key)
 

@@ -78,7 +78,7 @@ class MaxPool2d(_MaxPoolNd):
         padding: minus infinities on both sides, at most half of the window.
         dilation: distance between the elements of a window.
         return_indices: return the flat index of each maximum too.
-        ceil_mode: keep windows that reach beyond the end.
+        ceil_mode: keep windows that extend beyond the end.
     """
 
     _pool = staticmethod(F.max_pool2d)
@@ -163,7 +163,7 @@ class AvgPool2d(_AvgPoolWithDivisor):
         kernel_size: size of the window.
         stride: distance between windows, `kernel_size` by default.
         padding: zeros on both sides, at most half of the window.
-        ceil_mode: keep windows that reach beyond the end.
+        ceil_mode: keep windows that extend beyond the end.
         count_include_pad: count the padding when dividing.
         divisor_override: divide by this instead of by the size of the window.
     """
@@ -193,19 +193,19 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The means of windows chosen so that the last dimension becomes `output_size`."""
+    """Averages over windows chosen so that the size of the last dimension becomes `output_size`."""
 
     _pool = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The means of windows chosen so that the last two dimensions become `output_size` (None keeps one as it is)."""
+    """Averages over windows chosen so that the last two dimensions become `output_size` (None keeps a dimension)."""
 
     _pool = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The means of windows chosen so that the last three dimensions become `output_size`."""
+    """Averages over windows chosen so that the last three dimensions become `output_size`."""
 
     _pool = staticmethod(F.adaptive_avg_pool3d)
 
@@ -228,18 +228,18 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The maxima of windows chosen so that the last dimension becomes `output_size`."""
+    """Maxima of windows chosen so that the size of the last dimension becomes `output_size`."""
 
     _pool = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The maxima of windows chosen so that the last two dimensions become `output_size`."""
+    """Maxima of windows chosen so that the last two dimensions become `output_size`."""
 
     _pool = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The maxima of windows chosen so that the last three dimensions become `output_size`."""
+    """Maxima of windows chosen so that the last three dimensions become `output_size`."""
 
     _pool = staticmethod(F.adaptive_max_pool3d)

@@ -1,4 +1,4 @@
-"""What the functions around `Module` know of a module, so that they need not import the class: what is registered with it."""
+"""The interface of modules for the functions around `Module`, so that they need not import the class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..parameter import Parameter
 
 
 class Registered(Protocol):
-    """A module: parameters, buffers and submodules by their names; the tables of hooks are found as attributes."""
+    """A module: parameters, buffers and submodules by name; the tables of hooks are attributes."""
 
     _version: int
     _parameters: dict[str, Parameter | None]

@@ -1,4 +1,4 @@
-"""What happens when a module is given a parameter, a buffer or a submodule: where it goes, and what is refused."""
+"""The assignment of parameters, buffers and submodules to a module: where they are stored, and which are refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _require_free_name(module: Registered, name: str, kind: str, registered: Map
 
 
 def set_attribute(module: Registered, name: str, value: Any, is_module: bool) -> None:
-    """Assign an attribute: register what is to be registered, refuse what changes the kind of a registered one."""
+    """Assign an attribute: register parameters, buffers and submodules; refuse to change the kind of a registered attribute."""
     own = module.__dict__
     if isinstance(value, Parameter):
         if "_parameters" not in own:
@@ -141,7 +141,7 @@ def delete_attribute(module: Registered, name: str) -> None:
 
 
 def _forget(module: Registered, name: str, except_in: str) -> None:
-    """Drop whatever `name` was, so that it can become something of another kind."""
+    """Remove the former registration of `name`, so that it can be registered as another kind."""
     own = module.__dict__
     own.pop(name, None)
     for kind in ("_parameters", "_buffers", "_modules"):
@@ -159,7 +159,7 @@ def add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., An
 
 
 def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, name: str, value: Any) -> Any:
-    """Offer what is being registered to the registration hooks; each may replace it."""
+    """Call the registration hooks for a new value; each may replace it."""
     for hook in hooks.values():
         result = hook(module, name, value)
         if result is not None:
@@ -168,5 +168,5 @@ def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, na
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type as PyTorch's errors give it: `torch.FloatTensor` for a tensor."""
+    """The name of a value's type in PyTorch's errors: `torch.FloatTensor` for a tensor."""
     return value.type() if isinstance(value, torch.Tensor) else type(value).__name__

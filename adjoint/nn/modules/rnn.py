@@ -1,4 +1,4 @@
-"""Recurrent networks, composed of operators: cells, and layers of them over sequences."""
+"""Recurrent networks, composed of operators: cells, and layers of cells over sequences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Weight = torch.Tensor | None
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
-# One step. `projected` is the input times its weights, plus its bias: it is computed for a whole sequence at once.
+# One step. `projected` is the projected input with its bias; it is computed for a whole sequence at once.
 
 
 def _tanh_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
@@ -68,18 +68,18 @@ _STEPS: dict[str, Callable[..., Any]] = {
 
 
 class RNNBase(Module):
-    """What `RNN`, `LSTM` and `GRU` share: the parameters of all layers and directions, and the walk through them.
+    """The base of `RNN`, `LSTM` and `GRU`: the parameters of all layers and directions, and the loop over them.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
         input_size: features of the input.
         hidden_size: features of the hidden state.
-        num_layers: layers, each of which takes the outputs of the one before.
+        num_layers: the number of layers; each takes the outputs of the previous layer.
         bias: whether there are biases.
         batch_first: input and output are `(N, L, features)` instead of `(L, N, features)`.
         dropout: the probability of dropping outputs of all layers but the last.
         bidirectional: also run over the reversed sequence, and join the outputs.
-        proj_size: project the hidden state of an LSTM to so many features (Sak et al., 2014).
+        proj_size: project the hidden state of an LSTM to this many features (Sak et al., 2014).
     """
 
     __constants__ = [
@@ -149,7 +149,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: it is a matter of GPUs."""
+        """Do nothing: it concerns GPUs only."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -174,7 +174,7 @@ class RNNBase(Module):
         ]
         return ", ".join(part for part in parts if part)
 
-    # The walk
+    # The loop over layers
 
     def _walk(self, input: torch.Tensor, states: list[State]) -> tuple[torch.Tensor, list[State]]:
         """Run all layers over `input` of shape `(L, N, features)` from one state for each layer and direction."""
@@ -238,7 +238,7 @@ class RNNBase(Module):
         return output, hidden if cell is None else (hidden, last_cell)
 
     def _prepare(self, input: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """The input as `(L, N, features)`, and whether it came in batches."""
+        """The input as `(L, N, features)`, and whether it has a batch dimension."""
         if input.dim() not in (2, 3):
             tensor = "" if self.mode in ("LSTM", "GRU") else " tensor"
             raise ValueError(
@@ -402,7 +402,7 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: the parameters of one step."""
+    """The base of cells: the parameters of one step."""
 
     __constants__ = ["input_size", "hidden_size", "bias"]
     input_size: int

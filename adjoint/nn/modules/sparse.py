@@ -18,11 +18,11 @@ class Embedding(Module):
     """A table of `num_embeddings` vectors, drawn from the standard normal distribution.
 
     Args:
-        padding_idx: this row is zero at first and gets no gradient.
-        max_norm: rows that are looked up and longer than this are shortened.
+        padding_idx: this row is initially zero and gets no gradient.
+        max_norm: rows that are looked up and have a larger norm are scaled down.
         norm_type: the p of that norm.
-        scale_grad_by_freq: divide gradients by how often an index occurs in the batch.
-        sparse: accepted; the gradient is dense all the same.
+        scale_grad_by_freq: divide gradients by the number of occurrences of the index in the batch.
+        sparse: accepted; the gradient is always dense.
 
     >>> import adjoint as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape
@@ -121,7 +121,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Make an embedding from a table `(num_embeddings, embedding_dim)`; `freeze` keeps it from being trained."""
+        """Create an embedding from a table `(num_embeddings, embedding_dim)`; `freeze` excludes it from training."""
         assert embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional"
         rows, columns = embeddings.shape
         return cls(
@@ -138,14 +138,14 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """A table of vectors of which it gives the sum, mean or maximum for each bag of indices: `functional.embedding_bag`.
+    """A table of vectors; computes the sum, mean or maximum for each bag of indices: `functional.embedding_bag`.
 
     Args:
-        num_embeddings: how many vectors there are, and
-        embedding_dim: of how many elements, drawn from the standard normal distribution.
+        num_embeddings: the number of vectors.
+        embedding_dim: their number of elements, drawn from the standard normal distribution.
         mode: "sum", "mean" or "max".
-        include_last_offset: the last offset is where the last bag ends.
-        padding_idx: an index that does not count, whose vector is zero at first.
+        include_last_offset: the last offset is the end of the last bag.
+        padding_idx: an index that is ignored; its vector is initially zero.
     """
 
     __constants__ = [

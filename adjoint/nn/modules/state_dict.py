@@ -1,4 +1,4 @@
-"""Saving a module's state by name and loading it again, with the hooks on the way."""
+"""Saving and loading the state of a module by name, with hooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POSITIONAL_ARGUMENTS = (
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` found missing and superfluous."""
+    """The missing and unexpected keys that `load_state_dict` has found."""
 
     __slots__ = ()
 
@@ -39,12 +39,12 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class LoadPreHook:
-    """A hook called before loading, with its module in front unless it was registered without one."""
+    """A hook that is called before loading; it receives its module first, if it was registered with the module."""
 
     def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
         self.hook = hook
         self.with_module = module is not None
-        # Weakly: the hook lies in the module's own table.
+        # A weak reference: the hook is stored in the module's own table.
         self.module = None if module is None else weakref.ref(module)
 
     def __call__(self, *args: Any) -> Any:
@@ -63,7 +63,7 @@ class LoadPreHook:
 
 
 def save(module: Registered, destination: Any, prefix: str, keep_vars: bool) -> Any:
-    """Write the state of `module` and all below it into `destination`, a new ordered dictionary if None."""
+    """Write the state of `module` and its descendants into `destination`, a new ordered dictionary if None."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()
@@ -95,7 +95,7 @@ def save_own(module: Registered, destination: Any, prefix: str, keep_vars: bool,
 
 
 def load(module: Registered, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
-    """Load `state_dict` into `module` and all below it; all that is wrong is collected before raising."""
+    """Load `state_dict` into `module` and its descendants; all errors are collected before one is raised."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
     missing_keys: list[str] = []
@@ -149,7 +149,7 @@ def load_own(
     unexpected_keys: list[str],
     error_msgs: list[str],
 ) -> None:
-    """Load what `module` itself owns, noting what is missing, superfluous or does not fit."""
+    """Load the state that `module` itself owns; record missing and unexpected keys, and mismatches."""
     for hook in module._load_state_dict_pre_hooks.values():
         hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
     own = _own_state(module)
@@ -211,7 +211,7 @@ def _load_tensor(
         else:
             with torch.no_grad():
                 param.copy_(value)
-    except Exception as exception:  # noqa: BLE001  (all that is wrong is collected)
+    except Exception as exception:  # noqa: BLE001  (all errors are collected)
         error_msgs.append(
             f'While copying the parameter named "{key}", whose dimensions in the model '
             f"are {param.size()} and whose dimensions in the checkpoint are {value.size()}, "

@@ -1,4 +1,4 @@
-"""Images, sequences and volumes made larger."""
+"""Upsampling of images, sequences and volumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """`(N, C, *)` of another size: `functional.interpolate`."""
+    """Resizes `(N, C, *)`: `functional.interpolate`."""
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
@@ -47,14 +47,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Images made larger by repeating elements: `Upsample`, which is preferred."""
+    """Upsamples images by repeating elements; `Upsample` is preferred."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Images made larger, corner on corner: `Upsample` with `align_corners`, which is preferred."""
+    """Upsamples images with aligned corners: `Upsample` with `align_corners` is preferred."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

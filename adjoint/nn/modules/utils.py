@@ -1,4 +1,4 @@
-"""Numbers that stand for one number in each dimension."""
+"""Conversion of one number to one number for each dimension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(count: int) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that makes a tuple of what can be iterated over, and `count` times itself of anything else."""
+    """A function that converts an iterable to a tuple, and any other value to a tuple of `count` copies."""
 
     def spread(value: Any) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, Iterable) else (value,) * count
@@ -24,12 +24,12 @@ _quadruple = _ntuple(4)
 
 
 def _reverse_repeat_tuple(values: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """The values from the last to the first, each `count` times: what padding wants to be told."""
+    """The values in reverse order, each repeated `count` times: the form of the argument of `pad`."""
     return tuple(value for value in reversed(values) for _ in range(count))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take `prefix` off the names in a state dict, in place."""
+    """Remove `prefix` from the names in a state dict, in place."""
     for name in list(state_dict):
         if name.startswith(prefix):
             state_dict[name.removeprefix(prefix)] = state_dict.pop(name)

@@ -1,4 +1,4 @@
-"""`DataParallel`: running a model in several threads at once; names, no logic."""
+"""`DataParallel`: a model in several threads at once; names, no logic."""
 
 from .data_parallel import DataParallel, data_parallel
 

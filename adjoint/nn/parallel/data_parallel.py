@@ -1,6 +1,6 @@
-"""Data parallelism on a CPU: one replica of the module for each worker thread, each with its part of the batch.
+"""Data parallelism on a CPU: one replica of the module for each worker thread, each with a part of the batch.
 
-Replicas share the parameters themselves, so gradients accumulate where they belong.
+Replicas share the parameters, so gradients accumulate in the original parameters.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class DataParallel(Module):
     Args:
         module: the module; it is `self.module`, so state dict keys begin with `module.`.
         device_ids: its length is the number of threads; `torch.get_num_threads()` if None.
-        output_device: kept, without effect.
-        dim: the dimension of the batch.
+        output_device: stored, without effect.
+        dim: the batch dimension.
 
-    With one thread, or an input that cannot be split, the module is simply called.
+        With one thread, or an input that cannot be split, the module is called directly.
 
     >>> import adjoint as torch
     >>> model = torch.nn.DataParallel(torch.nn.Linear(3, 2), device_ids=[0, 1])
@@ -74,7 +74,7 @@ def data_parallel(
 
 
 def _replicate(module: Module) -> Module:
-    """Copies of the module and of all below it, which share parameters and buffers."""
+    """Copies of the module and its descendants that share parameters and buffers."""
     replicas = {original: original._replicate_for_data_parallel() for original in module.modules()}
     for replica in replicas.values():
         for name, child in replica._modules.items():
@@ -84,7 +84,7 @@ def _replicate(module: Module) -> Module:
 
 
 def _scatter(value: Any, count: int, dim: int) -> list[Any]:
-    """Split every tensor inside `value` along `dim` into at most `count` parts; other things go to every part."""
+    """Split every tensor inside `value` along `dim` into at most `count` parts; other objects go to every part."""
     if isinstance(value, torch.Tensor):
         return list(value.chunk(count, dim))
     if isinstance(value, (tuple, list)) and value:
@@ -104,7 +104,7 @@ def _scatter(value: Any, count: int, dim: int) -> list[Any]:
 
 
 class _Everywhere:
-    """A value that every part gets."""
+    """A value for every part."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -121,7 +121,7 @@ def _is_everywhere(column: list[Any]) -> bool:
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run each call in a thread of its own under this thread's grad mode; the first exception is raised again."""
+    """Run each call in a thread of its own in this thread's grad mode; the first exception is raised again."""
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException | None] = [None] * len(calls)
     grad_enabled = torch.is_grad_enabled()

@@ -1,4 +1,4 @@
-"""Gradients of each sample of a batch by itself: `call_for_per_sample_grads`."""
+"""Per-sample gradients: `call_for_per_sample_grads`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ __all__ = ["call_for_per_sample_grads"]
 def call_for_per_sample_grads(
     module: Module, *, batch_size: int | None = None, loss_reduction: str = "sum", batch_first: bool = True
 ) -> Callable[..., Any]:
-    """`module`'s forward, of which a backward leaves in each parameter's `grad_sample` its gradient for every sample.
+    """Wrap `module` so that backward stores, in `grad_sample` of each parameter, one gradient for every sample.
 
-    What is called runs the module once for all samples, as `vmap` does, each with parameters of its own. `param.grad` stays as
-    it is; `param.grad_sample` has the batch's dimension first, and must be cleared before the next call.
+    The wrapped call runs the module once for all samples, as `vmap` does, each with its own copy of the parameters.
+    `param.grad` is unchanged; `param.grad_sample` has the batch dimension first, and must be cleared before the next
+    call.
 
     Args:
-        module: any module that computes on samples one by one.
-        batch_size: how many samples there are; by default what all tensors given to the module agree on.
-        loss_reduction: `'mean'` if the loss is a mean over the batch: its factor is taken out of the gradients.
-        batch_first: whether the batch is the first dimension of what is given and returned, or the second.
+        module: any module that computes on each sample independently.
+        batch_size: the number of samples; by default the common batch size of all tensor arguments.
+        loss_reduction: `'mean'` if the loss is a mean over the batch: its factor is removed from the gradients.
+        batch_first: whether the batch is the first dimension of arguments and results, or the second.
 
     Raises:
-        RuntimeError: for other arguments, where the size of the batch is not clear, and where gradients have been left.
+        RuntimeError: for other arguments, if the batch size is ambiguous, and if `grad_sample` is already set.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.Linear(2, 3)
@@ -79,7 +80,7 @@ def call_for_per_sample_grads(
 
 
 class _PerSample(torch.autograd.Function):
-    """A parameter once for each sample, whose gradients it keeps to itself, in `grad_sample`."""
+    """A parameter expanded to one copy for each sample; its gradients are stored in `grad_sample`."""
 
     @staticmethod
     def forward(ctx: Any, param: torch.Tensor, size: int, scale: int) -> torch.Tensor:
@@ -95,7 +96,7 @@ class _PerSample(torch.autograd.Function):
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """Containers like those in `value`, of what `function` makes of everything else in them."""
+    """Apply `function` to the contents of `value`, and keep its containers."""
     if isinstance(value, dict):
         return type(value)((name, _mapped(function, item)) for name, item in value.items())
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
@@ -105,7 +106,7 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _batch_size(given: Any, dim: int) -> int:
-    """The size of the batch that all tensors agree on."""
+    """The common batch size of all tensors."""
     sizes: list[int] = []
     _mapped(lambda value: sizes.append(value.size(dim)) if isinstance(value, torch.Tensor) else None, given)
     for size in sizes:
@@ -123,7 +124,7 @@ def _batch_size(given: Any, dim: int) -> int:
 
 
 def _checked_dim(value: Any, size: int, dim: int) -> int | None:
-    """The batch's dimension `dim` of a tensor, if that has `size` samples; None for what is no tensor."""
+    """The batch dimension `dim` of a tensor with `size` samples; None for an object that is not a tensor."""
     if not isinstance(value, torch.Tensor):
         return None
     if value.dim() < 2:

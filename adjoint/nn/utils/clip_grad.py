@@ -32,7 +32,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> torch.Tensor:
-    """Return the norm of all tensors together, as if they were one vector.
+    """Return the norm of all tensors together, as of one vector.
 
     Args:
         norm_type: the p of the p-norm; infinity for the largest absolute value.
@@ -67,7 +67,7 @@ def clip_grads_with_norm_(
 def _scale(grads: list[torch.Tensor], max_norm: float, total_norm: torch.Tensor) -> None:
     if not grads:
         return
-    # 1e-6 as in PyTorch, against a division by zero.
+    # 1e-6 as in PyTorch, to prevent division by zero.
     coefficient = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(coefficient)
@@ -81,7 +81,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> torch.Tensor:
-    """Scale the gradients in place so that their norm together is at most `max_norm`; return what it was.
+    """Scale the gradients in place so that their total norm is at most `max_norm`; return the previous norm.
 
     Raises:
         RuntimeError: if `error_if_nonfinite` and the norm is nan or infinite.

@@ -13,10 +13,10 @@ def parameters_to_vector(parameters: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def vector_to_parameters(vec: torch.Tensor, parameters: Iterable[torch.Tensor]) -> None:
-    """Give the parameters their parts of the vector as data (they share its memory).
+    """Set the data of the parameters to parts of the vector (they share its memory).
 
     Raises:
-        TypeError: if `vec` is no tensor.
+        TypeError: if `vec` is not a tensor.
     """
     if not isinstance(vec, torch.Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")

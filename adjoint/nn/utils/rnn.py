@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed so that no step is wasted on padding."""
+"""Sequences of different lengths: padded to one length, or packed without padding."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class PackedSequence_(NamedTuple):
 
 
 class PackedSequence(PackedSequence_):
-    """Sequences, the longest first, with their first elements together, then their second ones, ...
+    """Sequences in packed form, the longest first: all first elements, then all second elements, ...
 
-    `batch_sizes[t]` is how many sequences have a step t; `sorted_indices` says which sequences these are, in the order of
-    those that were packed, and `unsorted_indices` the reverse. Made by `pack_sequence` and `pack_padded_sequence`.
+    `batch_sizes[t]` is the number of sequences with a step t. `sorted_indices` are the original positions of the
+    sequences, `unsorted_indices` the inverse permutation. Created by `pack_sequence` and `pack_padded_sequence`.
     """
 
     __slots__ = ()
@@ -45,50 +45,50 @@ class PackedSequence(PackedSequence_):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
-        """Put the parts together; `unsorted_indices` follow from `sorted_indices`."""
-        if batch_sizes is None:  # (data, batch_sizes) as one
+        """Create from the parts; `unsorted_indices` are computed from `sorted_indices`."""
+        if batch_sizes is None:  # (data, batch_sizes) as one argument
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """With `data.to(...)`."""
+        """Convert by `data.to(...)`."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """On the CPU, where it is."""
+        """Return the sequences, which are on the CPU already."""
         return self.to(*args, device="cpu", **kwargs)
 
     def double(self) -> PackedSequence:
-        """In float64."""
+        """Convert to float64."""
         return self.to(torch.float64)
 
     def float(self) -> PackedSequence:
-        """In float32."""
+        """Convert to float32."""
         return self.to(torch.float32)
 
     def half(self) -> PackedSequence:
-        """In float16."""
+        """Convert to float16."""
         return self.to(torch.float16)
 
     def long(self) -> PackedSequence:
-        """In int64."""
+        """Convert to int64."""
         return self.to(torch.int64)
 
     def int(self) -> PackedSequence:
-        """In int32."""
+        """Convert to int32."""
         return self.to(torch.int32)
 
     @property
     def is_cuda(self) -> bool:
-        """Whether it is on a GPU."""
+        """Whether the data is on a GPU."""
         return bool(self.data.is_cuda)
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes this one."""
+    """The inverse permutation."""
     if permutation is None:
         return None
     result = torch.empty_like(permutation)
@@ -120,7 +120,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences that `pad_sequence` had padded, given their lengths."""
+    """The sequences before `pad_sequence`, given their lengths."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [part[: int(length)] for part, length in zip(padded_sequences, lengths, strict=True)]
@@ -164,7 +164,7 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The packed sequences, padded, in the order in which they were packed, and their lengths."""
+    """Pad packed sequences; return them in their original order, and their lengths."""
     sizes = sequence.batch_sizes.tolist()
     steps = len(sizes)
     if total_length is not None and total_length < steps:
@@ -194,6 +194,6 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that had been packed."""
+    """The sequences before packing."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

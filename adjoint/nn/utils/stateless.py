@@ -1,4 +1,4 @@
-"""Modules called with other parameters, under the names of before `torch.func`."""
+"""Modules called with other parameters, under the names that preceded `torch.func`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`torch.func.functional_call`, with a warning that this name of it is deprecated."""
+    """Deprecated name of `torch.func.functional_call`."""
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of "
         "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
@@ -41,7 +41,7 @@ def _reparametrize_module(
     strict: bool = False,
     stack_weights: bool = False,
 ) -> AbstractContextManager[None]:
-    """Other tensors in place of a module's parameters and buffers while a block runs."""
-    from adjoint.func.modules import replaced  # here, because it is imported after this
+    """Context manager: replace parameters and buffers of a module."""
+    from adjoint.func.modules import replaced  # here, because it is imported after this module
 
     return replaced(module, parameters_and_buffers, tie_weights, strict)

@@ -1,4 +1,4 @@
-"""Schedulers that raise the learning rate and lower it again, with the momentum the other way round."""
+"""Schedulers that raise the learning rate and lower it again, with the momentum in the opposite direction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OneCycleLR(LRScheduler):
         cycle_momentum: move the momentum from `max_momentum` to `base_momentum` and back.
         div_factor: the cycle begins at `max_lr / div_factor`.
         final_div_factor: it ends at its beginning divided by this.
-        three_phase: come down to the beginning first, as fast as up, and then to the end.
+        three_phase: return to the initial rate first, as fast as up, and then to the final rate.
 
     `step` is called after every batch.
     """
@@ -215,7 +215,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lowest
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state; of a scale function only what an object holds."""
+        """Return the state; a scale function is included only if it is an object with attributes."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         held = getattr(function, "__dict__", {})
@@ -223,7 +223,7 @@ class CyclicLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state; a scale function stays, an object gets its attributes."""
+        """Restore a state; a scale function is kept, an object gets its attributes."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict.get("_scale_fn_custom") is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])

@@ -26,7 +26,7 @@ class _LambdaScheduler(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state; of the functions only what objects among them hold."""
+        """Return the state; functions are included only if they are objects with attributes."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "lr_lambdas")}
         state["lr_lambdas"] = [
             None if isinstance(function, types.FunctionType) else function.__dict__.copy()
@@ -35,7 +35,7 @@ class _LambdaScheduler(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state; the functions stay, objects among them get their attributes."""
+        """Restore a state; functions are kept, objects get their attributes."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, held in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if held is not None:
@@ -139,7 +139,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Multiplies the learning rate by what goes from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """Multiplies the learning rate by a factor that changes linearly from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         ]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next epoch, or to `epoch`, which may be a fraction."""
+        """Advance to the next epoch, or to `epoch`, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -305,7 +305,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self._get_lr_called_within_step = False
 
     def _restart_at(self, epoch: float) -> None:
-        """Find the cosine that contains `epoch`, and the place in it."""
+        """Find the cosine that contains `epoch`, and the position in it."""
         if epoch < self.T_0:
             self.T_i = self.T_0
             self.T_cur = epoch

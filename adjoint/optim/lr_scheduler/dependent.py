@@ -1,4 +1,4 @@
-"""Schedulers that depend on something else than the epoch: on a metric, or on other schedulers."""
+"""Schedulers that depend on a metric, or on other schedulers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReduceLROnPlateau(LRScheduler):
         threshold: the least change that counts as an improvement, relative to the best value ("rel") or not ("abs").
         cooldown: epochs after a reduction in which nothing is counted.
         min_lr: the lowest learning rate, or a list with one for each group.
-        eps: a reduction by less than this is not made.
+        eps: a reduction by less than this is skipped.
 
     `step` takes the metric.
     """
@@ -67,14 +67,14 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the best value and all counts."""
+        """Reset the best value and all counts."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs are not counted because of a recent reduction."""
+        """Whether epochs are currently not counted because of a recent reduction."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -84,7 +84,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a > (best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take the metric of an epoch, and reduce the learning rates if it has not improved for too long."""
+        """Process the metric of an epoch, and reduce the learning rates if the metric has not improved for too long."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
@@ -113,13 +113,13 @@ class _Composition(LRScheduler):
     _schedulers: list[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, with those of the schedulers."""
+        """Return the state, including the states of the schedulers."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state."""
+        """Restore a state."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
@@ -157,7 +157,7 @@ class SequentialLR(_Composition):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each scheduler has made its first step; take that back, and let the first one make it again.
+        # Each scheduler has made its first step; undo that, and let the first scheduler make it again.
         for group in optimizer.param_groups:
             group["lr"] = copied(group["initial_lr"])
         for scheduler in schedulers:
@@ -166,7 +166,7 @@ class SequentialLR(_Composition):
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch."""
+        """Advance to the next epoch."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -203,7 +203,7 @@ class ChainedScheduler(_Composition):
         self._last_lr = [copied(group["lr"]) for group in optimizer.param_groups]
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch."""
+        """Advance to the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]

@@ -1,4 +1,4 @@
-"""What all schedulers share: counting epochs and writing the learning rates into the optimizer's groups."""
+"""The base of all schedulers: it counts epochs and writes learning rates into the optimizer's groups."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class LRScheduler:
     """Base class of schedulers. A subclass defines `get_lr`, the learning rates of the epoch `last_epoch`.
 
     Args:
-        optimizer: whose groups get the learning rates.
-        last_epoch: the epoch to go on from; -1 to begin.
+        optimizer: the optimizer whose groups get the learning rates.
+        last_epoch: the epoch to continue from; -1 to begin.
 
     Raises:
-        TypeError: if `optimizer` is no Optimizer.
-        KeyError: when going on with an optimizer whose groups do not know their initial learning rate.
+        TypeError: if `optimizer` is not an Optimizer.
+        KeyError: when continuing with an optimizer whose groups have no initial learning rate.
     """
 
     optimizer: Optimizer
@@ -75,15 +75,15 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all attributes but the optimizer."""
+        """Return all attributes except the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over attributes that `state_dict` returned."""
+        """Restore attributes that `state_dict` returned."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the learning rates that were set last, one for each group."""
+        """Return the latest learning rates, one for each group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
@@ -91,7 +91,7 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch and set its learning rates. `epoch` is deprecated."""
+        """Advance to the next epoch and set its learning rates. `epoch` is deprecated."""
         if self._step_count == 1:
             self._warn_of_wrong_order()
         self._step_count += 1
@@ -124,7 +124,7 @@ class LRScheduler:
         self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _current(self) -> list[Any]:
-        """The learning rates as they are; warns if this is not part of a step."""
+        """The current learning rates; warns if this is not part of a step."""
         self._warn_outside_step()
         return [group["lr"] for group in self.optimizer.param_groups]
 
@@ -142,7 +142,7 @@ class _LRScheduler(LRScheduler):
 
 
 def require_optimizer(optimizer: Any) -> None:
-    """Refuse what is no optimizer."""
+    """Raise unless `optimizer` is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -161,7 +161,7 @@ def set_option(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
-    """A number for each group: a list as it is, anything else repeated."""
+    """One number for each group: a list is returned as it is, any other value is repeated."""
     if not isinstance(value, (list, tuple)):
         return [value] * len(optimizer.param_groups)
     if len(value) != len(optimizer.param_groups):
@@ -173,7 +173,7 @@ def for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
 
 
 def _note_steps(optimizer: Optimizer) -> None:
-    """Let the optimizer remember that it has made a step."""
+    """Wrap `optimizer.step` so that the optimizer records that a step was made."""
     if hasattr(optimizer.step, "_noted_by_scheduler"):
         return
     reference = weakref.ref(optimizer)

@@ -1,4 +1,4 @@
-"""From samples to a batch: tensors are stacked, numbers become tensors, containers are gone through."""
+"""Collation of samples to a batch: tensors are stacked, numbers become tensors, containers are traversed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _COLLATE: tuple[tuple[Any, Callable[[Sequence[Any]], Any]], ...] = (
 
 
 def default_convert(data: Any) -> Any:
-    """`data` with NumPy arrays and numbers made tensors, also within containers; anything else stays as it is.
+    """Convert NumPy arrays and numbers in `data` to tensors, also within containers; other values are unchanged.
 
     >>> import adjoint as torch
     >>> import numpy
@@ -98,7 +98,7 @@ def _holds_numbers(array: Any) -> bool:
 
 
 def _filled(pattern: Any, content: Any) -> Any:
-    """A container like `pattern` with other content; a plain dict or list where its type cannot be made."""
+    """A container like `pattern` with other content; a plain dict or list if the type cannot be constructed."""
     if isinstance(pattern, tuple):
         return type(pattern)(*content) if hasattr(pattern, "_fields") else content
     try:

@@ -1,4 +1,4 @@
-"""The loader: takes indices from a sampler, gets the samples, collates them into batches."""
+"""The loader: takes indices from a sampler, loads the samples, and collates them into batches."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _FIXED = frozenset(["batch_size", "batch_sampler", "sampler", "drop_last", "data
 
 
 def get_worker_info() -> None:
-    """None: samples are loaded by the process that asks for them."""
+    """None: samples are loaded in the calling process."""
     return
 
 
 class DataLoader(Generic[T_co]):
     """Batches of a dataset, in order or shuffled; the order is PyTorch's for the same seed.
 
-    Args:
-        dataset: anything with `__getitem__` and `__len__`, or an `IterableDataset`.
+    dataset: an object with `__getitem__` and `__len__`, or an `IterableDataset`.
+    batch_size: samples in a batch; None yields single samples.
         batch_size: samples in a batch; None gives single samples.
         shuffle: a new random order each time.
         sampler: the order, any iterable of indices.
         batch_sampler: the batches, any iterable of lists of indices.
-        num_workers: accepted; batches are the same, and loaded by the calling process, whatever it is.
-        collate_fn: makes a batch of a list of samples; `default_collate` unless given.
-        pin_memory: accepted; without a GPU there is nothing to pin memory for.
+        num_workers: accepted; the calling process always loads the same batches.
+        collate_fn: makes a batch from a list of samples; `default_collate` by default.
+        pin_memory: accepted; without a GPU it has no effect.
         drop_last: leave out a last batch that is not full.
         timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device,
             in_order: accepted for worker processes.
-        generator: where seeds and the order come from.
+        generator: the generator for seeds and the order.
 
     Raises:
         ValueError: if arguments contradict each other.
@@ -118,7 +118,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes would be started."""
+        """The start method of worker processes."""
         return self._multiprocessing_context
 
     @multiprocessing_context.setter
@@ -145,12 +145,12 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _indices(self) -> Iterable[Any]:
-        """What is fetched for each item that the loader gives: one index, or a list of them."""
+        """The indices for each item that the loader yields: one index, or a list of indices."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
 
 class _Endless:
-    """Stands for the indices of a dataset that has none."""
+    """The indices for a dataset without indices."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
@@ -172,7 +172,7 @@ class _Batches(Iterator[Any]):
         self._indices = iter(loader._indices)
         self._yielded = 0
         self._reported_length = loader._reported_length
-        # PyTorch draws a seed for its workers first, also when it has none: the order depends on that.
+        # PyTorch draws a seed for its workers first, even without workers: the order depends on that.
         draw_seed(loader.generator)
         iterable = isinstance(loader.dataset, IterableDataset)
         self._samples = iter(loader.dataset) if iterable else None

@@ -1,4 +1,4 @@
-"""Datasets: samples by index or one after the other, and datasets made of others."""
+"""Datasets: samples by index or as an iterator, and datasets composed of other datasets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], ABC):
-    """Samples one after the other: subclasses define `__iter__`, and `__len__` if it is known."""
+    """Samples as an iterator: subclasses define `__iter__`, and `__len__` if it is known."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[T_co]: ...
@@ -45,10 +45,10 @@ class IterableDataset(Dataset[T_co], ABC):
 
 
 class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
-    """Samples are the rows of tensors, which have the same number of them.
+    """Samples are the rows of tensors with equal numbers of rows.
 
     Raises:
-        AssertionError: if they have not.
+        AssertionError: if the numbers of rows differ.
 
     >>> import adjoint as torch
     >>> dataset = torch.utils.data.TensorDataset(torch.arange(4).reshape(2, 2), torch.tensor([0, 1]))
@@ -71,9 +71,9 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
 
 
 def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
-    """What `default_collate` makes of the rows of a `TensorDataset`, or of a subset of one, at once for all rows.
+    """The result of `default_collate` for rows of a `TensorDataset` or a subset of one, computed for all rows at once.
 
-    None where that takes the rows one by one: for other datasets and indices, and where gradients are recorded.
+    None for other datasets and indices, and if gradients are recorded: then the rows are collated one by one.
     """
     while type(dataset) is Subset and set(map(type, indices)) == {int}:
         dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
@@ -189,7 +189,7 @@ class Subset(Dataset[T_co]):
         return sample
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        """The samples at several positions, all at once where the dataset can."""
+        """The samples at several positions; all at once if the dataset supports that."""
         chosen = [self.indices[index] for index in indices]
         get_all = getattr(self.dataset, "__getitems__", None)
         samples: list[T_co] = get_all(chosen) if callable(get_all) else [self.dataset[index] for index in chosen]
@@ -206,11 +206,11 @@ def random_split(
 
     Args:
         dataset: the dataset.
-        lengths: of the parts; or fractions that add up to 1, where what rounding leaves over goes to the first parts.
-        generator: where the order comes from.
+        lengths: the lengths of the parts; or fractions that add up to 1, where remaining samples go to the first parts.
+        generator: the generator for the order.
 
     Raises:
-        ValueError: if the lengths do not add up to the dataset's.
+        ValueError: if the lengths do not add up to the length of the dataset.
 
     >>> import adjoint as torch
     >>> generator = torch.Generator().manual_seed(42)

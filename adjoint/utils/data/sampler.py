@@ -1,6 +1,6 @@
-"""Samplers: in which order, and in which batches, the indices of a dataset are read.
+"""Samplers: the order, and the batches, in which the indices of a dataset are read.
 
-The random ones draw the same numbers as PyTorch's, so that a seed gives the same order.
+Random samplers draw the same numbers as PyTorch's, so that a seed gives the same order.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices of `data_source` at random.
+    """Random indices of `data_source`.
 
     Args:
         data_source: the dataset.
-        replacement: draw each index independently; otherwise every index comes once before one comes again.
-        num_samples: how many to draw; as many as there are by default.
-        generator: where the order comes from; by default a new one for each iteration, seeded from the global one.
+        replacement: draw each index independently; otherwise every index is drawn once before one is repeated.
+        num_samples: the number of draws; by default the length of the dataset.
+        generator: the generator for the order; by default a new one for each iteration, seeded from the global
+            generator.
 
     Raises:
         TypeError: if `replacement` is not a bool.
@@ -97,7 +98,7 @@ class RandomSampler(Sampler[int]):
                 yield from torch.randint(count, (size,), dtype=torch.int64, generator=generator).tolist()
         else:
             whole, rest = divmod(self.num_samples, count)
-            for size in (*[count] * whole, rest):  # draws a permutation also for a rest of nothing, as PyTorch does
+            for size in (*[count] * whole, rest):  # draws a permutation even for an empty rest, as PyTorch does
                 yield from torch.randperm(count, generator=generator).tolist()[:size]
 
     def __len__(self) -> int:
