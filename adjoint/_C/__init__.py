@@ -1,4 +1,4 @@
-"""`torch._C`: names by which programs look into the engine, overrides and transforms; no logic."""
+"""`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
 
 from importlib import import_module
 from typing import Any
@@ -58,7 +58,7 @@ _OF_FORWARD_MODE = {
 
 
 def __getattr__(name: str) -> Any:
-    """What few programs need, imported when it is first used."""
+    """Import rarely used names on first use."""
     if name == "_functorch":
         return import_module(f"{__name__}._functorch")
     if name in _OF_FORWARD_MODE:

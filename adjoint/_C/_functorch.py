@@ -1,4 +1,4 @@
-"""`torch._C._functorch`: those of its names that programs use to look at what a transformed function is given; no logic."""
+"""`torch._C._functorch`: the names by which programs inspect the tensors in a transformed function; no logic."""
 
 from ..transforms.wrapped_tensors import get_unwrapped as get_unwrapped
 from ..transforms.wrapped_tensors import is_batchedtensor as is_batchedtensor

@@ -1,13 +1,13 @@
-"""Compiled loops for large arrays: which kernels have them, and whether they run.
+"""Compiled loops for large arrays: which kernels have them, and whether they are used.
 
-A kernel for NumPy names its compiled form, which stands in a module of `kernels.compiled` and is imported when an array is first
-large enough:
+A NumPy kernel names its compiled form, a function in a module of `kernels.compiled`, which is imported when an array is
+first large enough:
 
     @accelerated("nn.embedding.embedding_backward", elements=1 << 12)
     def embedding_backward(grad, indices, ...): ...
 
-The compiled form takes the same arguments. It answers NotImplemented for those that it is not for, and the NumPy form computes.
-Without llvmlite (the extra `fast`) the NumPy form always does.
+The compiled form takes the same arguments. It returns NotImplemented for arguments that it does not support; then the
+NumPy form computes. Without llvmlite (the extra `fast`) the NumPy form always computes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Form = TypeVar("_Form", bound=Callable[..., Any])
 class CompiledLoops:
     """The compiled forms of kernels.
 
-    `enabled` turns them on and off; it is False where llvmlite is missing, and at the start if the environment says
-    `ADJOINT_LLVM=0`. `every_size` runs them for arrays of any size, for tests
-    (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` says which were given up, and why.
+    `enabled` switches them on and off; it is False if llvmlite is missing, and initially False if the environment sets
+    `ADJOINT_LLVM=0`. `every_size` uses them for arrays of any size, for tests (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures`
+    lists the forms that failed to compile, with the reasons.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class CompiledLoops:
 
     @property
     def enabled(self) -> bool:
-        """Whether compiled forms run."""
+        """Whether compiled forms are used."""
         if self._enabled is None:
             self._enabled = os.environ.get("ADJOINT_LLVM", "1") != "0" and self.available
         return self._enabled
@@ -55,7 +55,7 @@ class CompiledLoops:
         self._enabled = bool(value) and self.available
 
     def form(self, path: str) -> Callable[..., Any] | None:
-        """The compiled form with this path below `kernels.compiled`; None if it has been given up or there is no compiler."""
+        """The compiled form with this path below `kernels.compiled`; None if it has failed or there is no compiler."""
         try:
             return self._forms[path] if self.enabled else None
         except KeyError:
@@ -67,16 +67,16 @@ class CompiledLoops:
         return self._forms[path]
 
     def give_up(self, path: str, reason: Exception) -> None:
-        """Note that there is no compiled form with this path."""
+        """Record that the compiled form with this path has failed."""
         self._forms[path] = None
         self.failures[path] = str(reason)
 
     def takes(self, size: int, elements: int) -> bool:
-        """Whether an array of `size` elements is large enough for a form that begins at `elements`."""
+        """Whether an array of `size` elements is large enough for a form that starts at `elements`."""
         return (size >= elements or self.every_size) and self.enabled
 
     def run(self, path: str, *args: Any, **options: Any) -> Any:
-        """What the compiled form gives; NotImplemented if it does not take these arguments, or cannot be compiled."""
+        """The result of the compiled form; NotImplemented if it does not support the arguments or cannot be compiled."""
         form = self.form(path)
         if form is None:
             return NotImplemented
@@ -91,7 +91,7 @@ class CompiledLoops:
             return NotImplemented
 
     def renew_lock(self) -> None:
-        """Forget who holds the lock: in a forked child, that thread does not run."""
+        """Create a new lock: in a forked child, the thread that holds the old lock does not run."""
         self._lock = threading.RLock()
 
 
@@ -103,7 +103,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def accelerated(path: str, *, elements: int) -> Callable[[_Form], _Form]:
-    """Let the compiled form with this path compute where the first array has at least so many elements."""
+    """Use the compiled form with this path if the first array has at least `elements` elements."""
 
     def decorate(form: _Form) -> _Form:
         @functools.wraps(form)

@@ -1,4 +1,4 @@
-"""Backends: what holds arrays and computes on them.
+"""Backends: the type of arrays, and the kernels that compute on them.
 
 A backend is asked where an operator's arrays are computed, for the namespace `xp` of formulas that run on arrays, for constants
 and for memory, and where gradients are accumulated; nothing else has to know which one there is. So far NumPy's is the only one.
@@ -16,10 +16,10 @@ from .kernel import Kernel
 
 
 class Backend(Protocol):
-    """What is asked of a backend."""
+    """The interface of a backend."""
 
     array_type: type
-    """The exact type of its arrays, which the straight-line code of operators tests its inputs for."""
+    """The exact type of its arrays; the straight-line code of operators compares the types of its inputs with it."""
 
     def allocate(self, shape: Any, dtype: Any) -> Any:
         """An array, row by row in memory, whose elements are yet to be written."""
@@ -28,14 +28,14 @@ class Backend(Protocol):
         """Write the sum of two arrays, broadcast together, into `out`, which may be one of them."""
 
     def constant(self, number: Any, dtype: Any) -> Any:
-        """A number as an array without dimensions, which nobody writes to."""
+        """A number as a zero-dimensional array, which must not be written to."""
 
     def kernel(self, name: str) -> Kernel:
-        """What computes the operator of this name."""
+        """The kernel of the operator with this name."""
 
 
 class NumpyBackend:
-    """Arrays of NumPy; every operator is declared with its kernel for them."""
+    """The backend of NumPy arrays; every operator declares its kernel here."""
 
     array_type = numpy.ndarray
     allocate: ClassVar[Callable[..., Any]] = staticmethod(numpy.empty)
@@ -45,15 +45,15 @@ class NumpyBackend:
         self._kernels: dict[str, Kernel] = {}
 
     def declare(self, name: str, kernel: Kernel) -> None:
-        """Note what computes the operator of this name."""
+        """Store the kernel of the operator with this name."""
         self._kernels[name] = kernel
 
     def kernel(self, name: str) -> Kernel:
-        """What computes the operator of this name."""
+        """The kernel of the operator with this name."""
         return self._kernels[name]
 
     def constant(self, number: Any, dtype: Any) -> Any:
-        """A number as an array without dimensions, which nobody writes to."""
+        """A number as a zero-dimensional array, which must not be written to."""
         with numpy.errstate(all="ignore"):
             array = numpy.asarray(number, dtype=dtype)
         array.flags.writeable = False

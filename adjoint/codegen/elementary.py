@@ -1,8 +1,8 @@
-"""Elementary functions that NumPy has no ufunc for: an operation of expressions, and what computes it on arrays.
+"""Elementary functions without a NumPy ufunc: an operation of expressions, and a function that computes it on arrays.
 
-To an expression `erf` is an operation as `exp` is. An interpreter either has a function for it, or a *decomposition* into the
-operations that all know, written as a traced function: the NumPy interpreter takes the decomposition for the dtypes that have
-one.
+In an expression, `erf` is an operation like `exp`. An interpreter has either a function for it, or a *decomposition*
+into basic operations, written as a traced function. The NumPy interpreter uses the decomposition for the dtypes that
+have one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DOUBLE = numpy.dtype(numpy.float64)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""By operation: a function of arrays of one dtype, float32 or float64, that returns one of that dtype."""
+"""By operation: a function of arrays of one dtype, float32 or float64, that returns an array of the same dtype."""
 
 DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
-"""By operation and dtype character: the traced function that says the same in simpler operations."""
+"""By operation and dtype character: a traced function that computes the same in simpler operations."""
 
 
 def elementary(name: str) -> Callable[[F], F]:
-    """Make a function of float64 arrays into an operation of expressions; for float32 it is computed in float64 and rounded."""
+    """Make a function of float64 arrays an operation of expressions; for float32 it is computed in float64 and rounded."""
 
     def declare(function: F) -> F:
         code = function.__code__
@@ -47,7 +47,7 @@ def elementary(name: str) -> Callable[[F], F]:
 
 
 def decomposition(name: str, dtype: type) -> Callable[[F], F]:
-    """Give an elementary function a form in simpler operations, for arrays of `dtype`."""
+    """Define an elementary function in simpler operations, for arrays of `dtype`."""
 
     def declare(function: F) -> F:
         DECOMPOSITIONS[name, numpy.dtype(dtype).char] = function

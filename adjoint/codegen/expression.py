@@ -1,7 +1,7 @@
-"""Expression graphs: what is computed for each element, as data.
+"""Expression graphs: the computation of each element, as data.
 
-A graph is made of immutable nodes. Equal nodes of one graph are one object, so a subexpression that occurs twice is computed
-once. Nodes have one of these kinds:
+A graph consists of immutable nodes. Equal nodes of one graph are one object, so a subexpression that occurs twice is
+computed once. A node has one of these kinds:
 
     number   an element of the dtype that is computed in, real or complex
     real     a real number, also where the dtype is complex (a magnitude, an imaginary part)
@@ -101,7 +101,7 @@ OPERATIONS: dict[str, Operation] = {
     **_table(2, "first", "row_take row_put"),
     "row_index": Operation(0, INTEGER),
 }
-"""What an interpreter of expressions has to know; elementary functions (`elementary`) are added to it."""
+"""The operations that an interpreter of expressions must know; elementary functions (`elementary`) are added to them."""
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 """One value for a row of elements."""
@@ -118,7 +118,7 @@ ROW_LENGTH = "row_length"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
-    """One value of a graph: an operation on earlier ones. Made by `Graph.node` alone."""
+    """One value of a graph: an operation on earlier values. Only `Graph.node` creates nodes."""
 
     operation: str
     operands: tuple[Node, ...]
@@ -131,7 +131,7 @@ class Node:
 
 
 class Graph:
-    """The nodes that have been made, each once, in the order in which they were first asked for."""
+    """The nodes created so far, each once, in the order of creation."""
 
     def __init__(self) -> None:
         self._nodes: dict[Any, Node] = {}
@@ -166,12 +166,12 @@ def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What one call computes: the outputs, as nodes over the inputs and parameters."""
+    """The computation of one call: the outputs, as nodes over the inputs and parameters."""
 
     outputs: tuple[Node, ...]
 
     def nodes(self) -> list[Node]:
-        """All nodes that the outputs need, each after its operands, in the order in which an evaluation meets them."""
+        """All nodes that the outputs need, each after its operands, in the order of evaluation."""
         order: dict[Node, None] = {}
         for output in self.outputs:
             _visit(output, order)
@@ -233,7 +233,7 @@ class Choice:
 
 
 Tree: TypeAlias = Expression | Refusal | Choice
-"""What a function is traced to: one expression for each way that its control flow can take."""
+"""The result of tracing a function: one expression for each path of its control flow."""
 
 
 def leaves(tree: Tree) -> Iterator[Expression]:
@@ -252,7 +252,7 @@ _SCALAR_SYMBOLS = {
 
 
 def scalar_source(node: Node) -> str:
-    """A scalar as Python source: interpreters compute scalars once for a call, before they begin with the elements."""
+    """A scalar as Python source: interpreters compute scalars once for each call, before the elements."""
     if node.operation == PARAMETER:
         return str(node.value)
     if node.operation == CONSTANT:

@@ -1,4 +1,4 @@
-"""What computes an operator on arrays."""
+"""The array computation of an operator."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 import numpy
 
 FLOATS = "float"
-"""The dtypes of a small form that knows float32 and float64 alone."""
+"""The dtypes of a small form that supports only float32 and float64."""
 
 SMALL = "small"
-"""Quiet, but for its other forms."""
+"""Only the small form is quiet."""
 
 
 class Kernel:
-    """An operator's array computation, in the forms it is called in.
+    """An operator's array computation, in several forms.
 
-    `general` takes arrays of any dtype and layout, or refuses them in PyTorch's words. `small` is what the straight-line code of
-    an operator calls, for the dtypes that it `dtypes` (`FLOATS`, or None for all) and up to `limit` elements (None: any number).
-    A `small` form without the operator's keyword-only parameters is called while these have their defaults. `inplace` has the
-    parameters of `general` and writes over the first array. `quiet` (True, or `SMALL` for the small form alone): NumPy warns
-    of nothing from within it, so that nobody need turn its warnings off. `expression` is the traced function if the operator
-    is pointwise, `rows` the row program if it works row by row.
+    `general` accepts arrays of any dtype and layout, or refuses them in PyTorch's words. The straight-line code of an
+    operator calls `small`, for the dtypes in `dtypes` (`FLOATS`, or None for all) and up to `limit` elements (None: any
+    number). A `small` form without the operator's keyword-only parameters is called if these have their defaults.
+    `inplace` has the parameters of `general` and overwrites the first array. `quiet` (True, or `SMALL` for the small
+    form alone): NumPy raises no warnings inside the form, so callers need not switch them off. `expression`: the traced
+    function of a pointwise operator. `rows`: the row program of an operator that works row by row.
 
-    A kernel made of another one has its forms, but for those that are given.
+    A kernel that is created from another kernel takes over its forms, except those that are given.
     """
 
     __slots__ = ("_limit", "dtypes", "expression", "general", "inplace", "name", "quiet", "rows", "small")
@@ -69,7 +69,7 @@ class Kernel:
 
     @property
     def limit(self) -> int | None:
-        """Up to how many elements the small form is for; of a pointwise operator, its expression says it."""
+        """The maximum number of elements for the small form; for a pointwise operator, its expression determines it."""
         return self._limit if self.expression is None else self.expression.limit
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -80,7 +80,7 @@ class Kernel:
         return f"<kernel {self.name}>"
 
     def checked(self, check: Callable[..., None]) -> Kernel:
-        """The same kernel, with a `check` of its arguments before all but the small form."""
+        """The same kernel with a `check` of the arguments before all forms except the small one."""
 
         def before(form: Callable[..., Any] | None) -> Any:
             if form is None:
@@ -112,12 +112,12 @@ class Kernel:
         return not options.isdisjoint(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     def is_quiet(self, form: Callable[..., Any]) -> bool:
-        """Whether a call of this form by code that NumPy does not warn is certain to warn of nothing."""
+        """Whether a call of this form by code without NumPy warnings is certain to raise none."""
         if self.quiet == SMALL:
             return form is self.small
         return bool(self.quiet) or isinstance(form, numpy.ufunc)
 
 
 def as_kernel(computation: Any) -> Kernel:
-    """A kernel as it is; an array function as a kernel that has no other form."""
+    """Return a kernel as it is, and an array function as a kernel with one form."""
     return computation if isinstance(computation, Kernel) else Kernel(computation)

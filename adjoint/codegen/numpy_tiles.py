@@ -1,7 +1,7 @@
 """The NumPy interpreter of expressions for large arrays: in tiles that stay in cache, on several threads.
 
-Operands may lie in memory in any way and are broadcast: they are walked together in the order of the result, in as few dimensions
-as that needs. What a tile needs besides its operands is scratch memory that stays with its thread.
+Operands may have any memory layout and are broadcast: they are traversed together in the memory order of the result,
+with as few dimensions as possible. Further memory of a tile is scratch memory, which stays with its thread.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..kernels.runtime.parallel import parallel_rows, scratch
 Dtype = numpy.dtype[Any]
 
 TILE_BYTES = 1 << 19
-"""About how many bytes of operands one call of a tile's code gets: fewer repay its calls less, more do not stay in cache."""
+"""The approximate number of operand bytes in a tile: smaller tiles pay more for calls, larger tiles exceed the cache."""
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
-    """Memory for an elementwise result, in the order in which NumPy would lay it out unless it is to be `contiguous`."""
+    """Memory for an elementwise result, in NumPy's order of the operands unless it must be `contiguous`."""
     first = arrays[0]
     shape = first.shape
     if all(array.shape == shape and array.flags.c_contiguous for array in arrays):
@@ -46,9 +46,10 @@ def run_tiles(
     registers: Sequence[Dtype],
     compute: Dtype,
 ) -> None:
-    """Call `tile(*inputs, *scalars, *outs, *registers)` for parts of the arrays that together are all of them.
+    """Call `tile(*inputs, *scalars, *outs, *registers)` for tiles that together cover the arrays.
 
-    What has another dtype than the tile computes in (`compute`, or bool for some outputs) is converted, part by part.
+    Arrays with another dtype than that of the computation (`compute`, or bool for some outputs) are converted tile by
+    tile.
     """
     shape, operands = walked(inputs, outs)
     n_inputs = len(inputs)
@@ -88,7 +89,7 @@ def run_tiles(
 
 
 def _run_blocks(work: Callable[[Any], None], shape: tuple[int, ...], element: int) -> None:
-    """Rows of the first dimension are too large for a tile: cut the first dimension of which a row is not."""
+    """Split the first dimension whose rows fit in a tile, because rows of the first dimension are too large."""
     split = 1
     while math.prod(shape[split + 1 :]) * element > TILE_BYTES:
         split += 1
@@ -105,7 +106,7 @@ def _run_blocks(work: Callable[[Any], None], shape: tuple[int, ...], element: in
 
 
 def walked(inputs: list[ndarray], outs: list[ndarray]) -> tuple[tuple[int, ...], list[ndarray]]:
-    """All arrays as views of one shape, that of the outputs in the order of their memory, with as few dimensions as can be."""
+    """All arrays as views of one shape: that of the outputs in memory order, with as few dimensions as possible."""
     target = outs[0]
     shape = target.shape
     arrays = [*inputs, *outs]
@@ -123,7 +124,7 @@ def walked(inputs: list[ndarray], outs: list[ndarray]) -> tuple[tuple[int, ...],
             continue
         if lengths and all(
             step[-1] == view.strides[dim] * length for step, view in zip(steps, views, strict=True)
-        ):  # the dimension before and this one are one
+        ):  # the two adjacent dimensions can be merged
             lengths[-1] *= length
             for step, view in zip(steps, views, strict=True):
                 step[-1] = view.strides[dim]

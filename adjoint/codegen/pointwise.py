@@ -4,8 +4,8 @@
     def sigmoid(self: Array):
         return xp.reciprocal(1 + xp.exp(-self))
 
-The function is traced when the kernel is first needed. Its parameters annotated `Array` are arrays, which broadcast; the others
-are one value for all elements.
+The function is traced when the kernel is first used. Its parameters annotated `Array` are arrays, which broadcast; the
+others are scalars, equal for all elements.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .selection import choose, select, select_any, zero_where
 from .tracing import Parameters, TracingError, trace, xp
 
 LIMIT = 1 << 15
-"""Elements from which on tiles repay what it costs to cut them."""
+"""The number of elements from which tiles are faster than straight code."""
 
 SMALL = 1 << 13
-"""Up to how many elements `numpy.where` is as fast as masking bits (`selection`)."""
+"""The maximum number of elements for which `numpy.where` is as fast as masking bits (`selection`)."""
 
 FLOAT64 = numpy.dtype(numpy.float64)
 
@@ -60,7 +60,7 @@ _building = threading.RLock()
 
 
 class Program:
-    """One traced function, and the code made of it so far."""
+    """One traced function, and the code generated from it so far."""
 
     def __init__(self, function: Callable[..., Any], refusal: Refusing, kinds: str, contiguous: bool) -> None:
         self.function = function
@@ -74,7 +74,7 @@ class Program:
 
     @cached_property
     def tree(self) -> Tree:
-        """What the function computes, traced when first asked for."""
+        """The computation of the function, traced on first use."""
         tree = trace(self.function, self.parameters)
         if any(node.operation in ROW_OPERATIONS for leaf in leaves(tree) for node in leaf.nodes()):
             raise TracingError(f"{self.name} is no pointwise operator: it looks at whole rows")
@@ -85,7 +85,7 @@ class Program:
 
     @cached_property
     def limit(self) -> int:
-        """How many elements the small form is for: it has the simplest code, whose `where` is NumPy's."""
+        """The maximum number of elements for the small form, which has the simplest code, with NumPy's `where`."""
         choosing = any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
         return SMALL if choosing else LIMIT
 
@@ -131,7 +131,7 @@ class Program:
         return found
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
-        """Compute on arrays of any dtype that the expression is for, of any layout; into `out`, if it is given."""
+        """Compute on arrays of any supported dtype and any layout; write the result to `out`, if it is given."""
         operands = [numpy.asarray(array) for array in arrays]
         values = [value.item() if isinstance(value, ndarray) else value for value in scalars]
         dtype = operands[0].dtype
@@ -162,13 +162,13 @@ class Program:
 
 
 def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) -> ndarray:
-    """`result` as an array, rounded to `dtype` if it has been computed in another."""
+    """`result` as an array, rounded to `dtype` if it was computed in another dtype."""
     array = result if type(result) is ndarray else numpy.asarray(result)
     return array.astype(dtype) if array.dtype is compute and compute is not dtype else array
 
 
 def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """The dtype of what has this kind where numbers have `dtype`."""
+    """The dtype of a value of this kind if numbers have `dtype`."""
     if kind == BOOL:
         return numpy.dtype(bool)
     if kind == REAL and dtype.kind == "c":
@@ -177,16 +177,16 @@ def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
 
 
 Refusing = str | Callable[[ndarray], Exception]
-"""The name of PyTorch's kernel in the error for an array of another dtype, or what gives that error."""
+"""The name of PyTorch's kernel in the error for an array of another dtype, or a function that creates that error."""
 
 
 def pointwise(
     refusal: Refusing, kinds: str = "f", *, contiguous: bool = False
 ) -> Callable[[Callable[..., Any]], Kernel]:
-    """Make an expression of elements into a `Kernel`.
+    """Create a `Kernel` from an expression of elements.
 
-    Half types are computed in float32 and rounded once. Dtypes that are not of the given `kinds` (NumPy's) are refused with
-    `refusal`. `contiguous`: the result lies row by row in memory, whatever the order of the operands.
+    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (NumPy's) are refused with
+    `refusal`. `contiguous`: the result is row-major, whatever the memory order of the operands.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
@@ -211,7 +211,7 @@ def _begin(*args: Any, **options: Any) -> Any:
 
 
 def _lazily(program: Program, form: str, build: Callable[[Program, dict[str, Any]], str]) -> Any:
-    """A function whose code is written when it is first called, and takes its place: an import declares many and uses few."""
+    """A function whose code is generated at the first call, and replaces it: an import declares many functions and uses few."""
     namespace = dict(BASE_NAMES)
     function = FunctionType(_begin.__code__, namespace, program.name)
     function.__doc__ = program.function.__doc__

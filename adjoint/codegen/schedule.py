@@ -1,7 +1,7 @@
-"""From an expression to steps: lowered to what one dtype needs, in order, each result in a register that is free again.
+"""From an expression to steps: lowered for one dtype, ordered, with a register for each result.
 
-A register is scratch memory for one element of each place in a tile. Registers are told apart by the kind of what they hold, and
-one is used again as soon as nothing needs what is in it.
+A register is scratch memory for a tile. Each register holds values of one kind, and is reused as soon as its value is
+no longer needed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
 
 
 def lowered(expression: Expression, char: str) -> Expression:
-    """The expression as it is computed in the dtype of this character.
+    """Lower the expression for the dtype with this character.
 
-    Real numbers have no conjugates, and their magnitudes are numbers as they are; what has a decomposition is decomposed.
+    Real numbers have no conjugates, and their magnitudes are plain numbers. Operations with a decomposition are
+    decomposed.
     """
     trace = Trace({})
     graph, new = trace.graph, dict[Node, Node]()
@@ -82,11 +83,11 @@ class Step:
     node: Node
     target: str
     dying: frozenset[Node]
-    """The operands that nothing needs afterwards."""
+    """The operands that no later step needs."""
 
 
 def depends_on(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
-    """The inputs that each node is computed from: where they broadcast, its shape is that of these together."""
+    """The inputs that each node depends on: if inputs broadcast, they determine its shape."""
     found: dict[Node, frozenset[Node]] = {}
     for node in nodes:
         sources = {source for operand in node.operands for source in found[operand]}
@@ -96,13 +97,13 @@ def depends_on(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The steps of a tile, how many registers of each kind they use, and what is to be copied to an output at the end."""
+    """The steps of a tile, the number of registers of each kind, and the values that are copied to an output at the end."""
 
     steps: tuple[Step, ...]
     registers: Counter[Pool]
     copies: tuple[tuple[str, Node], ...]
     places: dict[Node, str]
-    """Where each computed node is kept."""
+    """The register or output of each computed node."""
 
 
 Pool: TypeAlias = tuple[str, str]
@@ -116,18 +117,18 @@ _PREFIX: dict[Pool, str] = {
 
 
 def computed(expression: Expression) -> list[Node]:
-    """The nodes that take a step each."""
+    """The nodes that need a step each."""
     return [node for node in expression.nodes() if node.kind != SCALAR and node.operation != INPUT]
 
 
 def last_uses(expression: Expression, steps: list[Node]) -> dict[Node, int]:
-    """After which step each node is not needed any more."""
+    """The last step that needs each node."""
     last = {operand: number for number, node in enumerate(steps) for operand in node.operands}
     return last | dict.fromkeys(expression.outputs, len(steps))
 
 
 def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
-    """Give each step of the expression a register, or its output.
+    """Assign each step of the expression a register, or its output.
 
     If the output may be the memory of an input (`over_input`), it is not written before all inputs have been read for the last
     time. Otherwise outputs are registers too, until they are written.

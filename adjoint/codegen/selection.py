@@ -1,7 +1,7 @@
-"""Choosing between elements by a condition, with NumPy: in fresh memory (`choose`), or into some that is there (`select`).
+"""Selection of elements by a condition, with NumPy: into new memory (`choose`), or into existing memory (`select`).
 
-What is not chosen leaves no trace, not even as `0 * inf`: a mask is never multiplied with. On random masks branches mispredict:
-masking the bits of large arrays, by 0 and -1 (all ones), is ten times faster.
+Elements that are not selected have no effect, not even as `0 * inf`: a mask is never a factor. On random masks branches
+are mispredicted: masking the bits of large arrays by 0 and -1 (all ones) is ten times faster.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def choose(mask: Array, self: Array, other: Array) -> Array:
 
 
 def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
-    """The integer dtype to mask the bits of large arrays with; None where that is no use. Numbers may stand for arrays."""
+    """The integer dtype for masking the bits of large arrays; None where masking is slower. Numbers may replace arrays."""
     if mask.size < _LARGE:
         return None
     bits = _BITS.get(arrays[0].itemsize)
@@ -70,7 +70,7 @@ def select(mask: ndarray, first: ndarray, second: ndarray, out: ndarray) -> None
     elif not a.ndim and a == 0:
         numpy.subtract(mask.view(_INT8), _ONE, keep)
         numpy.bitwise_and(b, keep, target)
-    elif second is out:  # what is written over comes back in the end: a ^ ((a ^ b) & ~mask)
+    elif second is out:  # the overwritten values are restored at the end: a ^ ((a ^ b) & ~mask)
         numpy.subtract(mask.view(_INT8), _ONE, keep)
         numpy.bitwise_xor(a, b, target)
         numpy.bitwise_and(target, keep, target)

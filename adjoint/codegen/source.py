@@ -1,8 +1,8 @@
-"""Expressions as Python source: straight-line calls of NumPy's functions, in two styles.
+"""Expressions as Python source: straight-line calls of NumPy functions, in two styles.
 
-*Straight* code is for small arrays: each step makes a new array or writes over one that is not needed any more. *Tile* code is
-for parts of large arrays: every step writes into scratch memory, the last ones into the outputs. The source is registered with
-`linecache`, so that tracebacks show it and debuggers step through it.
+*Straight* code is for small arrays: each step creates a new array or overwrites one that is no longer needed. *Tile*
+code is for tiles of large arrays: every step writes into scratch memory, the last steps into the outputs. The source is
+registered with `linecache`, so that tracebacks and debuggers show it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .expression import (
 from .schedule import Pool, computed, depends_on, last_uses, lowered, register_names, scheduled, with_dots
 
 SOURCES: dict[str, str] = {}
-"""The source of each kernel that has been made, by its name."""
+"""The source of each generated kernel, by name."""
 
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
 _MASKABLE = "fdilq"
@@ -67,7 +67,7 @@ def row_call(node: Node, arguments: list[str]) -> str:
 
 
 class Writer:
-    """Writes the code of one tree for one dtype; the constants that it needs go into the namespace of the code."""
+    """Writes the code of one tree for one dtype; its constants are stored in the namespace of the code."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Writer:
         self.masking = masking
         self.contiguous = contiguous
         self.over_input = over_input
-        self.first = first  # the name of the first array, whose shape a result has that depends on none
+        self.first = first  # the name of the first array, which gives the shape of a result that depends on no array
         self.namespace = namespace
         self.constants: dict[tuple[str, str], str] = {}
 
@@ -97,7 +97,7 @@ class Writer:
         return name
 
     def scalar(self, node: Node, kind: str, lines: list[str], known: dict[Any, str]) -> str:
-        """The name of a scalar as an array of no dimensions, of the dtype that goes with operands of `kind`."""
+        """The name of a scalar as a zero-dimensional array, in the dtype that matches operands of `kind`."""
         if kind == BOOL:
             return scalar_source(node)
         dtype = self.dtype_name(kind)
@@ -129,7 +129,7 @@ class Writer:
         return self.straight(expression) if style == "straight" else self.tile(expression)
 
     def operand_names(self, node: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> list[str]:
-        """The operands of a step, as they are named in the code."""
+        """The names of the operands of a step in the code."""
         values = node.operands[1:] if node.operation == "where" else node.operands
         kinds = {item.kind for item in values if item.kind != SCALAR} or {node.kind}
         kind = kinds.pop() if len(kinds) == 1 else "number"
@@ -141,8 +141,9 @@ class Writer:
     def straight(self, expression: Expression) -> list[str]:
         """Code for small arrays; it ends with `return`.
 
-        A step writes over an operand only where that has the shape of the result: if the arrays are not `alike`, where it
-        comes from all inputs that the result comes from, as these may broadcast. (Alike arrays that are not raise ValueError.)
+        A step overwrites an operand only if the operand has the shape of the result. If the arrays are not `alike`, the
+        operand must depend on all inputs of the result, because inputs may broadcast. (Arrays that should be alike but
+        are not raise ValueError.)
         """
         lines: list[str] = []
         known: dict[Any, str] = {}
@@ -179,7 +180,7 @@ class Writer:
         return [*lines, f"return {', '.join(results)}"]
 
     def result(self, output: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> str:
-        """What is returned for an output; a fresh array also where that is an input or the same for all elements."""
+        """The returned value for an output; a new array even if it is an input or equal for all elements."""
         if output in places:
             return places[output]
         if is_absent(output):
@@ -189,7 +190,7 @@ class Writer:
         return f"full_like({self.first}, {self.scalar(output, 'number', lines, known)})"
 
     def call(self, node: Node, names: list[str]) -> str:
-        """One step, as an expression that makes a new array."""
+        """One step, as an expression that creates a new array."""
         symbol = OPERATIONS[node.operation].symbol
         if symbol is not None:
             return f"{names[0]} {symbol} {names[1]}" if len(names) == 2 else f"{symbol}{names[0]}"
@@ -207,7 +208,7 @@ class Writer:
         return f"{self.function(node.operation)}({', '.join(names)})"
 
     def function(self, operation: str) -> str:
-        """The name of the function for an operation, which is put into the namespace."""
+        """The name of the function for an operation, which is added to the namespace."""
         if operation in FUNCTIONS:
             name = f"numpy_{operation}"  # the kernel may have the name of the operation
             self.namespace[name] = FUNCTIONS[operation]
@@ -256,7 +257,7 @@ def straight_source(
     *,
     masking: bool = False,
 ) -> str:
-    """The function for small arrays of float32 or float64, all of one shape, or broadcast without a step being written over."""
+    """The function for small arrays of float32 or float64, of one shape, or broadcast without overwriting."""
     single = Writer("f", first, namespace, alike=True, masking=masking, contiguous=contiguous).tree(tree, "straight")
     double = Writer("d", first, namespace, alike=True, masking=masking, contiguous=contiguous).tree(tree, "straight")
     lines = double

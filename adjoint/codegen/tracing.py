@@ -1,8 +1,8 @@
-"""Tracing: a Python function of elements, called once with symbols, becomes an expression graph.
+"""Tracing: a Python function of elements is called once with symbols, and becomes an expression graph.
 
-Such a function is written as if for one element, with operators and the names of `xp`. Control flow may depend on parameters:
-each condition is asked both ways, and the variants become the leaves of a tree (`expression.Choice`). Control flow cannot depend
-on elements: that is what `xp.where` is for.
+The function is written as if for one element, with operators and the names of `xp`. Control flow may depend on
+parameters: the tracer follows both branches of each condition, and the variants become the leaves of a tree
+(`expression.Choice`). Control flow cannot depend on elements; use `xp.where` instead.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ _EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "RowIndex": ROW}
 
 
 class TracingError(TypeError):
-    """A function does what an expression of elements cannot say."""
+    """The function uses a feature that expressions of elements do not support."""
 
 
 class _Undecided(BaseException):
-    """A condition has been asked for which the path says nothing yet."""
+    """The function has tested a condition that the path does not contain yet."""
 
     def __init__(self, condition: Node) -> None:
         self.condition = condition
 
 
 class Trace:
-    """One run of the function: the graph that it makes, and the answers to its conditions."""
+    """One run of the function: the graph it creates, and the outcomes of its conditions."""
 
     def __init__(self, path: dict[str, bool]) -> None:
         self.graph = Graph()
         self.path = path
 
     def decide(self, condition: Node) -> bool:
-        """The answer to a condition on scalars; raises `_Undecided` if the path has none yet."""
+        """The outcome of a condition on scalars; raises `_Undecided` if the path contains none yet."""
         answer = self.path.get(scalar_source(condition))
         if answer is None:
             raise _Undecided(condition)
@@ -77,7 +77,7 @@ class Trace:
 
 
 class Symbol:
-    """A value while a function is traced: operators on it make nodes."""
+    """A value during tracing: operators on it create nodes."""
 
     __slots__ = ("node", "trace")
     __array_ufunc__ = None
@@ -155,7 +155,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
 
 
 def apply(operation: str, *operands: Any) -> Symbol:
-    """The symbol for `operation` of these operands, some of which may be Python numbers."""
+    """The symbol for `operation` on these operands, some of which may be Python numbers."""
     trace = next((item.trace for item in operands if isinstance(item, Symbol)), None)
     if trace is None:
         raise TracingError(f"xp.{operation} of Python numbers alone: use the math module")
@@ -203,7 +203,7 @@ def _result_kind(operation: str, nodes: tuple[Node, ...]) -> str:
         return INTEGER
     if NUMBER in kinds or REAL in kinds:
         return NUMBER if NUMBER in kinds else REAL
-    # Two constants chosen between are numbers, though neither has a dtype of its own.
+    # A selection between two constants is a number, although neither constant has a dtype.
     return NUMBER if kinds == {SCALAR} else BOOL
 
 
@@ -216,7 +216,7 @@ _ALIASES = {
 
 
 class Names:
-    """The namespace `xp` of traced functions: the operations, what is composed of them here, and declared expressions by name."""
+    """The namespace `xp` of traced functions: the operations, functions composed of them, and declared expressions by name."""
 
     def __init__(self) -> None:
         self._expressions: dict[str, Callable[..., Any]] = {}
@@ -232,7 +232,7 @@ class Names:
         return function
 
     def declare(self, name: str, function: Callable[..., Any]) -> None:
-        """Let other expressions use `function` by its name: it becomes a part of them."""
+        """Let other expressions call `function` by its name: its nodes become part of them."""
         if name not in OPERATIONS:
             self._expressions[name] = function
 
@@ -253,7 +253,7 @@ class Names:
         return _node_symbol(0, x)
 
     def element(self, parameter: Any) -> Any:
-        """A parameter as an element: arithmetic on it is rounded to the dtype, where that on parameters is Python's."""
+        """A parameter as an element: arithmetic on it is rounded to the dtype, unlike Python arithmetic on parameters."""
         trace = parameter.trace
         return Symbol(trace.graph.node("element", (parameter.node,), NUMBER), trace)
 
@@ -367,10 +367,10 @@ class Parameters:
 
 
 def trace(function: Callable[..., Any], parameters: Parameters | None = None) -> Tree:
-    """What `function` computes, one expression for each way its control flow takes.
+    """Trace `function`: return one expression for each path of its control flow.
 
     Raises:
-        TracingError: if it does what an expression of elements cannot say.
+        TracingError: if it uses a feature that expressions of elements do not support.
     """
     return _explore(function, parameters or Parameters(function), {})
 

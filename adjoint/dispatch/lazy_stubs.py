@@ -30,7 +30,7 @@ _public: list[FunctionType] = []
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
-    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # (in the function's own namespace)
+    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  (in the function's own namespace)
 
 
 def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType], None]) -> FunctionType:

@@ -111,7 +111,7 @@ _MODULES = {
     "transformed_distribution": "TransformedDistribution", "uniform": "Uniform", "von_mises": "VonMises", "weibull": "Weibull",
     "wishart": "Wishart",
 }  # fmt: skip
-"""The modules that PyTorch has, one for each distribution, and what is found there."""
+"""PyTorch's modules, one for each distribution, and the names in them."""
 
 for _name, _laws in _MODULES.items():
     _family = sys.modules[globals()[_laws.split()[0]].__module__]

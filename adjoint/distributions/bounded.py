@@ -20,7 +20,7 @@ __all__ = ["ContinuousBernoulli", "Kumaraswamy", "Uniform", "VonMises"]
 
 
 class Uniform(Distribution):
-    """Numbers spread evenly over [low, high).
+    """Numbers distributed uniformly over [low, high).
 
     >>> import adjoint as torch
     >>> Uniform(torch.tensor([0.0]), torch.tensor([4.0])).cdf(torch.tensor([1.0]))
@@ -80,7 +80,7 @@ class Uniform(Distribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers in [0, 1] much like those of the beta distribution: `P(X < x) = 1 - (1 - x**concentration1)**concentration0`."""
+    """Numbers in [0, 1], similar to beta-distributed ones: `P(X < x) = 1 - (1 - x**concentration1)**concentration0`."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -157,15 +157,15 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     expand = expand_by_parameters
 
     def _regular(self) -> Tensor:
-        """Where the formulas may be used as they are."""
+        """Where the formulas can be used directly."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _regular_probs(self) -> Tensor:
-        """`probs`, moved to where the formulas may be used."""
+        """`probs`, changed where the formulas cannot be used."""
         return torch.where(self._regular(), self.probs, self._lims[0])
 
     def _log_norm(self) -> Tensor:
-        """The logarithm of the factor that makes the density's integral 1: 2 atanh(1 - 2p) / (1 - 2p)."""
+        """The logarithm of the normalization constant of the density: 2 atanh(1 - 2p) / (1 - 2p)."""
         p = self._regular_probs()
         regular = torch.log(torch.abs(torch.log1p(-p) - torch.log(p))) - torch.log(torch.abs(1 - 2.0 * p))
         square = (self.probs - 0.5) ** 2
@@ -247,14 +247,14 @@ class VonMises(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        # log I0(κ) = κ + log(I0(κ) exp(-κ)): κ (cos - 1) loses nothing where κ is large
+        # log I0(κ) = κ + log(I0(κ) exp(-κ)): κ (cos - 1) is accurate for large κ
         distance = -2 * torch.sin((value - self.loc) / 2) ** 2
         scaled = torch.special.i0e(self.concentration)
         return self.concentration * distance - math.log(2 * math.pi) - torch.log(scaled)
 
     @lazy_property
     def _proposal_r(self) -> Tensor:
-        """The shape of the wrapped Cauchy distribution that samples are proposed from."""
+        """The parameter of the wrapped Cauchy distribution from which samples are proposed."""
         kappa = self.concentration.detach().double()
         tau = 1 + (1 + 4 * kappa**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)

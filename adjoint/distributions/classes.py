@@ -1,4 +1,4 @@
-"""Distributions of one class among several, of how often each is drawn, and mixtures by class."""
+"""Categorical and multinomial distributions, and mixtures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Categorical(ProbsOrLogits, Distribution):
-    """Categories from 0 on, of the probabilities `probs` (or logarithms `logits`) along the last dimension.
+    """Categories from 0 on, with probabilities `probs` (or their logarithms `logits`) along the last dimension.
 
     Both are normalized.
 
@@ -85,7 +85,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
 
 class OfCategories(Distribution):
-    """A distribution of vectors that have a component for each category of a categorical distribution, its first part."""
+    """A distribution of vectors with a component for each category of a categorical distribution, which it contains."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
@@ -106,7 +106,7 @@ class OfCategories(Distribution):
 
 
 class OneHotCategorical(OfCategories):
-    """Vectors of zeros with 1 at one place, of the probabilities `probs` (or logarithms `logits`)."""
+    """One-hot vectors with probabilities `probs` (or their logarithms `logits`)."""
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -148,7 +148,7 @@ class OneHotCategorical(OfCategories):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot samples that move as if they were the probabilities: Bengio, Léonard, Courville, 2013."""
+    """One-hot samples whose gradient is that of the probabilities: Bengio, Léonard, Courville, 2013."""
 
     has_rsample = True
 
@@ -157,7 +157,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(OfCategories):
-    """How often each category comes up in `total_count` draws of the probabilities `probs` (or logarithms `logits`)."""
+    """The count of each category in `total_count` draws with probabilities `probs` (or their logarithms `logits`)."""
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -191,7 +191,7 @@ class Multinomial(OfCategories):
         return counts
 
     def entropy(self) -> Tensor:
-        """From the entropy of all draws in order, and the expected number of orders, component by component."""
+        """Computed from the entropy of ordered draws and the expected number of orders, component by component."""
         n = torch.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weights = torch.exp(self._binomial.log_prob(counts))
@@ -207,7 +207,7 @@ class Multinomial(OfCategories):
 
 
 class MixtureSameFamily(Distribution):
-    """Values of one of several components, the last batch dimension of a distribution, chosen by a categorical distribution.
+    """A mixture: a categorical distribution selects one of the components along the last batch dimension of a distribution.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import Normal
@@ -255,7 +255,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """Which component is chosen."""
+        """The distribution that selects the component."""
         return self._mixture_distribution
 
     @property

@@ -1,4 +1,4 @@
-"""Distributions made of other distributions."""
+"""Distributions composed of other distributions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Independent(Distribution, Generic[D]):
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of samples of `base_distribution` after a transform, or several in a row.
+    """The distribution of samples of `base_distribution` after one or several transforms.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import AffineTransform, SigmoidTransform, Uniform
@@ -179,7 +179,7 @@ class TransformedDistribution(Distribution):
         return log_prob + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonize_cdf(self, value: Tensor) -> Tensor:
-        """`value`, or 1 minus it where the transforms decrease."""
+        """`value`, or 1 minus `value` if the transforms decrease."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
@@ -197,7 +197,7 @@ class TransformedDistribution(Distribution):
 
 
 class Folded(TransformedDistribution):
-    """The absolute value of a number from a distribution of the width `scale` that is symmetric about 0."""
+    """The absolute value of a number from a distribution with width `scale` that is symmetric about 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

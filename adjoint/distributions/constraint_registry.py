@@ -1,7 +1,7 @@
-"""Which transform leads from unconstrained numbers into a region: `biject_to` and `transform_to`.
+"""The transforms from unconstrained numbers to a constraint: `biject_to` and `transform_to`.
 
-`biject_to(constraint)` is a bijection, fit for changing variables; `transform_to(constraint)` need not be, and is
-simpler, fit for optimizing.
+`biject_to(constraint)` is a bijection, suitable for a change of variables. `transform_to(constraint)` need not be a
+bijection; it is simpler, and suitable for optimization.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import constraints
@@ -22,7 +22,7 @@ Factory = Callable[[Any], transforms.Transform]
 
 
 class ConstraintRegistry:
-    """Factories of transforms, by class of constraint."""
+    """Functions that create transforms, by class of constraint."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Factory] = {}
@@ -31,7 +31,7 @@ class ConstraintRegistry:
         """Register a factory for a class of constraints (or that of an instance); also a decorator.
 
         Raises:
-            TypeError: if `constraint` is no constraint.
+            TypeError: if `constraint` is not a constraint.
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
@@ -43,7 +43,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
-        """The transform from unconstrained numbers to what satisfies `constraint`.
+        """The transform from unconstrained numbers to values that satisfy `constraint`.
 
         Raises:
             NotImplementedError: if none is registered for its class.
@@ -110,7 +110,7 @@ for _kind in (constraints.positive_definite, constraints.positive_semidefinite):
 
 
 def _by_parts(registry: ConstraintRegistry) -> None:
-    """Register what is made of the transforms of parts."""
+    """Register transforms composed of the transforms of parts."""
 
     def independent(constraint: Any) -> transforms.Transform:
         base = registry(constraint.base_constraint)

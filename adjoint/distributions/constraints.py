@@ -1,6 +1,7 @@
-"""Regions in which parameters and values lie: objects with `check`, which says of each whether it is inside.
+"""Constraints on parameters and values: objects whose `check` tests values.
 
-A constraint's `event_dim` says how many last dimensions make up one value; `check` returns one truth value for each.
+A constraint's `event_dim` is the number of trailing dimensions that form one value; `check` returns one bool for each
+value.
 
 >>> import adjoint as torch
 >>> positive.check(torch.tensor([-1.0, 2.0]))
@@ -51,13 +52,13 @@ __all__ = [
 
 
 class Constraint:
-    """A region: whether it is of a discrete space, how many dimensions a value has, and what is inside."""
+    """A constraint: whether its values are discrete, how many dimensions a value has, and a test of values."""
 
     is_discrete: Any = False
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event in `value` is inside."""
+        """Whether each event in `value` satisfies the constraint."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -65,7 +66,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A region that depends on other values, so that nothing can be checked."""
+    """A constraint that depends on other values, so that it cannot be checked."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete = is_discrete
@@ -86,14 +87,14 @@ class _Dependent(Constraint):
         return self._known("event_dim")
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same, with what is known of it."""
+        """The same constraint with known properties."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
     def check(self, x: Any) -> Any:
-        """Raise ValueError: nothing can be said."""
+        """Raise ValueError: the constraint cannot be checked."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
@@ -103,7 +104,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property of distributions that is a constraint; of the class, it says what is known of all of them."""
+    """A property of distributions that is a constraint; on the class, it has the properties common to all instances."""
 
     def __init__(
         self,
@@ -117,12 +118,12 @@ class _DependentProperty(property, _Dependent):
         self._event_dim = event_dim
 
     def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """Decorate the function that makes the constraint."""
+        """Decorate the function that returns the constraint."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint whose last batch dimensions belong to the event, which is inside if all its parts are."""
+    """A constraint whose last batch dimensions belong to the event; an event satisfies it if all its parts do."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         assert isinstance(base_constraint, Constraint)
@@ -152,7 +153,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What is in the region of every component of a mixture."""
+    """The values that satisfy the constraints of all components of a mixture."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         assert isinstance(base_constraint, Constraint)
@@ -167,7 +168,7 @@ class MixtureSameFamilyConstraint(Constraint):
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each value, given without the dimension of components, is inside."""
+        """Whether each value, given without the dimension of components, satisfies the constraint."""
         return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
 
     def __repr__(self) -> str:
@@ -190,7 +191,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """Numbers on one side of a bound, or between two; bounds may be tensors."""
+    """Numbers above a bound, below a bound, or between two; bounds may be tensors."""
 
     def __repr__(self) -> str:
         bounds = ", ".join(f"{name}={bound}" for name, bound in vars(self).items())
@@ -348,7 +349,7 @@ class _PositiveDefinite(_Symmetric):
         return torch.linalg.cholesky_ex(value)[1] == 0
 
 
-# --- several together -----------------------------------------------------------------------------------------
+# --- joined constraints ---------------------------------------------------------------------------------------
 
 
 class _Joined(Constraint):

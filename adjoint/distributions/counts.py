@@ -1,4 +1,4 @@
-"""Distributions of numbers that count."""
+"""Distributions of counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """1 with probability `probs` (or of log-odds `logits`), otherwise 0.
+    """1 with probability `probs` (or with log-odds `logits`), otherwise 0.
 
     >>> import adjoint as torch
     >>> Bernoulli(torch.tensor([0.25, 0.5])).log_prob(torch.tensor(1.0)).exp()
@@ -74,7 +74,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
 
 class Binomial(ProbsOrLogits, Distribution):
-    """How many of `total_count` trials succeed, each with probability `probs` (or of log-odds `logits`).
+    """The number of successes in `total_count` trials, each with probability `probs` (or with log-odds `logits`).
 
     >>> import adjoint as torch
     >>> Binomial(4, torch.tensor([0.5])).log_prob(torch.tensor(2.0)).exp()
@@ -143,7 +143,7 @@ class Binomial(ProbsOrLogits, Distribution):
 
 
 class Geometric(ProbsOrLogits, Distribution):
-    """How many trials fail before the first succeeds, each with probability `probs` (or of log-odds `logits`)."""
+    """The number of failures before the first success; each trial succeeds with probability `probs` (or log-odds `logits`)."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -191,10 +191,10 @@ class Geometric(ProbsOrLogits, Distribution):
 
 
 class NegativeBinomial(ProbsOrLogits, Distribution):
-    """How many trials, of success probability `probs`, succeed before `total_count` have failed.
+    """The number of successes, with probability `probs`, before `total_count` failures.
 
-    A Poisson count whose rate has a gamma distribution has this distribution. Samples are drawn in that way, and for
-    that reason `total_count` need not be an integer.
+    It is the distribution of a Poisson count whose rate has a gamma distribution. Samples are drawn in that way, so
+    `total_count` need not be an integer.
     """
 
     arg_constraints = {
@@ -244,7 +244,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
 
 
 class Poisson(ExponentialFamily):
-    """How many events happen where `rate` are expected."""
+    """The number of events if `rate` events are expected."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

@@ -1,4 +1,4 @@
-"""What all distributions have in common: shapes, parameters that are checked, expansion, and how one prints."""
+"""The base of all distributions: shapes, checked parameters, expansion, and printing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions made from now on check parameters and values, unless told otherwise."""
+        """Set whether new distributions check parameters and values by default."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -72,7 +72,7 @@ class Distribution:
         raise NotImplementedError
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """The object that `expand` of `cls` fills: `_instance`, or a new one if that is all a subclass adds to."""
+        """The object that `expand` of `cls` fills: `_instance`, or a new object if a subclass does not override `__init__`."""
         if _instance is not None:
             return _instance
         if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
@@ -109,7 +109,7 @@ class Distribution:
 
     @property
     def mode(self) -> Tensor:
-        """The value of the greatest probability or density."""
+        """The value with the largest probability or density."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
@@ -123,12 +123,12 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Values drawn, of shape `sample_shape + batch_shape + event_shape`, without gradients."""
+        """Samples of shape `sample_shape + batch_shape + event_shape`, without gradients."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """Values drawn that move with the parameters, so that gradients pass through them."""
+        """Samples that are differentiable functions of the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
@@ -143,7 +143,7 @@ class Distribution:
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """How probable it is to be at most `value`."""
+        """The probability of a value of at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ class Distribution:
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values there are, along a new first dimension; over the batch too, unless `expand` is false."""
+        """All values of the support, along a new first dimension; expanded over the batch, unless `expand` is false."""
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
@@ -166,12 +166,12 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _check_sample(self, value: Tensor) -> None:
-        """Raise for what cannot be a sample, if this distribution checks values."""
+        """Raise for an invalid sample, if this distribution checks values."""
         if self._validate_args:
             self._validate_sample(value)
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Raise unless `value` is a tensor of fitting shape in the support."""
+        """Raise unless `value` is a tensor with a matching shape in the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = len(value.shape) - len(self._event_shape)
@@ -207,10 +207,10 @@ class Distribution:
 
 
 def expand_by_parameters(self: Distribution, batch_shape: Iterable[int], _instance: Any = None) -> Any:
-    """The method `expand` of a distribution whose state is its parameters and the distributions that it is made of.
+    """The method `expand` of a distribution whose state consists of its parameters and its component distributions.
 
-    Each parameter's batch dimensions, those before the dimensions of its constraint, are expanded, and so are those of
-    each distribution; what was derived from them is derived again when it is needed.
+    The batch dimensions of each parameter, those before the dimensions of its constraint, are expanded, and so are
+    those of each component distribution. Derived values are computed again when they are needed.
     """
     batch_shape = Size(batch_shape)
     owner = next(cls for cls in type(self).__mro__ if vars(cls).get("expand") is expand_by_parameters)
@@ -231,7 +231,7 @@ def expand_by_parameters(self: Distribution, batch_shape: Iterable[int], _instan
 
 
 def _event_dims(distribution: Distribution) -> dict[str, int]:
-    """How many dimensions the parameters of a distribution and of the classes above it have, beside the batch's."""
+    """The numbers of event dimensions of the parameters of a distribution and its base classes."""
     found: dict[str, int] = {}
     for cls in reversed(type(distribution).__mro__):
         declared = vars(cls).get("arg_constraints", {})

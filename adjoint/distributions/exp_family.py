@@ -13,7 +13,7 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """A distribution that knows its natural parameters θ and log-normalizer F, and the mean of its carrier measure k."""
+    """A distribution with methods for its natural parameters θ, its log-normalizer F, and the mean of its carrier measure k."""
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

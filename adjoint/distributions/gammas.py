@@ -1,4 +1,4 @@
-"""The gamma distribution, and those whose samples are made of its samples."""
+"""The gamma distribution, and distributions whose samples are computed from its samples."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Gamma(ExponentialFamily):
 
 
 class Exponential(ExponentialFamily):
-    """Waiting times for events that happen `rate` times a unit of time."""
+    """Waiting times for events with `rate` events per unit of time."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -152,7 +152,7 @@ class Exponential(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The distribution of a sum of the squares of `df` standard normal numbers."""
+    """The distribution of the sum of squares of `df` standard normal numbers."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -205,7 +205,7 @@ class InverseGamma(TransformedDistribution):
 
 
 class _Dirichlet(torch.autograd.Function):
-    """Differentiable samples: one component moves as a beta sample with its concentrations, the others in proportion."""
+    """Differentiable samples: one component changes like a beta sample with its concentrations, the others in proportion."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
@@ -223,7 +223,7 @@ class _Dirichlet(torch.autograd.Function):
 
 
 class Dirichlet(ExponentialFamily):
-    """Points x of the simplex of density proportional to the product of `x**(concentration - 1)`, along the last dimension.
+    """Points x of the simplex with density proportional to the product of `x**(concentration - 1)`, along the last dimension.
 
     >>> import adjoint as torch
     >>> Dirichlet(torch.tensor([1.0, 3.0])).mean
@@ -255,7 +255,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """Where all concentrations are below 1 the density has no greatest value: the vertex of the greatest one."""
+        """If all concentrations are below 1, the density has no maximum: return the vertex with the largest concentration."""
         excess = (self.concentration - 1).clamp(min=0.0)
         mode = excess / excess.sum(-1, True)
         vertex = (self.concentration < 1).all(dim=-1, keepdim=True)
@@ -345,7 +345,7 @@ class Beta(ExponentialFamily):
 
 
 class FisherSnedecor(Distribution):
-    """The distribution of the quotient of two mean squares, of `df1` and of `df2` standard normal numbers."""
+    """The distribution of the quotient of two mean squares of `df1` and `df2` standard normal numbers."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
@@ -389,7 +389,7 @@ class FisherSnedecor(Distribution):
 
 
 class StudentT(Distribution):
-    """The distribution of a normal number over the root of a mean square of `df` others, times `scale`, moved to `loc`."""
+    """The distribution of a normal number over the root of a mean square of `df` others, scaled by `scale`, shifted by `loc`."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -439,7 +439,7 @@ class StudentT(Distribution):
 
 
 class Weibull(TransformedDistribution):
-    """Lifetimes of which a share of `exp(-(x / scale)**concentration)` exceeds x."""
+    """Lifetimes; a fraction of `exp(-(x / scale)**concentration)` exceeds x."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

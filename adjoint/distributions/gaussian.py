@@ -1,4 +1,4 @@
-"""The normal distribution and those of what is made of normal numbers."""
+"""The normal distribution, and distributions derived from normal numbers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Normal(ExponentialFamily):
 
 
 class HalfNormal(Folded):
-    """The absolute value of a number from the normal distribution about 0 of standard deviation `scale`."""
+    """The absolute value of a number from the normal distribution with mean 0 and standard deviation `scale`."""
 
     base_dist: Normal
 
@@ -138,7 +138,7 @@ class LogNormal(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Points of a simplex: stick breaking of normal numbers, one less than the point has coordinates."""
+    """Points of a simplex: stick breaking of normal numbers, one fewer than the coordinates of a point."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -175,8 +175,8 @@ def _batch_mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
 def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The Cholesky factor of the inverse of a matrix, without inverting it.
 
-    With its order of rows and columns reversed, P = L L.T; reversed again, L is upper triangular, and the inverse of its
-    transpose is what is wanted.
+    With its order of rows and columns reversed, P = L L.T. Reversed again, L is upper triangular, and the result is the
+    inverse of its transpose.
     """
     upper = torch.flip(torch.linalg.cholesky(torch.flip(precision, (-2, -1))), (-2, -1))
     identity = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -184,10 +184,10 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class OfCovariance(Distribution):
-    """A distribution with a covariance, given as a matrix, its inverse or its Cholesky factor; the others are computed late."""
+    """A distribution with a covariance, given as a matrix, its inverse or its Cholesky factor; the others are computed lazily."""
 
     def _factorize(self, name: str, matrix: Tensor) -> None:
-        """Find the Cholesky factor of the covariance from the one that is given."""
+        """Compute the Cholesky factor of the covariance from the given matrix."""
         if name == "covariance_matrix":
             matrix = torch.linalg.cholesky(matrix)
         elif name == "precision_matrix":
@@ -214,7 +214,7 @@ class OfCovariance(Distribution):
 
 
 class MultivariateNormal(OfCovariance):
-    """The normal distribution of vectors of mean `loc`, and a covariance given as such, by its inverse or its Cholesky factor.
+    """The multivariate normal distribution with mean `loc`, and a covariance given directly, by its inverse or Cholesky factor.
 
     >>> import adjoint as torch
     >>> normal = MultivariateNormal(torch.zeros(2), torch.tensor([[4.0, 2.0], [2.0, 2.0]]))
@@ -289,8 +289,8 @@ class MultivariateNormal(OfCovariance):
 class LowRankMultivariateNormal(Distribution):
     """The normal distribution of mean `loc` and covariance `cov_factor @ cov_factor.T + diag(cov_diag)`.
 
-    With a factor of n rows and m columns, densities take m systems of m equations instead of n of n, by the matrix
-    inversion lemma and the matrix determinant lemma.
+    With a factor of n rows and m columns, densities need systems of m equations instead of n, by the matrix inversion
+    lemma and the matrix determinant lemma.
     """
 
     arg_constraints = {
@@ -344,7 +344,7 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance."""
-        # The covariance of components scaled to have `cov_diag` 1 is at least the identity: its factor is accurate.
+        # The covariance of components scaled to `cov_diag` 1 is at least the identity, so its factor is accurate.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         n = self._event_shape[0]

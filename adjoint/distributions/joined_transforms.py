@@ -1,4 +1,4 @@
-"""Transforms of parts of a tensor: side by side along a dimension, or stacked along one."""
+"""Transforms of parts of a tensor, concatenated or stacked along a dimension."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Joined(Transform):
 
 
 class CatTransform(_Joined):
-    """Transforms `tseq` of parts of `lengths` along `dim`, each applied to its own.
+    """Transforms `tseq` of parts with `lengths` along `dim`, each applied to its part.
 
     >>> import adjoint as torch
     >>> from adjoint.distributions import ExpTransform, identity_transform
@@ -61,7 +61,7 @@ class CatTransform(_Joined):
 
     @property
     def length(self) -> int:
-        """The size of the dimension along which the parts lie."""
+        """The size of the dimension that is divided into parts."""
         return sum(self.lengths)
 
     def _parts(self, x: Tensor) -> tuple[Tensor, ...]:

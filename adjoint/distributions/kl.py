@@ -1,7 +1,8 @@
 """Kullback-Leibler divergences: `kl_divergence(p, q)`, the expectation of `log p(x) - log q(x)` under p.
 
-Each pair has a function, registered for its classes; `kl_divergence` takes that of the nearest classes. Where q's density
-needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`, written once for all p.
+Each pair has a function, registered for its classes; `kl_divergence` calls the function for the nearest classes. If q's
+density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`, written once
+for all p.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import Normal
@@ -51,7 +52,7 @@ _KL_MEMOIZE: dict[tuple[Any, Any], Divergence | None] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence]:
     """Decorate the function that computes the divergence of two classes of distributions.
 
-    A function for a nearer class of p goes before one for a nearer class of q.
+    Of two functions, the one for a nearer class of p takes precedence.
     """
     for name, kind in (("p", type_p), ("q", type_q)):
         if not isinstance(kind, type):
@@ -66,7 +67,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence
 
 
 def _found(type_p: Any, type_q: Any) -> Divergence | None:
-    """The function for the nearest registered classes that the two are derived from."""
+    """The function for the nearest registered base classes."""
     matches = [pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
     if not matches:
         return None
@@ -105,7 +106,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return function(p, q)
 
 
-# --- of one family --------------------------------------------------------------------------------------------
+# --- equal families -------------------------------------------------------------------------------------------
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -129,7 +130,7 @@ def _beta_beta(p: Beta, q: Beta) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
-    """Of one number of trials; what is more than q's is what q cannot give."""
+    """For equal numbers of trials; infinite if p has more trials than q."""
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -249,7 +250,7 @@ def _uniform_uniform(p: Uniform, q: Uniform) -> Tensor:
     return torch.where((q.low > p.low) | (q.high < p.high), torch.inf, kl)
 
 
-# --- of what is made of others --------------------------------------------------------------------------------
+# --- composed distributions -----------------------------------------------------------------------------------
 
 
 @register_kl(Independent, Independent)
@@ -284,7 +285,7 @@ def _log_det(normal: Any) -> Tensor:
 
 
 def _columns(normal: Any) -> Tensor:
-    """Vectors of which the outer products sum to the covariance, one a row."""
+    """Vectors whose outer products sum to the covariance, one in each row."""
     if isinstance(normal, LowRankMultivariateNormal):
         factor, diagonal, _ = _low_rank(normal)
         batch = torch.broadcast_shapes(factor.shape[:-2], diagonal.shape[:-1])
@@ -322,11 +323,11 @@ for _pair in [(p, q) for p in (MultivariateNormal, LowRankMultivariateNormal) fo
     register_kl(*_pair)(_normals)
 
 
-# --- of two families ------------------------------------------------------------------------------------------
+# --- different families ---------------------------------------------------------------------------------------
 
 
 def _impossible(p: Any, q: Any) -> Tensor:
-    """P gives values that q does not."""
+    """Infinite: p has values with density 0 under q."""
     like = p.mean
     return torch.full(p.batch_shape, torch.inf, dtype=like.dtype, device=like.device)
 
@@ -429,7 +430,7 @@ def _any_normal(p: Any, q: Normal) -> Tensor:
 
 
 def _below(p: Any, bound: float | Tensor) -> Any:
-    """Where a uniform distribution gives values below a bound; the others here do not."""
+    """Where a uniform distribution has values below a bound; False for the other distributions here."""
     return p.low < bound if isinstance(p, Uniform) else torch.zeros_like(p.mean, dtype=torch.bool)
 
 

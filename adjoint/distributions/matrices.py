@@ -22,7 +22,7 @@ __all__ = ["LKJCholesky", "Wishart"]
 
 
 class Wishart(OfCovariance, ExponentialFamily):
-    """The distribution of the sum of `x @ x.T` over `df` normal vectors x of mean 0 and the given covariance."""
+    """The distribution of the sum of `x @ x.T` over `df` normal vectors x with mean 0 and the given covariance."""
 
     support = constraints.positive_definite
     has_rsample = True
@@ -64,7 +64,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         if self.df.le(p - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {p - 1}.")
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
-        self._event_shape = event_shape  # which the constraint of `df` reads
+        self._event_shape = event_shape  # the constraint of `df` reads it
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if self.df.lt(p).any():
             warnings.warn(
@@ -107,7 +107,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
-        """Matrices drawn; those that are singular are drawn anew, a few times."""
+        """Draw matrices; singular ones are drawn again, a few times."""
         if max_try_correction is None:
             max_try_correction = 3 if self._batch_shape else 10
         sample_shape = Size(sample_shape)
@@ -124,7 +124,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return sample
 
     def _log_norm(self) -> Tensor:
-        """The logarithm of what the density is divided by."""
+        """The logarithm of the normalization constant of the density."""
         half, p = 0.5 * self.df, self._event_shape[-1]
         log_det = 2 * self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return half * (p * math.log(2) + log_det) + torch.mvlgamma(half, p)

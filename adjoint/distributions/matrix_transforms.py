@@ -34,7 +34,7 @@ class _OfVectors(_OfNumbers):
 
 
 class SoftmaxTransform(_OfVectors):
-    """`y = exp(x)`, normalized to sum 1; the inverse is the logarithm. It is no bijection: one coordinate is too many."""
+    """`y = exp(x)`, normalized to sum 1; the inverse is the logarithm. It is not bijective: x has one degree of freedom more."""
 
     codomain = constraints.simplex
 
@@ -46,9 +46,9 @@ class SoftmaxTransform(_OfVectors):
 
 
 class StickBreakingTransform(_OfVectors):
-    """Vectors to points of a simplex of one more coordinate: each breaks off a share of what the others have left.
+    """Vectors to points of a simplex with one more coordinate: each coordinate takes a fraction of the remaining length.
 
-    The share is a sigmoid, moved so that 0 breaks the stick into equal parts.
+    The fraction is a sigmoid, shifted so that 0 breaks the stick into equal parts.
     """
 
     codomain = constraints.simplex
@@ -85,8 +85,8 @@ class StickBreakingTransform(_OfVectors):
 class CorrCholeskyTransform(Transform):
     """Vectors to Cholesky factors of correlation matrices, row by row.
 
-    With the entries' hyperbolic tangents z, an entry is z times the length that the entries before it in its row leave
-    of 1, and the diagonal is what remains (Lewandowski, Kurowicka, Joe, 2009).
+    With the hyperbolic tangents z of the entries, an entry of the factor is z times the length that remains in its row
+    after the previous entries, and the diagonal entry is the remaining length (Lewandowski, Kurowicka, Joe, 2009).
     """
 
     domain = constraints.real_vector
@@ -137,7 +137,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(_OfNumbers):
-    """Matrices to lower triangular ones of positive diagonal: its exponential."""
+    """Matrices to lower triangular matrices with positive diagonals, by the exponential of the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -150,7 +150,7 @@ class LowerCholeskyTransform(_OfNumbers):
 
 
 class PositiveDefiniteTransform(_OfNumbers):
-    """Matrices to positive definite ones, through their Cholesky factors."""
+    """Matrices to positive definite matrices, by their Cholesky factors."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite

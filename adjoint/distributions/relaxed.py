@@ -19,7 +19,7 @@ __all__ = ["ExpRelaxedCategorical", "LogitRelaxedBernoulli", "RelaxedBernoulli",
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
-    """The log-odds of what a `RelaxedBernoulli` distribution gives: a logistic number about `logits`, over `temperature`."""
+    """The log-odds of `RelaxedBernoulli` samples: a logistic number with location `logits`, divided by `temperature`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -49,7 +49,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in (0, 1) near to 0 or 1, the nearer the lower the `temperature`, that move with their parameters.
+    """Numbers in (0, 1), nearer to 0 or 1 for a lower `temperature`; they are differentiable functions of the parameters.
 
     Maddison, Mnih, Teh, "The concrete distribution", 2017; Jang, Gu, Poole, "Categorical reparameterization with
     Gumbel-softmax", 2017.
@@ -74,9 +74,9 @@ class RelaxedBernoulli(TransformedDistribution):
 
 
 class ExpRelaxedCategorical(OfCategories):
-    """The logarithms of what a `RelaxedOneHotCategorical` distribution gives."""
+    """The logarithms of `RelaxedOneHotCategorical` samples."""
 
-    support = constraints.real_vector  # of which the exponentials sum to 1
+    support = constraints.real_vector  # their exponentials sum to 1
     has_rsample = True
 
     def __init__(
@@ -104,7 +104,7 @@ class ExpRelaxedCategorical(OfCategories):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex near to its vertices, the nearer the lower the `temperature`, that move with their parameters.
+    """Points of the simplex, nearer to its vertices for a lower `temperature`; differentiable functions of the parameters.
 
     Maddison, Mnih, Teh, "The concrete distribution", 2017; Jang, Gu, Poole, "Categorical reparameterization with
     Gumbel-softmax", 2017.

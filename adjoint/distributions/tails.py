@@ -1,4 +1,4 @@
-"""Distributions on lines and half-lines whose tails are heavier than those of normal numbers."""
+"""Distributions on lines and half-lines with heavier tails than the normal distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Cauchy", "GeneralizedPareto", "HalfCauchy", "Laplace", "Pareto"]
 
 
 class Cauchy(Distribution):
-    """The distribution of a quotient of two normal numbers, moved to the median `loc` and of half width `scale`.
+    """The distribution of a quotient of two normal numbers, shifted to the median `loc`, with half width `scale`.
 
     It has no mean.
     """
@@ -64,7 +64,7 @@ class Cauchy(Distribution):
 
 
 class HalfCauchy(Folded):
-    """The absolute value of a number from the Cauchy distribution about 0 of half width `scale`."""
+    """The absolute value of a number from the Cauchy distribution with median 0 and half width `scale`."""
 
     base_dist: Cauchy
 
@@ -126,7 +126,7 @@ class Laplace(Distribution):
 
 
 class Pareto(TransformedDistribution):
-    """Numbers above `scale`, of which a share of `(scale / x)**alpha` exceeds x."""
+    """Numbers above `scale`; a fraction of `(scale / x)**alpha` exceeds x."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
@@ -159,7 +159,7 @@ class Pareto(TransformedDistribution):
 
 
 class GeneralizedPareto(Distribution):
-    """What exceeds a high threshold `loc`: `P(X > loc + scale * z) = (1 + concentration * z)**(-1 / concentration)`.
+    """The excess over a high threshold `loc`: `P(X > loc + scale * z) = (1 + concentration * z)**(-1 / concentration)`.
 
     With concentration 0 it is an exponential distribution; with a negative one it ends at `loc - scale / concentration`.
     """
@@ -182,7 +182,7 @@ class GeneralizedPareto(Distribution):
         return self.concentration.abs() < torch.finfo(self.concentration.dtype).eps
 
     def _regular(self) -> Tensor:
-        """The concentration, or 1 where it is 0, for formulas that are then not used."""
+        """The concentration, or 1 where it is 0, for formulas that are not used there."""
         return torch.where(self._is_exponential(), 1.0, self.concentration)
 
     def _z(self, x: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(self._is_exponential(), -z, regular) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of how probable more than `value` is."""
+        """The logarithm of the probability of more than `value`."""
         self._check_sample(value)
         z = self._z(value)
         k = self._regular()
@@ -208,7 +208,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(self._is_exponential(), -z, regular)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """The logarithm of how probable at most `value` is."""
+        """The logarithm of the probability of at most `value`."""
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

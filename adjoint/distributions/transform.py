@@ -1,4 +1,4 @@
-"""The base of all transforms: calling with a cache of one, inverses, shapes."""
+"""The base of all transforms: calls with a cache for one value, inverses, shapes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Transform"]
 
 
 class Transform:
-    """A function from its `domain` to its `codomain`, with one inverse (`bijective`) or a right one.
+    """A function from its `domain` to its `codomain`, with an inverse (`bijective`) or a right inverse.
 
-    Subclasses define `_call`, `_inverse` and `log_abs_det_jacobian`. With `cache_size=1` the last input and output are
-    kept, so that `t.inv(t(x))` is `x` itself.
+    Subclasses define `_call`, `_inverse` and `log_abs_det_jacobian`. With `cache_size=1` the latest input and output
+    are stored, so that `t.inv(t(x))` is `x` itself.
     """
 
     bijective: Any = False
@@ -35,7 +35,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions an argument has, if a value has as many."""
+        """The number of dimensions of an argument, if values have the same number."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -55,11 +55,11 @@ class Transform:
         raise NotImplementedError
 
     def _arguments(self) -> dict[str, Any]:
-        """What the constructor takes to make such a transform again."""
+        """The arguments of the constructor for an equal transform."""
         return {}
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The transform, or one like it that has a cache of the given size."""
+        """The transform, or an equal one with a cache of the given size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__ or self._arguments():
@@ -106,7 +106,7 @@ class Transform:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the value of an argument of `shape`."""
+        """The shape of the value for an argument of `shape`."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
@@ -169,7 +169,7 @@ class _InverseTransform(Transform):
 
 
 class _OfNumbers(Transform):
-    """A transform of each number that has no parameters: two of a class are equal."""
+    """A transform of numbers without parameters: two of the same class are equal."""
 
     domain = constraints.real
 

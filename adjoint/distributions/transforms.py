@@ -1,4 +1,4 @@
-"""Functions that know their inverse and their Jacobian's log-determinant: distributions can be transformed by them.
+"""Functions with an inverse and the log-determinant of their Jacobian, for transformed distributions.
 
 >>> import adjoint as torch
 >>> transform = ComposeTransform([AffineTransform(1.0, 2.0), ExpTransform()])
@@ -29,7 +29,7 @@ from .matrix_transforms import (
     SoftmaxTransform,
     StickBreakingTransform,
 )
-from .transform import Transform, _InverseTransform, _OfNumbers  # noqa: F401  where PyTorch has it
+from .transform import Transform, _InverseTransform, _OfNumbers  # noqa: F401  PyTorch has these names here
 from .utils import _sum_rightmost, lazy_property
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class ComposeTransform(Transform):
-    """One transform after the other."""
+    """The composition of transforms."""
 
     def __init__(self, parts: Iterable[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -211,7 +211,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The elements of an event of `in_shape` as one of `out_shape`."""
+    """Reshapes an event from `in_shape` to `out_shape`."""
 
     bijective = True
 
@@ -307,7 +307,7 @@ class ExpTransform(_OfNumbers):
 
 
 class SigmoidTransform(_OfNumbers):
-    """`y = 1 / (1 + exp(-x))`, kept within what has a finite inverse."""
+    """`y = 1 / (1 + exp(-x))`, clamped to values with a finite inverse."""
 
     codomain = constraints.unit_interval
     bijective = True
@@ -361,7 +361,7 @@ class TanhTransform(_OfNumbers):
 
 
 class AbsTransform(_OfNumbers):
-    """`y = |x|`; the inverse takes what is not negative."""
+    """`y = |x|`; the inverse accepts nonnegative numbers."""
 
     codomain = constraints.positive
 

@@ -1,4 +1,4 @@
-"""What distributions are written with: parameters broadcast together, probabilities or log-odds, values made once."""
+"""Functions for the implementation of distributions: broadcasting of parameters, probabilities and log-odds, lazy properties."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ EULER = 0.57721566490153286
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Tensors of the common shape of tensors and numbers; numbers take on dtype and device of the first tensor.
+    """Broadcast tensors and numbers to a common shape; numbers get dtype and device of the first tensor.
 
     Raises:
-        ValueError: if one is neither.
+        ValueError: if an argument is neither a tensor nor a number.
 
     >>> import adjoint as torch
     >>> broadcast_all(1.0, torch.zeros(2))
@@ -57,12 +57,12 @@ def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities of log-odds if `is_binary`, otherwise of logarithms, up to a constant, along the last dimension."""
+    """Probabilities from log-odds if `is_binary`, otherwise from logarithms, up to a constant, along the last dimension."""
     return torch.sigmoid(logits) if is_binary else torch.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities that keep away from 0 and 1, so that their logarithms are finite."""
+    """Probabilities clamped away from 0 and 1, so that their logarithms are finite."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -74,7 +74,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def same_as(path: str, doc: str | None = None) -> Tensor:
-    """A property that is another attribute, or one of a part: `loc`, `base_dist.loc`."""
+    """A property that is an alias of another attribute, or of an attribute of a part: `loc`, `base_dist.loc`."""
     read = attrgetter(path)
 
     def value(self: Any) -> Any:
@@ -85,7 +85,7 @@ def same_as(path: str, doc: str | None = None) -> Tensor:
 
 
 class lazy_property(property):
-    """A property that is computed when first read, with gradients recorded, and is then an attribute."""
+    """A property that is computed on first access, with gradients recorded, and then stored as an attribute."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         super().__init__(wrapped)
@@ -134,18 +134,18 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 class ProbsOrLogits:
-    """A mixin for distributions that are given either `probs` or `logits`."""
+    """A mixin for distributions with a parameter `probs` or `logits`."""
 
     is_binary: ClassVar[bool] = True
-    """Whether each number is the probability of an event of its own, not one of those along the last dimension."""
+    """Whether each number is the probability of a separate event, instead of one of several along the last dimension."""
 
     _given: str
 
     def _choose(self, probs: Any, logits: Any) -> Any:
-        """The one that is given.
+        """The given one of the two parameters.
 
         Raises:
-            ValueError: unless exactly one is.
+            ValueError: unless exactly one is given.
         """
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
@@ -154,7 +154,7 @@ class ProbsOrLogits:
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Log-odds or, of categories, normalized logarithms of probabilities."""
+        """Log-odds or, for categories, normalized logarithms of probabilities."""
         return probs_to_logits(self.probs, is_binary=self.is_binary)
 
     @lazy_property

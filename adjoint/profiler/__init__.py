@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does during one step."""
+    """The action of a profile during one step."""
 
     NONE = 0
     WARMUP = 1
@@ -44,12 +44,12 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """For `profile`: after `skip_first` steps, again and again: wait, warm up, record.
+    """A schedule for `profile`: after `skip_first` steps, repeat: wait, warm up, record.
 
     Args:
-        wait, warmup, active: how many steps of each.
-        repeat: how many times; 0: until the end.
-        skip_first_wait: if it is not 0, there is no waiting the first time.
+        wait, warmup, active: the number of steps of each phase.
+        repeat: the number of repetitions; 0: until the end.
+        skip_first_wait: if it is not 0, the first repetition has no waiting phase.
 
     Raises:
         AssertionError: if a number is negative, or `active` 0.
@@ -89,7 +89,7 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """For `profile`'s `on_trace_ready`: write each trace to a file of its own in `dir_name`, where TensorBoard finds it."""
+    """A handler for `on_trace_ready` of `profile`: writes each trace to a file in `dir_name`, where TensorBoard finds it."""
 
     def write(profiled: profile) -> None:
         Path(dir_name).mkdir(parents=True, exist_ok=True)
@@ -102,21 +102,22 @@ def tensorboard_trace_handler(
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be profiled: the CPU."""
+    """The activities that can be profiled: the CPU."""
     return {ProfilerActivity.CPU}
 
 
 class profile:
-    """Context manager that profiles this thread; with a `schedule`, the steps of it that this says.
+    """Context manager that profiles this thread; with a `schedule`, only the steps that it selects.
 
     Args:
-        activities: what to profile; only the CPU is there.
-        schedule: from the number of a step, which `step()` ends, to a `ProfilerAction`; without one, everything is recorded.
-        on_trace_ready: called with this object when something has been recorded.
+        activities: the activities to profile; only the CPU is available.
+        schedule: a function from the number of a step, which `step()` ends, to a `ProfilerAction`; by default
+            everything is recorded.
+        on_trace_ready: called with this object after a recording.
         record_shapes, profile_memory, with_stack: as those of `autograd.profiler.profile`.
         with_flops, with_modules, experimental_config, execution_trace_observer, custom_trace_id_callback,
             post_processing_timeout_s: accepted for PyTorch's sake.
-        acc_events: keep what earlier cycles of the schedule have recorded.
+        acc_events: keep the events of earlier cycles of the schedule.
 
     Raises:
         AssertionError: if there is nothing to profile.
@@ -184,13 +185,13 @@ class profile:
         self._begin_step()
 
     def stop(self) -> None:
-        """End the last step, and with it the profile."""
+        """End the last step and the profile."""
         self._end_step()
         if self._running:
             self._end()
 
     def step(self) -> None:
-        """End a step; the schedule says what is done during the next."""
+        """End a step; the schedule determines the action during the next step."""
         if self.schedule is None:
             self.step_num += 1
             return
@@ -228,7 +229,7 @@ class profile:
             self._section.__exit__(None, None, None)
             self._section = None
 
-    # --- what has been recorded ---------------------------------------------------------------------------------
+    # --- recorded data ------------------------------------------------------------------------------------------
 
     def _initialized(self, before: str) -> profilers.profile:
         if self.profiler is None:
@@ -236,7 +237,7 @@ class profile:
         return self.profiler
 
     def events(self) -> EventList:
-        """All that has been recorded, in the order in which it began."""
+        """All recorded events in the order in which they began."""
         events: EventList = self._initialized("accessing events").function_events
         if not self._earlier:
             return events
@@ -245,7 +246,7 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """One entry for each name: how often, and how long in all."""
+        """One entry for each name: the number of calls, and the total time."""
         self._initialized("getting key averages")
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
@@ -259,9 +260,9 @@ class profile:
         self._initialized("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Have `key` and the string `value` written to the trace."""
+        """Write `key` and the string `value` to the trace."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Have `key` and what the JSON text `value` says written to the trace."""
+        """Write `key` and the value of the JSON text `value` to the trace."""
         self._metadata[key] = json.loads(value)

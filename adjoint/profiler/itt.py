@@ -1,4 +1,4 @@
-"""`torch.profiler.itt`: ranges and marks for Intel's collectors, of which there is none here: nothing hears them."""
+"""`torch.profiler.itt`: ranges and marks for Intel's collectors. There is no collector, so they have no effect."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 
 
 def is_available() -> bool:
-    """Whether a collector can be told of ranges: never."""
+    """Whether a collector is available; always False."""
     return False
 
 
 def range_push(msg: str) -> None:
-    """Begin a range, within those that are open."""
+    """Begin a range inside the open ranges."""
 
 
 def range_pop() -> None:
@@ -23,7 +23,7 @@ def range_pop() -> None:
 
 
 def mark(msg: str) -> None:
-    """Say that something happened at this point."""
+    """Mark a point in time."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What tests of numerical programs need: comparison within tolerances, and random tensors; names, no logic."""
+"""Utilities for tests of numerical programs: comparison within tolerances, and random tensors; names, no logic."""
 
 from .comparison import assert_allclose, assert_close
 from .creation import make_tensor

@@ -1,4 +1,4 @@
-"""Whether two values, or all those in two nested structures, are equal within tolerances; if not, how they differ."""
+"""Comparison of values and nested structures within tolerances, with messages about the differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOLERANCES = {
     torch.complex64: (1.3e-6, 1e-5),
     torch.complex128: (1e-7, 1e-7),
 }
-"""`rtol` and `atol` by dtype; of others all values are told apart."""
+"""`rtol` and `atol` by dtype; other dtypes are compared exactly."""
 
 _OLDER_TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.float32: (1e-4, 1e-5), torch.float64: (1e-5, 1e-8)}
 
@@ -31,7 +31,7 @@ _TRUTHS = (bool, numpy.bool_)
 
 @dataclass(frozen=True)
 class _Rules:
-    """What counts as equal."""
+    """The options of a comparison."""
 
     allow_subclasses: bool = True
     rtol: float | None = None
@@ -43,7 +43,7 @@ class _Rules:
     check_stride: bool = False
 
     def tolerances(self, *dtypes: torch.dtype) -> tuple[float, float]:
-        """Those given, or the larger ones of the dtypes."""
+        """The given tolerances, or the largest tolerances of the dtypes."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         rtols, atols = zip(*(_TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes), strict=True)
@@ -66,15 +66,15 @@ def assert_close(
 ) -> None:
     """Raise unless `abs(actual - expected) <= atol + rtol * abs(expected)` for all elements.
 
-    Tensors, what can be made one (of one type), numbers, and sequences and mappings of them are compared. Without tolerances
-    those of the dtype are taken. `msg` stands for the message, or makes one of it.
+    Tensors, objects that can be converted to tensors (of one type), numbers, and sequences and mappings of them are
+    compared. The default tolerances depend on the dtype. `msg` replaces the message, or is called with it.
 
     >>> from adjoint.testing import assert_close
     >>> assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
 
     Raises:
-        AssertionError: if values, or shapes, dtypes, ... that are checked, differ.
-        TypeError: if something cannot be compared.
+        AssertionError: if values differ, or shapes, dtypes, ... that are checked.
+        TypeError: if an object cannot be compared.
         ValueError: if only one of `rtol` and `atol` is given.
     """
     __tracebackhide__ = True
@@ -96,7 +96,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """`assert_close` of old: dtypes may differ, and what is no tensor is made one."""
+    """An old form of `assert_close`: dtypes may differ, and other objects are converted to tensors."""
     warnings.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
         "Please use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
@@ -119,7 +119,7 @@ def _worded(text: str, msg: str | Callable[[str], str] | None) -> str:
 
 
 def _placed(text: str, where: tuple[Any, ...]) -> str:
-    """The text with the item's place in the structure."""
+    """The text with the position of the item in the structure."""
     if not where:
         return text
     return f"{text}\n\nThe failure occurred for item {''.join(f'[{key!r}]' for key in where)}"
@@ -129,7 +129,7 @@ def _placed(text: str, where: tuple[Any, ...]) -> str:
 
 
 def _pairs(actual: Any, expected: Any, where: tuple[Any, ...], rules: _Rules) -> Iterator[tuple[Any, Any, Any]]:
-    """The values to compare, with their places; the structures around them are compared on the way."""
+    """The values to compare, with their positions; the enclosing structures are compared at the same time."""
     if _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
             raise AssertionError(
@@ -217,7 +217,7 @@ def _number_difference(actual: Any, expected: Any, rules: _Rules) -> str | None:
 
 
 def _scalar_difference(actual: Any, expected: Any, rtol: float, atol: float, equal_nan: bool) -> str | None:
-    # NaN differs from itself; the difference of two infinities is one.
+    # NaN differs from itself; the difference of two infinities is NaN.
     if actual == expected or (equal_nan and actual != actual and expected != expected):
         return None
     difference = abs(actual - expected)
@@ -259,7 +259,7 @@ def _of_one_dtype(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _report(actual: Tensor, expected: Tensor, differs: Tensor, rtol: float, atol: float) -> str:
-    """How many elements differ, and where the most."""
+    """The number of elements that differ, and the position of the largest difference."""
     exact = not rtol and not atol
     count, total = int(differs.sum()), differs.numel()
     absolute = torch.where(differs, (actual - expected).abs(), 0)

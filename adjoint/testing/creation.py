@@ -23,9 +23,9 @@ def make_tensor(
 ) -> Tensor:
     """A tensor of this shape with values uniformly drawn from [low, high).
 
-    By default these are between -9 and 9 for numbers with a fraction, between -9 (0 if unsigned) and 9 for integers, and
-    either of the two booleans. `noncontiguous` makes the elements of the last dimension lie two apart; `exclude_zero` replaces
-    zeros by the smallest number above.
+    The default interval is from -9 to 9 for floating-point numbers, from -9 (0 if unsigned) to 9 for integers; bools
+    are either value. `noncontiguous` gives the last dimension a stride of 2 elements; `exclude_zero` replaces zeros by
+    the smallest larger number.
 
     >>> from adjoint.testing import make_tensor
     >>> make_tensor((2, 3), dtype=torch.float64, device="cpu", low=0, high=1).shape
@@ -66,7 +66,7 @@ def make_tensor(
 
 
 def _interval(low: float | None, high: float | None, dtype: torch.dtype) -> tuple[float, float]:
-    """From where to where values are drawn: as asked for, but within what the dtype can hold."""
+    """The interval of values: the requested one, restricted to the range of the dtype."""
     lowest, highest, default_low, default_high = _range(dtype)
     low = default_low if low is None else low
     high = default_high if high is None else high

@@ -72,7 +72,7 @@ class BackwardHook:
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return `result` with its tensors led through the outputs' node."""
+        """Pass the tensors of `result` through the outputs' node, and return the result."""
         is_tuple = isinstance(result, tuple)
         if not is_tuple and not isinstance(result, torch.Tensor):
             warnings.warn(

@@ -139,7 +139,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Multiplies the learning rate by a factor that changes linearly from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """Multiplies the learning rate by a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
         self,
