@@ -28,7 +28,7 @@ from .tape.torch_function import (
     has_torch_function_unary,
     has_torch_function_variadic,
     is_tensor_like,
-    nobody,
+    no_implementation_error,
     tensor_likes,
 )
 from .tensor import Tensor
@@ -307,7 +307,7 @@ def handle_torch_function(
     if result is NotImplemented:
         wrapper = wrappers.wrapper_of(public_api) if type(public_api) is FunctionType else None
         name = f"{public_api.__module__}.{public_api.__name__}" if wrapper is None else wrapper.name
-        raise nobody(name, likes, True)
+        raise no_implementation_error(name, likes, True)
     return result
 
 

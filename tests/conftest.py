@@ -1,7 +1,7 @@
-"""What holds for all tests.
+"""Settings for all tests.
 
-Property tests may take their time, as they do on a machine that does other things too, and try the same examples each time;
-`pytest --hypothesis-profile=searching` tries others.
+Property tests have no time limit, because machines may be busy, and try the same cases each time; `pytest
+--hypothesis-profile=searching` tries others.
 """
 
 import gc

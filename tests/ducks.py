@@ -1,7 +1,8 @@
-"""A program: classes that are no tensors take over calls. `python tests/ducks.py adjoint` (or `torch`) prints what is wrong.
+"""A program: classes that do not derive from `Tensor` override calls.
 
-Each case runs in a process of its own, in which nothing has been overridden before: the class is defined before the function is
-first called, after it has been called with tensors, or between.
+`python tests/ducks.py adjoint` (or `torch`) prints failures. Each case runs in a new process, in which nothing has been
+overridden before: the class is defined before the first call of the function, after a call with tensors, or between two
+calls.
 """
 
 import importlib

@@ -1,8 +1,8 @@
-"""Lines of code with what PyTorch answers, recorded in `tests/data/recorded`, so that tests need no PyTorch.
+"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests need no PyTorch.
 
 A record looks like an interactive session: statements after `>>>`, the last of them an expression; then the
 representation of its value, or `ExceptionType: message`. A line `! WarningCategory: message` before that is a warning.
-The random seed is 0 each time.
+The random seed is 0 for each record.
 """
 
 import math

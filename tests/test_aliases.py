@@ -1,4 +1,4 @@
-"""Tensors on the same memory, and what one of them knows of changes by another: views, aliases, inference tensors."""
+"""Tensors that share memory, and how changes of one affect the others: views, aliases, inference tensors."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Views that are changed in place: the history, the hooks and the tangents of what shares their memory."""
+"""In-place changes of views: the history, the hooks and the tangents of tensors that share their memory."""
 
 import pytest
 

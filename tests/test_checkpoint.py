@@ -1,4 +1,4 @@
-"""Checkpointing: what is kept, what an error tells."""
+"""Checkpointing: saved values, and the content of errors."""
 
 import gc
 import weakref

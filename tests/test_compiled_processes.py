@@ -1,4 +1,4 @@
-"""Compiled kernels in many threads, after a fork, at exit, and where they cannot be made."""
+"""Compiled kernels in many threads, after a fork, at exit, and where compilation fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samplers in compiled code draw the same bits as those in Python, and leave the stream at the same place."""
+"""Compiled samplers draw the same bits as those in Python, and leave the stream at the same position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conjugates and negatives are views whose elements whoever reads them computes."""
+"""Lazy conjugates and negatives: views whose elements are computed when they are read."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""What printing does not show of new tensors and copies: memory shared or not, its order, rounding, gradients."""
+"""Properties of new tensors and copies that printing does not show: shared memory, memory order, rounding, gradients."""
 
 import ml_dtypes
 import numpy

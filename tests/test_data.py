@@ -1,4 +1,4 @@
-"""Datasets, samplers, batches: what is read, in which order, and what a batch of it is."""
+"""Datasets, samplers, batches: samples, their order, and collation."""
 
 import pickle
 import warnings

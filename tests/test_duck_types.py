@@ -1,4 +1,4 @@
-"""Classes that derive from no tensor but have a `__torch_function__`: seen without importing `adjoint.overrides`."""
+"""Classes that do not derive from `Tensor` but have a `__torch_function__`: found without importing `adjoint.overrides`."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Corners of the engine that programs rely on: what is saved, freed, counted and named."""
+"""Rare cases of the engine that programs rely on: saved values, release, counts and names."""
 
 import functools
 import gc

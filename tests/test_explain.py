@@ -1,4 +1,4 @@
-"""`explain`: the operation that made a nan, the line that cut a path, who changed what was saved."""
+"""`explain`: the operation that produced a nan, the line that cut a path, the change of a saved tensor."""
 
 from collections.abc import Iterator
 from typing import Any

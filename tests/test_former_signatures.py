@@ -1,4 +1,4 @@
-"""Calls in forms of old, and what they are told."""
+"""Calls in deprecated forms, and their warnings."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: what they accept, what they find, and what they say of it."""
+"""gradcheck and gradgradcheck: accepted arguments, detected errors, and messages."""
 
 import sys
 import types

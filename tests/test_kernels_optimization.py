@@ -1,4 +1,4 @@
-"""Formulas of optimizers on arrays: lists of small ones, large ones in tiles, half types, and memory that is shared."""
+"""Formulas of optimizers on arrays: lists of small arrays, large arrays in tiles, half types, and shared memory."""
 
 import itertools
 import math

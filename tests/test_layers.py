@@ -1,4 +1,4 @@
-"""The shape of the package: imports point downward only, modules stay small, no drawers."""
+"""The structure of the package: imports point downward only, modules stay small, no modules for leftovers."""
 
 import ast
 from collections.abc import Iterable, Iterator

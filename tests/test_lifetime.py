@@ -1,4 +1,4 @@
-"""Graphs die by reference counting alone: with the collector off nothing is left behind, however deep or long."""
+"""Reference counting alone frees graphs: with the garbage collector off nothing remains, however deep or long a graph is."""
 
 import gc
 import sys

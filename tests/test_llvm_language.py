@@ -1,4 +1,4 @@
-"""The language of kernels: what it computes is what Python computes, and what it refuses it names with its line."""
+"""The language of kernels: it computes what Python computes, and names refused code with its line."""
 
 from __future__ import annotations
 

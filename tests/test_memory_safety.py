@@ -1,8 +1,8 @@
-"""No tensor reaches outside its memory, whatever size, strides and offset it is told to have.
+"""No tensor reads or writes outside its memory, whatever size, strides and offset it is given.
 
-Random calls of every function that puts a window on a storage run on memory with canaries before and after it. A call that is
-refused changes nothing; a tensor that is made has all its elements within its storage, and writing to all of them leaves the
-canaries alive.
+Random calls of every function that sets sizes on a storage run on memory with canaries before and after it. A refused
+call changes nothing. All elements of a created tensor are within its storage, and writing to all of them leaves the
+canaries unchanged.
 """
 
 import ast

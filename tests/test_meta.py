@@ -1,4 +1,4 @@
-"""The device `meta`: shapes without elements; and where new tensors are made."""
+"""The device `meta`: shapes without elements; and the default device of new tensors."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""What takes over calls by `__torch_function__`: subclasses of tensors, other classes, modes."""
+"""Overrides by `__torch_function__`: tensor subclasses, other classes, modes."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""Private and rare names of PyTorch's that programs beside it import."""
+"""Private and rare names of PyTorch that other programs import."""
 
 import importlib
 

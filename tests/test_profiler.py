@@ -1,4 +1,4 @@
-"""The profiler: what it notes, what its tables and traces say, and that it leaves nothing behind."""
+"""The profiler: recorded events, the content of tables and traces, and no remaining state."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Nested containers: taken apart, put together, and registered by users."""
+"""Nested containers: flattened, unflattened, and registered by users."""
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 

@@ -1,4 +1,4 @@
-"""Random numbers against values recorded from PyTorch, and what generators promise."""
+"""Random numbers compared with values recorded from PyTorch, and the documented behaviour of generators."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Making, converting, copying and filling tensors answers as PyTorch does, errors and warnings included."""
+"""Creation, conversion, copying and filling of tensors give PyTorch's results, errors and warnings."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what is saved is what is loaded, PyTorch's files are read, and no file runs code."""
+"""Checkpoints: loaded objects equal saved objects, PyTorch's files can be read, and no file runs code."""
 
 import argparse
 import collections

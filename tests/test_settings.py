@@ -1,4 +1,4 @@
-"""Settings that are kept and change nothing."""
+"""Settings that are stored and have no effect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`import adjoint` is quick and brings nothing along that the user did not ask for."""
+"""`import adjoint` is fast and imports nothing that the user has not requested."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Storages that are given back: the memory goes, the tensor's shape stays."""
+"""Released storages: the memory is freed, the tensor's shape stays."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Threads, backwards within backwards, hooks, modes and exceptions, all at once: nothing is lost, nothing is left behind."""
+"""Threads, nested backwards, hooks, modes and exceptions together: no gradient is lost, and no state remains."""
 
 import random
 import threading

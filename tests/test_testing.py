@@ -1,4 +1,4 @@
-"""`adjoint.testing`: what counts as close, how what does not is told, and tensors of random values."""
+"""`adjoint.testing`: closeness, messages about differences, and tensors of random values."""
 
 import numpy
 import pytest

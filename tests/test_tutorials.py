@@ -1,4 +1,4 @@
-"""What tutorials and the documentation of automatic differentiation promise, each promise as a test."""
+"""Statements of tutorials and of the documentation of automatic differentiation, each as a test."""
 
 import io
 import os

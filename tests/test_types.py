@@ -1,4 +1,4 @@
-"""What type checkers and editors are told of the operators is what there is."""
+"""The type stubs for type checkers and editors agree with the operators."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Version counters: what is noted in place of a version where a number would not say enough."""
+"""Version counters: the mark that replaces a version where a number is not sufficient."""
 
 import pytest
 

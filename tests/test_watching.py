@@ -1,4 +1,4 @@
-"""Watching a backward: anomaly detection, hooks of several tensors, saved tensors that may be changed."""
+"""Observing a backward: anomaly detection, hooks of several tensors, in-place changes of saved tensors."""
 
 import threading
 from collections.abc import Iterator

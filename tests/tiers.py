@@ -1,10 +1,11 @@
-"""Parts of the tests: the quick tier, and one family of operators.
+"""Subsets of the tests: the quick tier, and single families of operators.
 
-`pytest -m "not thorough"` is the quick tier: every test but those marked `thorough`, because they take seconds, and of those
-marked `one_each("name")` the first case of each value of that parameter. It is the same at each run, and has every operator.
-
-`pytest --family reduce` (or `--family sorting`, a module of that folder) runs what is parametrized by the `name` of an
-operator, or of a public function, of that family, and the test modules that say `pytestmark = pytest.mark.family("reduce")`.
+`pytest -m "not thorough"` is the quick tier: every test except those marked `thorough`, which take seconds, and, of
+tests marked `one_each("name")`, the first case of each value of that parameter. It is the same in each run, and
+contains every operator.
+`pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by the `name`
+of an operator, or of a public function, of that family, and the test modules with `pytestmark =
+pytest.mark.family("reduce")`.
 """
 
 import importlib

@@ -58,9 +58,9 @@ def run(
 ) -> Shown | None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
-    Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
-    only stored in `capture`. `given`: the tensors whose arrays `grads` are. Returns the tensors as which gradients are
-    known outside.
+    Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients
+    are only stored in `capture`. `given`: the tensors whose arrays are `grads`. Returns the tensors by which user code
+    knows gradients.
     """
     task = GraphTask()
     task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
@@ -124,7 +124,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
-        for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
+        for edge in edges:  # counted by hand: `zip` costs more than the work on one gradient
             result = results[number]
             number += 1
             if edge is None:
@@ -144,7 +144,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 if not left and (edge in buffers or edge._extra is not None):
                     complete.append(edge)
         if complete:
-            grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
+            grad = result = results = array = None  # so that accumulation can count the references to a gradient
             for leaf in complete:
                 if leaf._extra is None and not FLAGS.special and (capture is None or task.accumulates(leaf)):
                     accumulate(leaf, buffers.pop(leaf), create_graph)
@@ -175,7 +175,7 @@ def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: Gr
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
-    """Run a node of which something is out of the ordinary; None if it does not run. `edges`: those that are needed."""
+    """Run a node in an unusual case; None if the node does not run. `edges`: those that are needed."""
     if grad is None:
         if not node.runs_undefined and node.hooks is None:
             return None
@@ -189,7 +189,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
         if not runs and wanted is None and node is not task.root:
             return None
     if wanted is not None and runs:
-        store(grad, wanted)  # before hooks, as PyTorch does where the node also runs, and after them where it does not
+        store(grad, wanted)  # before hooks if the node also runs, else after them, as in PyTorch
     try:
         hooks = node.hooks
         if hooks is not None and (hooks.tensor or hooks.retained):
@@ -215,7 +215,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
 
 
 def store(grad: Any, wanted: dict[int, Any]) -> None:
-    """Keep those of the gradients that have arrived at a node's outputs that are asked for."""
+    """Store the requested gradients among those of a node's outputs."""
     for number in wanted:
         wanted[number] = grad[number] if type(grad) is list else grad
 
@@ -232,7 +232,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
                 order.append(edge[0])
         elif edge is not None:
             uses[edge] = uses.get(edge, 0) + 1
-    for node in order:  # which grows meanwhile
+    for node in order:  # the list grows during the loop
         for edge in node.edges:
             if type(edge) is tuple:
                 target = edge[0]
@@ -250,9 +250,10 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
 
 
 def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> Any:
-    """`grad` as the receiver at the end of `edge` takes it; None if nothing remains to be added to what has arrived there.
+    """`grad` in the form that the receiver at the end of `edge` requires; None if it has been added to earlier gradients.
 
-    A node of several outputs has a list of what has arrived, to which this adds. An edge to nowhere takes nothing.
+    For a node with several outputs, `grad` is added to the list of its gradients. A gradient for a view without history
+    is dropped.
     """
     if type(edge) is not tuple:
         return as_taken(grad, edge, source)
@@ -269,7 +270,7 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
 
 
 def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
+    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks and accumulate, or capture."""
     try:
         take_to_leaf(leaf, grad, task)
     except Exception:
@@ -300,7 +301,7 @@ def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
 
 
 def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Add `grad` to the `.grad` of a leaf about which there is something out of the ordinary."""
+    """Add `grad` to the `.grad` of a leaf in an unusual case."""
     task.node = leaf
     node = live_accumulator(leaf)
     if node is not None and node.hooks is not None:

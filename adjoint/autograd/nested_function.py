@@ -45,15 +45,15 @@ class NestedIOFunction(Function):
         """Run `forward_extended` and record the node."""
         tensors: list[Any] = []
         outputs: list[Any] = []
-        flat = super().apply(taken_apart(args, tensors), outputs, *tensors, **keywords)
-        return put_together(outputs[0], iter(flat))
+        flat = super().apply(flattened(args, tensors), outputs, *tensors, **keywords)
+        return unflattened(outputs[0], iter(flat))
 
     @staticmethod
     def forward(ctx: Any, structure: Any, outputs: list[Any], *tensors: Any) -> Any:
         """Call `forward_extended` with the arguments in their structure, and flatten its result."""
         flat: list[Any] = []
-        result = ctx._forward_cls.forward_extended(ctx, *put_together(structure, iter(tensors)))
-        outputs.append(taken_apart(result, flat))
+        result = ctx._forward_cls.forward_extended(ctx, *unflattened(structure, iter(tensors)))
+        outputs.append(flattened(result, flat))
         ctx._nested_output = outputs[0]
         return tuple(flat)
 
@@ -61,7 +61,7 @@ class NestedIOFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         """Call `backward_extended` with the gradients in their structure, and flatten its result."""
         flat: list[Any] = []
-        taken_apart(ctx._forward_cls.backward_extended(ctx, put_together(ctx._nested_output, iter(grads))), flat)
+        flattened(ctx._forward_cls.backward_extended(ctx, unflattened(ctx._nested_output, iter(grads))), flat)
         return (None, None, *flat)
 
     @staticmethod
@@ -82,24 +82,24 @@ class _Place:
 _PLACE = _Place()
 
 
-def taken_apart(value: Any, tensors: list[Any]) -> Any:
+def flattened(value: Any, tensors: list[Any]) -> Any:
     """Flatten `value`: append its tensors (and Nones) to `tensors`, and return the structure with placeholders."""
     if value is None or isinstance(value, Tensor):
         tensors.append(value)
         return _PLACE
     if isinstance(value, (list, tuple)):
-        return type(value)(taken_apart(item, tensors) for item in value)
+        return type(value)(flattened(item, tensors) for item in value)
     if isinstance(value, dict):
-        return type(value)((key, taken_apart(item, tensors)) for key, item in value.items())
+        return type(value)((key, flattened(item, tensors)) for key, item in value.items())
     return value
 
 
-def put_together(structure: Any, tensors: Iterator[Any]) -> Any:
+def unflattened(structure: Any, tensors: Iterator[Any]) -> Any:
     """Restore a structure: replace its placeholders by the next of `tensors`."""
     if structure is _PLACE:
         return next(tensors)
     if isinstance(structure, (list, tuple)):
-        return type(structure)(put_together(item, tensors) for item in structure)
+        return type(structure)(unflattened(item, tensors) for item in structure)
     if isinstance(structure, dict):
-        return type(structure)((key, put_together(item, tensors)) for key, item in structure.items())
+        return type(structure)((key, unflattened(item, tensors)) for key, item in structure.items())
     return structure

@@ -27,7 +27,7 @@ class ResultCache(Protocol):
 
 
 class caching_results:
-    """Context manager: `keeper` is the cache between the operators of this thread and their computation."""
+    """Context manager: set the cache between the operators of this thread and their computation."""
 
     def __init__(self, result_cache: ResultCache) -> None:
         self.result_cache = result_cache

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
-from ..tape.torch_function import WRAPPERS, about_to_be_overridden, overloaded
+from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ class LazyStub:
     def __call__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Install wrappers if any function is overridden, otherwise install the function's own code; then repeat the call."""
         function = self.function
-        if not WRAPPERS.open and about_to_be_overridden(args, keywords):
+        if not WRAPPERS.open and requires_wrappers(args, keywords):
             LATE.wrap_public_functions()  # this function gets a wrapper too, if it can be overridden
         if self.function is function:
             self.end()
@@ -129,11 +129,11 @@ def lazily_wrapped(function: F) -> F:
 def put_stub(function: FunctionType, original: FunctionType, retried: bool) -> None:
     """Install the stub of `original` on `function`."""
     function.__dict__.update(original.__dict__)
-    put_in_front(function, original, LazyStub(function, original, retried))
+    redirect_calls(function, original, LazyStub(function, original, retried))
     _public.append(function)
 
 
-def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
+def redirect_calls(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
     """Let calls of `function` go to `enter`, with arguments as a tuple and a dictionary; `behind` holds the former code."""
     put_code(function, standing_in(cells(function)), None, {"enter": enter})
     function.__dict__["__wrapped__"] = behind  # tools show its signature

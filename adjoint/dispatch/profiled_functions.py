@@ -16,7 +16,7 @@ from typing import Any
 from ..tape.modes import STATE
 from ..tensor import Tensor
 from .decorators import PUBLIC
-from .lazy_stubs import cells, duplicate, put_code, put_in_front, standing_in, stub_of
+from .lazy_stubs import cells, duplicate, put_code, redirect_calls, standing_in, stub_of
 from .registry import load_all
 
 NAMES = {
@@ -74,7 +74,7 @@ class _Watch:
         self.behind = behind = duplicate(function)
         if (stub := stub_of(function)) is not None:
             stub.function = behind  # the stub must install code behind the wrapper
-        put_in_front(function, behind, self.enter)
+        redirect_calls(function, behind, self.enter)
 
     def take_away(self) -> None:
         """Remove the wrapper, unless the function has been given other code since."""

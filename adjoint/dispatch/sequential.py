@@ -17,7 +17,7 @@ def is_readable(*tensors: Tensor | None) -> bool:
     return not any(tensor is not None and type(tensor._array) is Unread for tensor in tensors)
 
 
-def is_example(tensor: Tensor) -> bool:
+def is_batched(tensor: Tensor) -> bool:
     """Whether `tensor` is a batched tensor of `vmap`."""
     return type(tensor) is not Tensor and hasattr(tensor, "without_history")
 

@@ -17,13 +17,13 @@ from ..tape.torch_function import (
     ask,
     has_override,
     mode_is_active,
-    nobody,
+    no_implementation_error,
     overloaded,
     tensor_likes,
 )
 from .arguments import MISSING
 from .function_source import NUMPY_NAMES
-from .lazy_stubs import generated, moved, put_in_front
+from .lazy_stubs import generated, moved, redirect_calls
 
 
 class TorchFunctionWrapper:
@@ -90,7 +90,7 @@ class TorchFunctionWrapper:
                 raise
             return NotImplemented
         if result is NotImplemented and not self.of_operator:
-            raise nobody(self.name, likes, self.of_python)
+            raise no_implementation_error(self.name, likes, self.of_python)
         return None if self.of_statement else result
 
     def arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -142,7 +142,7 @@ def put(function: FunctionType, name: str, shown: Any = None) -> TorchFunctionWr
     """Install a wrapper on `function`; `shown`, by default the function itself, is what overrides receive."""
     behind = moved(function)
     wrapper = TorchFunctionWrapper(behind, function if shown is None else shown, name)
-    put_in_front(function, behind, wrapper.enter)
+    redirect_calls(function, behind, wrapper.enter)
     return wrapper
 
 

@@ -93,14 +93,14 @@ class Transform:
         if not modes.FLAGS.special:  # no other thread runs such a function either
             CREATIONS.notes = ()
 
-    def has_made(self, tensor: Tensor) -> bool:
+    def has_created(self, tensor: Tensor) -> bool:
         """Whether the function has created `tensor`, or the tensor whose view or alias it is."""
         counter = tensor._counter
-        return type(counter) is CreationCounter and counter.born >= self.serial
+        return type(counter) is CreationCounter and counter.created_in >= self.serial
 
     def owns(self, tensor: Tensor) -> bool:
         """Whether the function has created `tensor`, or was given it as an argument."""
-        if self.has_made(tensor):
+        if self.has_created(tensor):
             return True
         counter = tensor._counter
         return any(tensor is own or (counter is not None and own._counter is counter) for own in self.arguments)
@@ -115,9 +115,9 @@ class CreationCounter(list[Any]):
     Views and aliases share the counter, and thereby the record of where their memory was created.
     """
 
-    __slots__ = ("born",)
+    __slots__ = ("created_in",)
 
-    born: int
+    created_in: int
 
 
 def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
@@ -128,7 +128,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
     transforms = modes.STATE.transforms
     if not transforms or (tensor._counter is not None and source is None):
         return
-    born = transforms[-1].serial
+    created_in = transforms[-1].serial
     if source is not None:
         tensor._counter = None
         if not transforms[-1].owns(source):

@@ -191,10 +191,10 @@ class Recorder:
         for array in arrays:
             root = None if array is None else root_of(array)
             if type(root) is ndarray and root.nbytes and id(root) not in known and id(root) not in self.held:
-                self.held[id(root)] = weakref.ref(root, functools.partial(self.let_go, id(root), root.nbytes))
+                self.held[id(root)] = weakref.ref(root, functools.partial(self.released, id(root), root.nbytes))
                 event.memory += root.nbytes
 
-    def let_go(self, key: int, size: int, reference: object) -> None:
+    def released(self, key: int, size: int, reference: object) -> None:
         """Subtract released memory from the event that is running, or record the release as an event of its own."""
         del self.held[key]
         if self.running and self.thread == threading.get_native_id():

@@ -183,7 +183,7 @@ def warn_of_plain_method(of_python: bool) -> None:
     warn(PLAIN_METHOD.format("" if of_python else "`"), DeprecationWarning if of_python else UserWarning)
 
 
-def nobody(name: str, likes: list[Any], of_python: bool) -> TypeError:
+def no_implementation_error(name: str, likes: list[Any], of_python: bool) -> TypeError:
     """The error for a call for which all overrides returned NotImplemented."""
     mode = STATE.function_modes[-1] if mode_is_active() else None
     if of_python:
@@ -241,7 +241,7 @@ def subclassed(cls: type[Tensor]) -> None:
         LATE.wrap_public_functions()
 
 
-def about_to_be_overridden(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+def requires_wrappers(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
     """Whether a call with these arguments requires that wrappers be installed first."""
     return bool(overloaded(args, keywords)) or overriding_class_defined()
 
@@ -274,7 +274,7 @@ Tensor.__torch_function__ = classmethod(torch_function)
 LATE.subclassed = subclassed
 
 
-class _Doors:
+class _WrapperState:
     """`open`: wrappers are installed, so formulas on saved tensors must pass through them without override calls."""
 
     __slots__ = ("open",)
@@ -283,7 +283,7 @@ class _Doors:
         self.open = False
 
 
-WRAPPERS = _Doors()
+WRAPPERS = _WrapperState()
 
 
 def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:

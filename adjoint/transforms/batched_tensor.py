@@ -39,7 +39,7 @@ class BatchedTensor(Tensor, plain=False):
             example = array[0, ...]
             self._array = example if type(example) is Unread else example.view(Unread)
         else:
-            self._array = self._example()
+            self._array = self._element_array()
         self._edge = self._grad = self._base = self._counter = self._extra = None
         for note in CREATIONS.notes:
             note(self)
@@ -48,7 +48,7 @@ class BatchedTensor(Tensor, plain=False):
     def __init__(self, *args: Any) -> None:
         pass
 
-    def _example(self) -> Any:
+    def _element_array(self) -> Any:
         """An array with the shape, dtype and strides of one batch element.
 
         Its values must not be read: they differ along the batch.
@@ -59,8 +59,8 @@ class BatchedTensor(Tensor, plain=False):
             return array
         if not array.shape[bdim]:
             return numpy.empty(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype).view(Unread)
-        example = array[(*(slice(None),) * bdim, 0, ...)]
-        return example if type(example) is Unread else example.view(Unread)
+        element = array[(*(slice(None),) * bdim, 0, ...)]
+        return element if type(element) is Unread else element.view(Unread)
 
     def item(self) -> Any:
         """Raise, because batch elements differ; return the number if all batch elements share one."""

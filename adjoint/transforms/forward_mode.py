@@ -104,7 +104,7 @@ class JvpInterpreter(Interpreter):
                 return
             whole = _empty_like(base, tangent, base.dtype).zero_()
             present = self._renewed(tensor, whole)
-        elif tangent is not None and not _has_room(present, tangent):
+        elif tangent is not None and not _has_batch_dimensions(present, tangent):
             base = tensor if tensor._base is None else tensor._base
             whole = _empty_like(base, tangent, base.dtype)
             before = self.tangent_of(base)
@@ -259,7 +259,9 @@ class JvpInterpreter(Interpreter):
             )
         return tuple(
             [
-                _apart(tangent, given, operator) if tangent is not None and can_require_grad(output._array) else None
+                _with_own_memory(tangent, given, operator)
+                if tangent is not None and can_require_grad(output._array)
+                else None
                 for tangent, output in zip(found, outputs, strict=True)
             ]
         )
@@ -321,7 +323,7 @@ class JvpInterpreter(Interpreter):
         return results
 
 
-def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
+def _with_own_memory(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
     """Return a tangent of a result, copied if it shares memory with a tangent in `given`.
 
     A result has memory of its own for in-place changes, so its tangent needs that too.
@@ -339,7 +341,7 @@ def _apart(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor
     return tangent
 
 
-def _has_room(tensor: Tensor, value: Tensor) -> bool:
+def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:
     """Whether `tensor` has every batch dimension that `value` has, which is about to be written to it."""
     batches = [level for level in modes.STATE.interpreters if hasattr(level, "has")]
     return all(

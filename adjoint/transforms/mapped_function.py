@@ -19,15 +19,15 @@ from .vmap_interpreter import VmapInterpreter
 
 
 @functools.lru_cache(maxsize=256)
-def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness: str) -> Any:
+def mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: str) -> Any:
     """Apply `function` to arguments, some of which have the batch dimension first; all outputs have the batch dimension."""
     level = VmapInterpreter(size, randomness)
     level.number = 1
 
-    def examples(values: Sequence[Any]) -> list[Any]:
+    def wrapped(values: Sequence[Any]) -> list[Any]:
         return [
             BatchedTensor(value, 0, level) if has and isinstance(value, Tensor) else value
-            for value, has in zip(values, has_examples, strict=True)
+            for value, has in zip(values, is_batched, strict=True)
         ]
 
     class Mapped(Function):
@@ -36,7 +36,7 @@ def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness:
         @staticmethod
         def forward(*values: Any) -> Any:
             with _within(level):
-                return _whole(level, function.forward(*examples(values)))
+                return _whole(level, function.forward(*wrapped(values)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -49,7 +49,7 @@ def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness:
             ]
             with _within(level):
                 function.setup_context(
-                    _Context(ctx, level), tuple(examples(inputs)), tuple(outputs) if several else outputs[0]
+                    _Context(ctx, level), tuple(wrapped(inputs)), tuple(outputs) if several else outputs[0]
                 )
 
         @staticmethod
@@ -70,17 +70,17 @@ def mapped(function: Any, has_examples: tuple[bool, ...], size: int, randomness:
                 result if not isinstance(result, Tensor)
                 else level.expanded(result) if has
                 else level.first(result).sum(0) if level.has(result) else level.first(result)
-                for result, has in zip(results, _filled(has_examples, len(results)), strict=True)
+                for result, has in zip(results, _filled(is_batched, len(results)), strict=True)
             ])  # fmt: skip
 
     def _pairs(values: Sequence[Any]) -> Any:
-        return zip(values, has_examples, strict=True)
+        return zip(values, is_batched, strict=True)
 
     if function.jvp is not Function.jvp:
 
         def jvp(ctx: Any, *tangents: Any) -> Any:
             with _within(level):
-                return _whole(level, function.jvp(_Context(ctx, level), *examples(tangents)))
+                return _whole(level, function.jvp(_Context(ctx, level), *wrapped(tangents)))
 
         Mapped.jvp = staticmethod(jvp)  # type: ignore[method-assign]
     Mapped._backward_cls.__name__ = f"Vmapped{function.__name__}Backward"

@@ -91,7 +91,7 @@ class Reverse(Transform):
             return True
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         _, leaves = discover([edge_of(output) for output in outputs])
-        return any(id(leaf) not in own and not (_is_over(leaf) or self.has_made(leaf)) for leaf in leaves)
+        return any(id(leaf) not in own and not (_is_over(leaf) or self.has_created(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """The vector-Jacobian products of `outputs` for the inputs; zeros for inputs that are not used."""
@@ -447,7 +447,7 @@ class Functional(Transform):
 
     def spread(self, value: Any) -> Any:
         """Expand an unbatched tensor that the function has created along the batch; return other values unchanged."""
-        if type(value) is not Tensor or not self.has_made(value):
+        if type(value) is not Tensor or not self.has_created(value):
             return value
         for level in self.batches:
             with lower(level):

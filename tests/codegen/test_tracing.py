@@ -1,4 +1,4 @@
-"""Expressions are traced once to graphs that print as text; what they cannot say is refused where it is said."""
+"""Expressions are traced once, to graphs that print as text; unsupported code is refused at its line."""
 
 from __future__ import annotations
 

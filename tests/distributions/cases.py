@@ -1,4 +1,4 @@
-"""Distributions of numbers that the tests walk, their parameters leaves of float64, and integrals over their supports."""
+"""The numeric distributions for parametrized tests, with float64 leaves as parameters, and integrals over their supports."""
 
 import numpy
 

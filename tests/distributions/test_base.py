@@ -1,4 +1,4 @@
-"""What all distributions have in common: validation, expansion, subclasses, lazy attributes, and the import of them."""
+"""The base of all distributions: validation, expansion, subclasses, lazy attributes, and imports."""
 
 import pickle
 import subprocess

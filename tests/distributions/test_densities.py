@@ -1,4 +1,4 @@
-"""Densities: they integrate to 1, and give the moments, entropy, distribution function and derivatives that are claimed."""
+"""Densities: their integral is 1, and their moments, entropy, distribution function and derivatives are those of the class."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Incomplete integrals, and how gamma and Dirichlet samples move with their parameters, against values of 60 digits."""
+"""Incomplete integrals, and derivatives of gamma and Dirichlet samples by their parameters, against values of 60 digits."""
 
 import numpy
 import pytest

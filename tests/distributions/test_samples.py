@@ -1,4 +1,4 @@
-"""Samples: of the shape, the distribution and the reproducibility that are claimed."""
+"""Samples: their shapes, their distributions, and their reproducibility."""
 
 import numpy
 import pytest

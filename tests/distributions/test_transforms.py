@@ -1,4 +1,4 @@
-"""Transforms: inverses, Jacobians against automatic differentiation, caches, shapes, and which lead into which region."""
+"""Transforms: inverses, Jacobians against automatic differentiation, caches, shapes, and the registries of constraints."""
 
 import gc
 import pickle

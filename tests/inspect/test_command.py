@@ -1,4 +1,4 @@
-"""The command `adjoint`, in a process of its own and called here."""
+"""The command `adjoint`, run in a separate process and called directly."""
 
 import os
 import subprocess

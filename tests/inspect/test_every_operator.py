@@ -1,4 +1,4 @@
-"""Every operator, on its samples: drawn edge by edge, and traced to the same gradients."""
+"""Every operator, on its samples: drawn edge by edge, and traced with the same gradients."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""What belongs together: modules, functions, repeated blocks; and that folding makes no cycles."""
+"""Groups: modules, functions, repeated blocks; folding creates no cycles."""
 
 from collections import Counter
 from unittest import mock

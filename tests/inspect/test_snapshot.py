@@ -1,4 +1,4 @@
-"""A snapshot says what the live graph says: edge by edge, and about everything that nodes have saved."""
+"""A snapshot equals the live graph: edge by edge, and for every saved value."""
 
 import gc
 import weakref

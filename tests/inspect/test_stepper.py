@@ -1,4 +1,4 @@
-"""Going through a backward with commands from a text, as a person would in a terminal."""
+"""Stepping through a backward with commands from a text, as in a terminal."""
 
 import builtins
 import io

@@ -1,4 +1,4 @@
-"""The picture as SVG: every edge of the graph, nothing on top of anything else, in light and dark."""
+"""The picture as SVG: it has every edge of the graph, no overlaps, and both colour schemes."""
 
 import random
 import re

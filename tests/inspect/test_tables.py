@@ -1,4 +1,4 @@
-"""The numbers of the tables, against those counted by hand; and who holds graphs that should be gone."""
+"""The numbers in tables, compared with numbers counted by hand; and the variables that keep graphs alive."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""A traced backward gives the gradients of one that is not traced, tells what happened, and leaves nothing behind."""
+"""A traced backward gives the same gradients as an untraced one, records every step, and leaves no state behind."""
 
 import gc
 import weakref

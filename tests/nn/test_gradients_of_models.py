@@ -1,4 +1,4 @@
-"""Limiting the gradients of a model, and its parameters as one vector."""
+"""Clipping of the gradients of a model, and conversion of its parameters to one vector."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Initial values: their spread, their refusals, their exact structure."""
+"""Initial values: their variance, their structure, and refused arguments."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Layers print, begin and compute as they should."""
+"""Layers: their text, their initial values, and their results."""
 
 import math
 

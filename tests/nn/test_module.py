@@ -1,4 +1,4 @@
-"""What a module owns, by which names, in which mode, and how its state is saved and loaded."""
+"""Modules: registration, names, modes, and saving and loading of their state."""
 
 import copy
 import gc

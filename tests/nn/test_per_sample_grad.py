@@ -1,4 +1,4 @@
-"""Gradients of each sample by itself."""
+"""Per-sample gradients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Modules called with other parameters, by the names of old."""
+"""Modules called with other parameters, under their older names."""
 
 import pytest
 

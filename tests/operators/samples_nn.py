@@ -1,4 +1,4 @@
-"""Samples of what networks are made of: convolution, pooling, normalization, losses, gates, dropout."""
+"""Samples of the operators of networks: convolution, pooling, normalization, losses, gates, dropout."""
 
 import numpy
 

@@ -1,4 +1,4 @@
-"""Samples of what rearranges elements: views, parts, joining, padding, copies."""
+"""Samples of operators that rearrange elements: views, parts, joining, padding, copies."""
 
 import adjoint as torch
 

@@ -1,7 +1,7 @@
-"""Sample inputs of operators: how they are described, and made for a dtype.
+"""Sample inputs of operators: their descriptions, and their creation for a dtype.
 
-A sample holds what an operator is called with, the tensors as descriptions. Real numbers keep away from the multiples of 0.5,
-where many functions have kinks; finite differences then see none.
+A sample holds the arguments of one call, with tensors as descriptions. Real numbers keep a distance from the multiples
+of 0.5, where many functions have kinks, so that finite differences are smooth.
 """
 
 import zlib

@@ -1,4 +1,4 @@
-"""Arithmetic of two operands: Python's laws, gradients, powers, remainders, dtypes, errors."""
+"""Arithmetic of two operands: Python's rules, gradients, powers, remainders, dtypes, errors."""
 
 import math
 

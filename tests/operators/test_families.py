@@ -1,4 +1,4 @@
-"""Families of operators are loaded when something of theirs is first asked for, and nobody notices otherwise."""
+"""Families of operators are imported when one of their names is first used, without a visible effect."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Fourier transforms: what they are, of every size, and what they refuse."""
+"""Fourier transforms: their values for every size, and refused arguments."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Padding with what is inside, and the rearrangement of channels and pixels."""
+"""Padding with elements of the tensor, and the rearrangement of channels and pixels."""
 
 import numpy
 import pytest

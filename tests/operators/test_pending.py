@@ -1,4 +1,4 @@
-"""Every operator and public function on conjugates and negatives that are views, and changes of these in place."""
+"""Every operator and public function on lazy conjugates and negatives, and in-place changes of these."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Functions of one tensor's elements: values, laws, gradients against finite differences, edge points."""
+"""Functions of one tensor's elements: values, identities, gradients against finite differences, edge points."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Every public function that is no declared operator, on its samples: derivatives, layouts; none is left out."""
+"""Every public function that is not a declared operator, on its samples: derivatives, layouts; none is left out."""
 
 import inspect
 import pickle

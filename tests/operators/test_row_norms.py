@@ -1,4 +1,4 @@
-"""Distances between rows, and norms that are bounded."""
+"""Distances between rows, and bounded norms."""
 
 import numpy
 import pytest

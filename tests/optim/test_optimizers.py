@@ -1,4 +1,4 @@
-"""Optimizers: where they go, what they refuse, print, remember and restore."""
+"""Optimizers: their steps, refused arguments, text, and saved states."""
 
 import copy
 import gc

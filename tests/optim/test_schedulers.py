@@ -1,4 +1,4 @@
-"""Schedules of the learning rate."""
+"""Learning rate schedulers."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""The aspects of an operator that are compared. Each check runs one sample through both libraries and says what
-differs.
-"""
+"""The compared aspects of an operator. Each check runs one sample through both libraries and describes the differences."""
 
 import os
 import re

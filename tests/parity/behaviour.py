@@ -1,4 +1,4 @@
-"""The same lines of code run by either library: what they return, raise and warn is compared.
+"""The same lines of code, run by either library: results, errors and warnings are compared.
 
 A line is a string, evaluated with `torch`, `nn`, `F`, `init` and `optim` of one library after the other, and with
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  lines of code in strings
-"""What is asked of distributions in both libraries: distributions with values, divergences, transforms, errors."""
+"""The lines that both libraries run for distributions: values, divergences, transforms, errors."""
 
 SETUP = """
 import pickle

@@ -1,8 +1,8 @@
-"""Where the candidate differs from PyTorch on purpose: the case and the reason.
+"""Intended differences between the candidate and PyTorch: the case and the reason.
 
-A case is named as its test names it: `linalg.det graph` for an aspect of an operator, `saved tensors of torch.det(m)` for what an
-expression saves, `graph of c.conj()`, or the name of a program. An entry excuses the differences that contain `only` (all, if it
-is empty), and must excuse one: what agrees does not belong here.
+A case has the name of its test: `linalg.det graph` for an aspect of an operator, `saved tensors of torch.det(m)` for
+the saved tensors of an expression, `graph of c.conj()`, or the name of a program. An entry permits the differences that
+contain `only` (all, if it is empty), and must permit at least one: an entry without a difference must be removed.
 """
 
 from typing import NamedTuple

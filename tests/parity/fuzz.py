@@ -1,4 +1,4 @@
-"""Random programs: drawn line by line, run by both libraries, and compared in everything that can be seen of them."""
+"""Random programs: drawn line by line, run by both libraries, and compared in all visible state."""
 
 import contextlib
 import re

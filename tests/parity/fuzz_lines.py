@@ -1,8 +1,8 @@
-"""What random programs are made of: the tensors they begin with, and the lines they may contain.
+"""The parts of random programs: the initial tensors, and the lines.
 
-In a line, `{x}`, `{y}` and `{z}` stand for tensors, `{r}` for the name of the result, and the names of `CHOICES` for one of the
-values there. `{d}` is a dimension and `{i}` an index of `x`. Lines stand below a condition on `x`, `y` and `z` which most of the
-tensors drawn satisfy, so that most programs do something, and some raise.
+In a line, `{x}`, `{y}` and `{z}` are tensors, `{r}` is the name of the result, and the names of `CHOICES` are replaced
+by one of their values. `{d}` is a dimension and `{i}` an index of `x`. Each group of lines has a condition on `x`, `y`
+and `z` that most random tensors satisfy, so that most programs compute results, and some raise errors.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Small programs that run once with PyTorch and once with the candidate, and must show the same."""
+"""Small programs that run once with PyTorch and once with the candidate, and must print the same."""
 
 import traceback
 import warnings

@@ -1,4 +1,4 @@
-"""Which operators are compared, and the sample inputs PyTorch ships for them.
+"""The compared operators, and the sample inputs that PyTorch contains for them.
 
 A sample input is PyTorch's own: arguments that cover an operator's broadcasting, options and corner cases. Each is
 rebuilt for either library from plain arrays, so that both start from the same values, strides and aliasing.

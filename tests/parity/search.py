@@ -1,8 +1,8 @@
-"""Random programs for a while, others each day: `python -m tests.parity.search [--seconds 60] [--seed 20260131]`.
+"""Random programs for a given time, different ones each day: `python -m tests.parity.search [--seconds 60] [--seed 20260131]`.
 
-The programs are those of `test_fuzz.py`. For each difference found, the smallest program that shows it is printed, and how to
-find it again; a seed gives the same programs as long as the lines in `fuzz_lines.py` stay the same. Ends with status 1 if
-something was found.
+The programs are those of `test_fuzz.py`. For each difference, the search prints the smallest program that shows it, and
+the command that reproduces it. A seed gives the same programs as long as `fuzz_lines.py` does not change. The exit
+status is 1 if there is a difference.
 """
 
 import argparse

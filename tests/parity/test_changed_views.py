@@ -1,4 +1,4 @@
-"""Views that are changed in place: whose node a gradient goes through, where hooks stay, and what readings of memory replay."""
+"""In-place changes of views: the node that a gradient goes through, the place of hooks, and the replay of views."""
 # ruff: noqa: E501
 
 import pytest

@@ -1,4 +1,4 @@
-"""Checkpointing: values, gradients, how often the function runs, random numbers, what is refused and in which words."""
+"""Checkpointing: values, gradients, the number of runs of the function, random numbers, errors and their messages."""
 
 import pytest
 

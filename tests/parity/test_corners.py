@@ -1,4 +1,4 @@
-"""Corners of autograd that are seldom visited: what is allowed there, what is refused, and in which words."""
+"""Rare cases of autograd: permitted and refused operations, and the messages."""
 # ruff: noqa: E501
 
 import pytest

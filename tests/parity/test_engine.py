@@ -1,4 +1,4 @@
-"""The engine as its users see it: what may be asked for, hooks where nothing arrives, callbacks, backwards within one."""
+"""The engine: requests of gradients, hooks without gradients, callbacks, nested backwards."""
 
 import pytest
 

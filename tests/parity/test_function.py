@@ -1,4 +1,4 @@
-"""`torch.autograd.Function`: what user-defined operators may do, and what is refused."""
+"""`torch.autograd.Function`: permitted and refused behaviour of custom functions."""
 # ruff: noqa: E501
 
 import pytest

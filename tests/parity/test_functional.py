@@ -1,4 +1,4 @@
-"""Jacobians, Hessians and their products with vectors: values, strictness, what is refused."""
+"""Jacobians, Hessians and their products with vectors: values, strictness, errors."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Random programs of operators, views, in-place changes, hooks, modes and backwards, run line by line by both libraries.
 
-`ADJOINT_FUZZ_EXAMPLES` sets how many are tried, and makes them different each time; `tests/parity/fuzz.py` says what is compared
-and which differences are explained.
+`ADJOINT_FUZZ_EXAMPLES` sets the number of programs, and makes them different each time; `tests/parity/fuzz.py` defines
+what is compared and which differences are explained.
 """
 
 import os

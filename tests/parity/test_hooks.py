@@ -1,4 +1,4 @@
-"""Hooks: when they fire, in which order, what they are given and what they may return."""
+"""Hooks: when they run, in which order, with which arguments and permitted results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""In-place operations and views: versions, rewritten histories, and what is refused."""
+"""In-place operations and views: versions, rewritten histories, and errors."""
 # ruff: noqa: E501
 
 import pytest

@@ -1,4 +1,4 @@
-"""The device `meta`, and where new tensors are made, next to PyTorch's: what is printed, and which errors are raised."""
+"""The device `meta` and default devices, compared with PyTorch: text and errors."""
 
 import copy
 import io

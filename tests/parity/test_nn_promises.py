@@ -1,4 +1,4 @@
-"""The tests of modules and optimizers hold for PyTorch itself: what they expect is known to be right."""
+"""The tests of modules and optimizers pass with PyTorch itself, so their expectations are correct."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Classes of tensors, tensor-like classes and modes that take over calls by `__torch_function__`: programs."""
+"""Tensor subclasses, tensor-like classes and modes that override calls by `__torch_function__`: programs."""
 # ruff: noqa: E501
 
 import subprocess

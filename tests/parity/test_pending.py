@@ -1,4 +1,4 @@
-"""Conjugates and negatives that are views, next to PyTorch's: what is printed, the graphs, the errors, what `out=` receives."""
+"""Lazy conjugates and negatives compared with PyTorch: text, graphs, errors, and the values written to `out=`."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Gradients of each sample next to PyTorch's."""
+"""Per-sample gradients compared with PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Private and rare names that programs beside PyTorch use: what they do is what PyTorch's do."""
+"""Private and rare names that other programs use behave as PyTorch's."""
 # ruff: noqa: E501
 
 import pytest

@@ -1,4 +1,4 @@
-"""Profiles of the same programs: which functions they tell of, how tables and events print, and what schedules say."""
+"""Profiles of the same programs: the recorded functions, the text of tables and events, and schedules."""
 
 import itertools
 import re

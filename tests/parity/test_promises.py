@@ -1,4 +1,4 @@
-"""The tests of what tutorials promise, and those of threads, hold for PyTorch itself: they are known to be right."""
+"""The tests of tutorials and of threads pass with PyTorch itself, so their expectations are correct."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Functions and layers that suites written for PyTorch use, next to PyTorch's own."""
+"""Further public functions and layers, compared with PyTorch's own."""
 
 import warnings
 

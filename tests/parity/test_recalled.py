@@ -1,4 +1,4 @@
-"""What an author of PyTorch's own tests of autograd and transforms would try: nested containers, forward mode, nodes, attributes."""
+"""Cases that the tests of an autograd library cover: nested containers, forward mode, nodes, attributes, transforms."""
 # ruff: noqa: E501
 
 import pytest

@@ -1,4 +1,4 @@
-"""What PyTorch answers is what the records say that it answers."""
+"""PyTorch's answers equal the recorded answers."""
 
 from collections.abc import Iterator
 

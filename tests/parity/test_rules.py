@@ -1,4 +1,4 @@
-"""Rules of autograd that random programs have found broken, each as a small program of its own.
+"""Rules of autograd that random programs have violated, each as a small program.
 
 This comes after `test_forward_mode.py`: transforms of functions make PyTorch load other rules for forward mode.
 """

@@ -1,4 +1,4 @@
-"""Saved tensors: hooks on them, contexts that forbid hooks, and changing in place what was saved."""
+"""Saved tensors: hooks, contexts that forbid hooks, and in-place changes of saved tensors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""In-place operations within functions that are transformed: what may be changed, what is refused, and what comes of it."""
+"""In-place operations within function transforms: permitted and refused changes, and their results."""
 # ruff: noqa: E501
 
 import pytest

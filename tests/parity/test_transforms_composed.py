@@ -1,4 +1,4 @@
-"""Transforms of functions composed with each other, with in-place changes and modes: values, and what is refused."""
+"""Function transforms composed with each other, with in-place changes and modes: values and errors."""
 # ruff: noqa: E501
 
 from textwrap import dedent

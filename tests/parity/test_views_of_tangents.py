@@ -1,7 +1,7 @@
 """Tangents of custom functions that return views.
 
-PyTorch loads its decompositions for these, with a warning that it gives once a process: these tests come after those of forward
-mode, in which such a warning is an error of PyTorch's, and nothing to compare with.
+PyTorch loads its decompositions for these, with a warning once per process. These tests come after those of forward
+mode, where such a warning counts as an error of PyTorch, so that nothing is compared.
 """
 # ruff: noqa: E501
 

@@ -1,4 +1,4 @@
-"""`vmap` over PyTorch's own sample inputs: for each operator what a loop over the examples gives."""
+"""`vmap` over PyTorch's own sample inputs: each operator gives the results of a loop over the batch."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which windows on a storage are allowed, what they see, and in which words the others are refused."""
+"""Sizes, strides and offsets on a storage: permitted ones, the elements of the tensors, and the messages for others."""
 
 import math
 import random

@@ -45,8 +45,8 @@ class profile:
         record_shapes: also note the shapes of inputs.
         profile_memory: also record the bytes that results take.
         with_stack: also note the user's frames.
-        use_cuda, use_device: another device to profile; there is none, and a warning says so. with_flops, with_modules,
-            use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
+        use_cuda, use_device: another device to profile; there is none, and a warning says so.
+        with_flops, with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
         post_processing_timeout_s: accepted for compatibility with PyTorch.
 
     Raises:

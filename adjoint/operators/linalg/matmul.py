@@ -10,7 +10,7 @@ from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import STRICT, stored
-from ...dispatch.sequential import is_example
+from ...dispatch.sequential import is_batched
 from ...dispatch.slow_path import not_known
 from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
@@ -307,7 +307,7 @@ def matmul(input, other, *, out=None):
         if right == 1:
             return dot(input, other)
         if right == 2:
-            if is_example(input):  # one operator is cheaper than three
+            if is_batched(input):  # one operator is cheaper than three
                 return mv(other.t(), input)
             return mm(input.unsqueeze(0), other).squeeze_(0)
     if left == 0 or right == 0:
@@ -400,7 +400,7 @@ def linear(input, weight, bias=None, *, out=None):
             return stored("linear", linear(input, weight, bias), out, STRICT)
         ndim = input._array.ndim
         if weight._array.ndim == 2:
-            if ndim == 1 and is_example(input) and (bias is None or bias._array.ndim == 1):
+            if ndim == 1 and is_batched(input) and (bias is None or bias._array.ndim == 1):
                 return mv(weight, input) if bias is None else addmv(bias, weight, input)
             if ndim == 2:
                 transposed = weight.t()
