@@ -1,1 +1,1 @@
-"""adjoint beside PyTorch: each case is one function of the module, run for both in turn in one process."""
+"""Comparison with PyTorch: each case is one function of a module, which runs for both libraries in turn in one process."""

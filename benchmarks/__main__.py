@@ -42,7 +42,7 @@ def load_libraries() -> tuple[ModuleType, ModuleType]:
 
 
 def machine() -> dict[str, str]:
-    """Where the figures come from."""
+    """The machine on which the figures are measured."""
     import numpy
     import torch
 
@@ -124,7 +124,7 @@ def _duration(seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the groups that were asked for; 1 if the libraries computed different results anywhere."""
+    """Run the selected groups; return 1 if the libraries computed different results anywhere."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="adjoint beside PyTorch.")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"comma-separated, of {', '.join(GROUPS)}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")

@@ -1,4 +1,4 @@
-"""What a case is: a function that takes the module, `torch` or `adjoint`, prepares, and returns what is to be timed."""
+"""The form of a case: a function that takes the module, `torch` or `adjoint`, prepares, and returns the function to be timed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases that are summed up in one geometric mean."""
+    """Cases with a common geometric mean."""
 
     name: str
     cases: list[Case] = field(default_factory=list)

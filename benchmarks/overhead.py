@@ -1,4 +1,4 @@
-"""Small tensors: what the library adds to the array operation."""
+"""Small tensors: the overhead of the library over the array operation."""
 
 from types import ModuleType
 
@@ -366,7 +366,7 @@ def _update(name: str, make_optimizer) -> None:
         return step
 
 
-# With the faster of PyTorch's forms, that over lists.
+# With the faster implementation of PyTorch, which works on lists.
 _update("SGD", lambda optim, parameters: optim.SGD(parameters, lr=1e-6, foreach=True))
 _update("Adam", lambda optim, parameters: optim.Adam(parameters, lr=1e-6, foreach=True))
 

@@ -1,4 +1,4 @@
-"""Random numbers: the same bits as PyTorch's, drawn as fast."""
+"""Random numbers: the speed of drawing the same bits as PyTorch."""
 
 from collections.abc import Callable
 from types import ModuleType

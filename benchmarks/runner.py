@@ -1,4 +1,4 @@
-"""Timing two libraries fairly: alternate rounds in one process, medians, and the spread of the paired ratios."""
+"""Fair timing of two libraries: alternate rounds in one process, medians, and the spread of the paired ratios."""
 
 import gc
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Settings:
-    """How much time a case gets: `rounds` rounds of about `round_seconds` for each library."""
+    """The time for each case: `rounds` rounds of about `round_seconds` for each library."""
 
     rounds: int = 15
     round_seconds: float = 0.02
@@ -43,13 +43,13 @@ class Result:
 
 
 def measure(group: str, case: Case, adjoint: ModuleType, torch: ModuleType, settings: Settings) -> Result:
-    """Time one case for both libraries in alternate rounds; who goes first changes every round."""
+    """Time one case for both libraries in alternate rounds; the first library changes every round."""
     ours, theirs = _prepare(case, adjoint), _prepare(case, torch)
     agrees = _agree(ours(), theirs())
     loops = {timed: _calibrate(timed, settings.round_seconds) for timed in (ours, theirs)}
     times: dict[Timed, list[float]] = {ours: [], theirs: []}
     gc.collect()
-    gc.freeze()  # what both libraries allocated at import is nobody's cost during the rounds
+    gc.freeze()  # objects allocated at import must not cost time during the rounds
     for number in range(settings.rounds):
         for timed in (ours, theirs) if number % 2 == 0 else (theirs, ours):
             times[timed].append(_round(timed, loops[timed]))
@@ -70,7 +70,7 @@ def _prepare(case: Case, module: ModuleType) -> Timed:
 
 
 def _agree(ours: Any, theirs: Any) -> bool:
-    """Whether both computed the same, so that the comparison is of the same work."""
+    """Whether the results of both libraries agree, so that the work is comparable."""
     if isinstance(theirs, float):
         return abs(ours - theirs) <= 1e-3 * abs(theirs)
     expected = theirs.detach()
@@ -80,7 +80,7 @@ def _agree(ours: Any, theirs: Any) -> bool:
 
 
 def _round(timed: Timed, loops: int) -> float:
-    timed()  # the caches are the other library's until now
+    timed()  # the caches hold the other library's data before this call
     start = perf_counter()
     for _ in range(loops):
         timed()

@@ -1,7 +1,8 @@
-"""What mypy cannot read from a declaration: the class is replaced by the function that it declares.
+"""A mypy plugin for declarations: a declared class is replaced by the function that it declares.
 
-Mypy leaves a decorated class what it is, whatever the decorator returns. This tells it that instances of such a class (that is
-what it takes results of the function, and the first parameters of formulas, for) may be anything, and that any arguments do.
+Mypy treats a decorated class as a class, whatever the decorator returns. This plugin declares that the constructor of
+such a class accepts any arguments, and that its instances (as which mypy sees results of the function, and the first
+parameters of formulas) are compatible with any type.
 """
 
 from collections.abc import Callable
@@ -18,18 +19,18 @@ DECORATORS = (
 
 
 class Declarations(Plugin):
-    """Knows the decorators of declarations: those of `dispatch`, and those that a family makes of them."""
+    """The plugin: it handles the decorators of declarations, those of `dispatch` and those that a family derives from them."""
 
     def get_class_decorator_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
-        """What is to be done with a class decorated by the function of this name."""
+        """The handler for a class decorated by the function with this name."""
         return becomes_function if fullname.startswith(DECORATORS) else None
 
 
 def becomes_function(context: ClassDefContext) -> None:
-    """The class, which will be a function: take anything for its arguments, and its instances for anything."""
+    """Let the constructor of the class accept any arguments, and let its instances have any type."""
     context.cls.info.fallback_to_any = True
 
 
 def plugin(version: str) -> type[Plugin]:
-    """What mypy asks for."""
+    """The entry point for mypy."""
     return Declarations

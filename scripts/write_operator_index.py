@@ -1,7 +1,7 @@
-"""Write which family of operators declares what: `python scripts/write_operator_index.py`.
+"""Write the index of the names that each family of operators declares: `python scripts/write_operator_index.py`.
 
-Families are loaded when something of theirs is first asked for. This loads them all and writes down, in
-`adjoint/dispatch/operator_index.py`, what came with each.
+A family is imported when one of its names is first used. This script imports all families and writes the names that
+each declares to `adjoint/dispatch/operator_index.py`.
 """
 
 import sys
@@ -25,7 +25,7 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 
 def declared() -> dict[tuple[str, str], Any]:
-    """What has been declared so far, by the part of the index and the name."""
+    """All declarations so far, by the part of the index and the name."""
     build = sys.modules.get(f"{DISPATCH}.decorators")
     if not hasattr(build, "operator"):
         return {}
@@ -48,7 +48,7 @@ def declared() -> dict[tuple[str, str], Any]:
 
 
 class Watch:
-    """Notes what each module declares while it is being run, less what the modules declare that it imports."""
+    """Records the names that each module declares while it runs, without those of modules that it imports."""
 
     def __init__(self) -> None:
         self.found: dict[str, dict[tuple[str, str], Any]] = defaultdict(dict)
@@ -71,10 +71,10 @@ class Watch:
 
 
 def index() -> dict[str, dict[str, set[str]]]:
-    """By family and name, the parts of the index; that of operators where no other part has the name."""
+    """By family and name, the parts of the index; the part of operators only for names that no other part has."""
     sys.modules[f"{DISPATCH}.operator_index"] = nothing = ModuleType(
         "index"
-    )  # so that nothing depends on what was written before
+    )  # so that the result does not depend on the existing index
     nothing.FAMILIES = {}  # type: ignore[attr-defined]
     with Watch() as watch:
         import_module(PACKAGE)
@@ -93,7 +93,7 @@ def index() -> dict[str, dict[str, set[str]]]:
 
 
 def text() -> str:
-    """The whole text of the file, in which names stand together that are in the same parts."""
+    """The text of the file, with names grouped by the parts that they are in."""
     lines = [HEAD.rstrip("\n")]
     for family, names in index().items():
         together: dict[str, list[str]] = {}

@@ -1,9 +1,9 @@
 """Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
 
-Operators are made from declarations when the package is imported, which a type checker does not do. This writes what it
-needs to know: into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi` and
-`fft.pyi`, the functions of these namespaces and what else they export; into `adjoint/operators/__init__.pyi`
-`TensorMethods`, the methods that operators install on `Tensor`. Types go by the names of parameters, which mean the same
+Operators are created from declarations at import time, which a type checker does not run. This script writes the types
+into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi` and `fft.pyi`: the
+functions of these namespaces and their other exports; and into `adjoint/operators/__init__.pyi`: `TensorMethods`, the
+methods that operators install on `Tensor`. Types follow from the names of parameters, which have the same meaning
 everywhere.
 """
 
@@ -110,7 +110,7 @@ IN_FUNCTIONS = {
     ("select", "index"): "_int",
     ("binary_cross_entropy_with_logits", "reduction"): "_int",
 }
-"""Parameters that mean something else in one function."""
+"""Parameters with another meaning in one function."""
 
 BOOL = """
     equal allclose is_tensor is_nonzero is_floating_point is_complex is_same_size is_storage is_conj is_neg is_signed
@@ -191,7 +191,7 @@ def _declared(operator: Operator) -> list[inspect.Parameter]:
 
 
 def _written(function: Any) -> list[inspect.Parameter]:
-    """Those of a function written by hand; its `**names` are NumPy's names for the others."""
+    """The parameters of a hand-written function; its `**names` are NumPy's names for the others."""
     parameters = list(inspect.signature(function).parameters.values())
     return [parameter for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
 
@@ -269,7 +269,7 @@ def methods() -> Iterator[str]:
 
 
 def exports(package: ModuleType) -> Iterator[str]:
-    """What a package exports: the names it imports, and what it defines, most of it operators."""
+    """The exports of a package: the names it imports, and the names it defines, most of which are operators."""
     for statement in ast.parse(inspect.getsource(package)).body:
         if isinstance(statement, ast.ImportFrom):
             source = package.__name__ if statement.level else ""
@@ -289,7 +289,7 @@ def exports(package: ModuleType) -> Iterator[str]:
 
 
 def late_exports() -> Iterator[str]:
-    """What `adjoint` exports beyond: the names it imports when first asked for."""
+    """The further exports of `adjoint`: names that are imported on first use."""
     yield from (f"from adjoint import {name} as {name}" for name in adjoint._MODULES)
     yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._PLACES.items())
 

@@ -1,4 +1,4 @@
-"""What recording needs: nodes, edges, saved tensors, versions, views, modes and hooks.
+"""The data structures of recording: nodes, edges, saved tensors, versions, views, modes and hooks.
 
-Nothing here computes a derivative (`adjoint.operators`) or walks the graph (`adjoint.autograd`).
+This package neither computes derivatives (`adjoint.operators`) nor walks the graph (`adjoint.autograd`).
 """

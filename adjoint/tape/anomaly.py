@@ -33,7 +33,7 @@ class Statistics:
 
     @classmethod
     def of(cls, array: Any) -> Statistics:
-        """Compute the statistics of `array`; for complex elements, minimum and maximum are of the finite absolute values."""
+        """Compute the statistics of `array`; extremes are of the finite elements, or of their absolute values if complex."""
         if array.dtype.kind in "biuSU":
             finite, nans, infinities = array, 0, 0
         else:

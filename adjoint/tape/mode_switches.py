@@ -87,7 +87,7 @@ def pop_saved_tensor_hooks() -> None:
 
 
 def count_hooks(change: int) -> None:
-    """Count hooks in two places, so that recording can be switched while they run without counting each time."""
+    """Count hooks in both flags, so that recording can be switched while hooks run without further counting."""
     count("hooked", change)
     count("grad", change)
 
