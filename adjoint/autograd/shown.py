@@ -15,7 +15,8 @@ from .accumulate import made
 class Shown(dict[int, Any]):
     """The tensors by which user code knows the gradients of one backward: one for each array, by its id.
 
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
+    Two hooks therefore see the same tensor, and an in-place change by one is visible to the other. `given`: the gradients
+    that the caller has given.
     """
 
     owners: Sequence[tuple[Any, Tensor]] = ()

@@ -1,8 +1,8 @@
 """Backends: the type of arrays, and the kernels that compute on them.
 
-A backend is asked where an operator's arrays are computed, for the namespace `xp` of formulas that run on arrays, for constants
-and for memory, and where gradients are accumulated; nothing else has to know which one there is. So far NumPy's is the only one.
-Another one needs these five answers, and can make its kernels of pointwise operators from the `expression` of NumPy's.
+A backend is used where an operator's arrays are computed, for the namespace `xp` of formulas on arrays, for constants, for
+memory, and where gradients are accumulated. No other code depends on the backend. So far NumPy's is the only one. Another
+backend needs the five members of `Backend`, and can create its pointwise kernels from the `expression` of NumPy's kernels.
 """
 
 from __future__ import annotations

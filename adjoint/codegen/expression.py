@@ -9,8 +9,8 @@ computed once. A node has one of these kinds:
     integer  an integer of 64 bits: a place in a row
     scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on these
 
-Row programs (`rows`) see elements as rows of equal length. Each of their nodes has an *extent*, which says how many values it
-has; operations on elements take operands of any extents, and the result varies with whatever an operand varies with:
+Row programs (`rows`) treat elements as rows of equal length. Each of their nodes has an *extent*, the number of its values.
+Operations on elements take operands of any extents; the result varies along each direction in which an operand varies:
 
     element  one value for each element (every node of a pointwise expression)
     row      one value for each row, shared by its elements
@@ -31,8 +31,8 @@ The operations of row programs, where x is what is given and j < n a place in a 
     column_sum x        column   the sum over all rows, as exact as row_sum; nothing but an output may depend on it
 
 The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n - 1].
-The parameter `row_length` is n. What is to be computed for elements alone a compiler may compute in any loop over them; a row
-is walked once for each link of the longest chain of reductions, and once more for outputs that depend on the last.
+The parameter `row_length` is n. A compiler may compute operations on elements alone in any loop over them. A row
+is traversed once for each link of the longest chain of reductions, and once more for outputs that depend on the last link.
 """
 
 from __future__ import annotations

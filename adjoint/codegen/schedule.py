@@ -130,8 +130,8 @@ def last_uses(expression: Expression, steps: list[Node]) -> dict[Node, int]:
 def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
     """Assign each step of the expression a register, or its output.
 
-    If the output may be the memory of an input (`over_input`), it is not written before all inputs have been read for the last
-    time. Otherwise outputs are registers too, until they are written.
+    If the output may share the memory of an input (`over_input`), it is written only after all inputs have been read for the
+    last time. Otherwise outputs serve as registers until they are written.
     """
     order = computed(expression)
     last = last_uses(expression, order)

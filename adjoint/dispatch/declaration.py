@@ -12,17 +12,17 @@ tensors; the others are passed unchanged. `grad_<input>` is the vector-Jacobian 
 parameters determine what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
-        <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that
+    <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that
     <parameter>      the value of a parameter that is not a tensor
     result           the output (`<name>` of one of several `outputs`)
-        xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
-                         tensors under `create_graph=True`, so that one formula serves both
+    xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
+                     tensors under `create_graph=True`, so that one formula serves both
 
-An operator that is one overload of a function says what that is `function_name`. Other parameters may be annotated,
-`dim: Int`, with the type (`signatures.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
-`lists` names the saved values that are several tensors: open to saved-tensor hooks, each by itself, and let go of by backward.
-`constants` are the inputs that must not require grad, each with the function that an error about it names.
-`saved_display` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
+An operator that is one overload of a function gives the name of the function as `function_name`. Other parameters may be
+annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, as in `dim: Int`; other arguments are rejected in
+PyTorch's words. `lists` names the saved values that are lists of tensors: each of these tensors passes through saved-tensor
+hooks, and backward releases it. `constants` are the inputs that must not require grad, each with the function name for the
+error. `saved_display` gives the values of `node._saved_<name>`, as functions of the node, where they differ from saved values.
 
 `batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
 *args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without it, the rule follows from the rest of

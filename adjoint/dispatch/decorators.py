@@ -48,14 +48,14 @@ def operator(
     """Declare an operator; see `adjoint.dispatch.declaration` for the content of the class.
 
     Options: `promote` (None, "common" or "float"), `view`, `inplace`, `out`, `outputs` (names, if several), `returns`
-    (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
+    (their named tuple), `node` (the name of the node), `name`; and where the function is installed: `namespace`, `alias`,
     `out_decides` (the dtype of `out=` is the default of `dtype`; or a function of the input and `out` that may refuse
-    it), `out_underived` (with `out=`, it is recorded without a derivative), `out_no_overlap` (it may share no memory with the
-    inputs), `no_overlap` (in place, no operand may share memory with the tensor that is changed),
-    `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
-    combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
-    methods; `()`: none, not in place either), `public_inplace` (the variant in place is public as a function too: True, or the
-    names for which it is), `forms` (how it may be called, for errors: a function of `signatures`), `dunder` (`"__mul__"`),
+    `out`), `out_underived` (with `out=`, it is recorded without a derivative), `out_no_overlap` (`out` may share no memory
+    with the inputs), `no_overlap` (in place, no operand may share memory with the changed tensor), `same_out` (`out=` must
+    have the dtype of the result), `overloaded` (a wrong first operand is an invalid combination of arguments),
+    `inplace_node` (the name of the in-place node, if different), `method` (True, False, or the names of the methods; `()`:
+    no method, not even in place), `public_inplace` (the in-place variant is also a public function: True, or the names for
+    which it is), `forms` (the forms of the call, for errors: a function of `signatures`), `dunder` (`"__mul__"`),
     `reflected` (`"__rmul__"`).
     """
 
@@ -156,7 +156,7 @@ def public(
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
     Functions that check this themselves need no retry wrapper.
 
-    `forms`: those in which it may be called, or what tells them, for the errors about arguments that fit none of them.
+    `forms`: the forms of the call, or a function that returns them, for errors about arguments that match none of them.
 
     With `numpy_names`, NumPy's parameter names are accepted too: all by the function, those of dimensions by the
     method.

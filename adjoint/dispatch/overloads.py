@@ -59,7 +59,7 @@ def overloads(
         public_inplace: whether the in-place function is public besides the method.
         only_inplace: whether there is only the in-place method; then the class documents it.
         second: the name of the second parameter.
-        forms: how the function may be called, for errors; or the function of `signatures` that tells it from `by_tensor`.
+        forms: the forms of the call, for errors; or the function of `signatures` that derives them from `by_tensor`.
     """
 
     def declare(declaration: type) -> Any:

@@ -133,9 +133,9 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
         tensor._counter = None
         if not transforms[-1].owns(source):
             return
-        born = source._counter.born if type(source._counter) is CreationCounter else born
+        created_in = source._counter.created_in if type(source._counter) is CreationCounter else created_in
     tensor._counter = counter = CreationCounter((0, None))
-    counter.born = born
+    counter.created_in = created_in
 
 
 def note_created(results: Any) -> Any:
@@ -146,7 +146,7 @@ def note_created(results: Any) -> Any:
     if type(results) is Tensor:
         if results._counter is None:
             results._counter = counter = CreationCounter((0, None))
-            counter.born = transforms[-1].serial
+            counter.created_in = transforms[-1].serial
         return results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):
