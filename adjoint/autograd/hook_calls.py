@@ -17,7 +17,7 @@ from .validate_grad import as_taken
 
 
 def stop_recording() -> None:
-    """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
+    """Do not record the user's hooks until the backward ends, unless the backward records gradients."""
     task = STATE.task
     if task is not None:
         task.stop_recording()

@@ -90,7 +90,7 @@ class Writer:
         self.constants: dict[tuple[str, str], str] = {}
 
     def dtype_name(self, kind: str) -> str:
-        """The name, in the code, of the dtype that numbers of this kind have."""
+        """The name, in the code, of the dtype of numbers of this kind."""
         char = "q" if kind == INTEGER else _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
         name = f"DTYPE_{identifier(char)}"
         self.namespace[name] = numpy.dtype(char)

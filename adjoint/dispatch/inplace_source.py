@@ -90,7 +90,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
 
 
 def bump_lines(op: Operator) -> list[str]:
-    """Count the change, and note the line that made it."""
+    """Count the change, and record the line of the user's code."""
     return [f"counter[1] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
 
 

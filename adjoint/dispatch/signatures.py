@@ -30,7 +30,7 @@ FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
 
 
 def expected(name: str) -> str:
-    """What the error for wrong arguments of function `name` says of the right ones."""
+    """The expected arguments, for the error about wrong arguments of function `name`."""
     found = FORMS.get(name, ())
     forms = found() if callable(found) else found
     if len(forms) < 2:

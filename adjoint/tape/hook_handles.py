@@ -108,7 +108,7 @@ class NodeHooks:
         return self.own_post.register(hook)
 
     def around(self) -> bool:
-        """Whether the node itself has hooks, of its own and not of its outputs."""
+        """Whether the node itself has pre-hooks or post-hooks."""
         return bool(self.pre or self.post)
 
     def add_dict(self, hooks: Any) -> None:
