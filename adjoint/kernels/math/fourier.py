@@ -94,6 +94,8 @@ def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transf
     chosen = {*dims, *last}
     order = [dim for dim in by_stride if dim not in chosen] + [dim for dim in by_stride if dim in dims] + list(last)
     axes = tuple(range(self.ndim - len(chosen), self.ndim))
+    if order == sorted(order):
+        return numpy.ascontiguousarray(transform(self, axes))
     result = numpy.ascontiguousarray(transform(self.transpose(order), axes))
     return result.transpose(numpy.argsort(order))
 

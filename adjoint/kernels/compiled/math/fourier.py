@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy import ndarray
@@ -256,33 +256,65 @@ def transform(x: ndarray, axis: int, forward: bool, scale: float, onesided: bool
         if whole is NotImplemented or not onesided:
             return whole
         return numpy.ascontiguousarray(whole[(slice(None),) * axis + (slice(n // 2 + 1),)])
-    dtype = numpy.dtype(x.dtype.char.lower())
-    width = HOST.vector_bytes // dtype.itemsize
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    plan = _plan(x.dtype, x.shape, axis, forward, onesided, HOST.vector_bytes)
+    if plan is None:
+        return NotImplemented
+    out = numpy.empty(plan.shape, plan.result)
+    target, source, table, order = address(out), address(x), address(plan.table), address(plan.order)
+
+    def run(start: int, stop: int) -> None:
+        buffer = address(scratch("fourier", (plan.memory,), plan.dtype))
+        plan.function(target, source, buffer, table, order, *plan.arguments, scale, plan.direction, start, stop)
+
+    parallel_rows(run, plan.blocks, plan.block_bytes, tile_rows=max(1, plan.blocks // (4 * get_num_threads())))
+    return out
+
+
+class _Plan(NamedTuple):
+    """How arrays of one shape are transformed."""
+
+    function: Any
+    shape: tuple[int, ...]
+    result: str
+    dtype: numpy.dtype[Any]
+    table: ndarray
+    order: ndarray
+    arguments: tuple[int, ...]
+    direction: float
+    memory: int
+    blocks: int
+    block_bytes: int
+
+
+@functools.lru_cache(256)
+def _plan(
+    dtype: Any, shape: tuple[int, ...], axis: int, forward: bool, onesided: bool, vector_bytes: int
+) -> _Plan | None:
+    real = dtype.kind == "f"
+    dtype = numpy.dtype(dtype.char.lower())
+    n = shape[axis]
+    width = vector_bytes // dtype.itemsize
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     rows = inner == 1
     lines = outer if rows else inner
     size = n // 2 if real else n
     factors = _factors(size) if width >= 4 and lines >= width // 2 and width // 2 <= size <= _LONGEST else None
     if factors is None:
-        return NotImplemented
+        return None
     kept = n // 2 + 1 if onesided else n
-    out = numpy.empty((*x.shape[:axis], kept, *x.shape[axis + 1 :]), "F" if dtype.char == "f" else "D")
     table, order = _tables(n, size, forward, dtype)
-    function = _compiled(dtype, tuple(sorted(set(factors))), rows, real, width)
-    memory = (2 * (size + _APART) + (n if real else 0) + 1) * width
-    blocks = (1 if rows else outer) * -(-lines // (width // 2))
-
-    def run(start: int, stop: int) -> None:
-        buffer = scratch("fourier", (memory,), dtype)
-        function(
-            address(out), address(x), address(buffer), address(table), address(order), len(order), n, kept,
-            lines, inner, scale, 1.0 if forward else -1.0, start, stop,
-        )  # fmt: skip
-
-    parallel_rows(run, blocks, 4 * n * width * dtype.itemsize, tile_rows=max(1, blocks // (4 * get_num_threads())))
-    return out
-
-
-@functools.lru_cache(64)
-def _compiled(dtype: Any, radices: tuple[int, ...], rows: bool, real: bool, width: int) -> Any:
-    return transform_lines.compiled(T=type_of(dtype), RADICES=radices, ROWS=rows, REAL=real, W=width).call
+    return _Plan(
+        transform_lines.compiled(
+            T=type_of(dtype), RADICES=tuple(sorted(set(factors))), ROWS=rows, REAL=real, W=width
+        ).call,
+        (*shape[:axis], kept, *shape[axis + 1 :]),
+        "F" if dtype.char == "f" else "D",
+        dtype,
+        table,
+        order,
+        (len(order), n, kept, lines, inner),
+        1.0 if forward else -1.0,
+        (2 * (size + _APART) + (n if real else 0) + 1) * width,
+        (1 if rows else outer) * -(-lines // (width // 2)),
+        4 * n * width * dtype.itemsize,
+    )
