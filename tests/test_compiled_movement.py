@@ -13,6 +13,7 @@ from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.index import lookup, masks, scattering
 from adjoint.kernels.compiled.memory.copying import convert, copy_into
+from adjoint.kernels.compiled.shape.triangle import triangle
 
 SHAPES = [(50,), (37, 21), (5, 40, 33), (3, 700, 2), (1000, 1)]
 
@@ -122,6 +123,22 @@ def test_masks(size, dtype, density):
     if chosen.size:
         numpy.testing.assert_array_equal(masks.place(x.copy(), mask, chosen[::-1].copy()), expected)
         numpy.testing.assert_array_equal(masks.place(None, mask, chosen), spread)
+
+
+@pytest.mark.parametrize("shape", [(1,), (50_001,), (300, 117), (7, 90, 40), (3, 1, 5, 6)])
+@pytest.mark.parametrize("dtype", ["?", "f4", "i8"])
+def test_indices_of_what_is_not_zero(shape, dtype):
+    x = (numpy.random.default_rng(9).random(shape) < 0.4).astype(dtype)
+    numpy.testing.assert_array_equal(masks.nonzero(x), x.nonzero())
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (33, 70), (70, 33), (3, 20, 20)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "?", "c8"])
+def test_triangles(shape, dtype):
+    x = sample(shape, "f8").astype(dtype)
+    for diagonal in (-100, -33, -1, 0, 2, 19, 100):
+        numpy.testing.assert_array_equal(triangle(x, diagonal, True), numpy.triu(x, diagonal))
+        numpy.testing.assert_array_equal(triangle(x, diagonal, False), numpy.tril(x, diagonal))
 
 
 @pytest.mark.parametrize("wrong", [-4, 3, 1 << 40])

@@ -308,6 +308,10 @@ def nonzero(x: ndarray) -> ndarray:
     """The indices of the nonzero elements: one row for each, in one piece for each dimension."""
     if x.ndim == 0:
         return numpy.empty((int(bool(x)), 0), numpy.int64)
+    if LOOPS.takes(x.size, COMPILED):
+        found = LOOPS.run("index.masks.nonzero", x)
+        if found is not NotImplemented:
+            return asarray(found.T)
     return numpy.array(x.nonzero(), numpy.int64).T
 
 

@@ -5,6 +5,9 @@ from typing import Any, Literal
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
+from ..runtime.parallel import parallel_rows
+
 Array = numpy.ndarray[Any, Any]
 
 Norm = Literal["backward", "ortho", "forward"]
@@ -14,6 +17,11 @@ _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of dividing by nothing, by the root of the number of elements and by that number."""
 
 
+_COMPILED = 1 << 13  # elements; from here on compiled loops are faster
+_THREADED = 1 << 15  # elements; from here on several threads are faster
+_WORK = 64  # how often a byte of memory could be copied while one is transformed
+
+
 def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool) -> Array:
     """The transform over `dim`, or the inverse one.
 
@@ -21,25 +29,59 @@ def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool
     """
     if not dim:
         return self.copy()
-    transform, norm = (numpy.fft.fftn, _FORWARD) if forward else (numpy.fft.ifftn, _INVERSE)
-    return _innermost(self, dim, (), lambda array, axes: transform(array, axes=axes, norm=norm[normalization]))
+    return _innermost(self, dim, (), lambda array, axes: _transform(array, axes, forward, normalization))
 
 
 def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: bool) -> Array:
     """The transform of real numbers; `onesided`: without the half of the last of `dim` that symmetry implies."""
-    transform, norm = numpy.fft.rfftn if onesided else numpy.fft.fftn, _FORWARD[normalization]
+
+    def transform(array: Array, axes: tuple[int, ...]) -> Array:
+        half = _along(array, axes[-1], numpy.fft.rfft if onesided else numpy.fft.fft, True, normalization)
+        return _transform(half, axes[:-1], True, normalization)
+
     outer, last = (dim[:-1], dim[-1:]) if onesided else (dim, ())
-    return _innermost(self, outer, last, lambda array, axes: transform(array, axes=axes, norm=norm))
+    return _innermost(self, outer, last, transform)
 
 
 def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size: int) -> Array:
     """The inverse of the onesided transform, with `last_dim_size` elements in the last of `dim`."""
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
-        sizes = [array.shape[axis] for axis in axes[:-1]] + [last_dim_size]
-        return numpy.fft.irfftn(array, sizes, axes, norm=_INVERSE[normalization])
+        for axis in axes[:-1]:
+            array = _along(array, axis, numpy.fft.ifft, False, normalization)
+        return numpy.fft.irfft(array, last_dim_size, axes[-1], _INVERSE[normalization])
 
     return _innermost(self, dim[:-1], dim[-1:], transform)
+
+
+def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:
+    """The transform over several dimensions, the last one first."""
+    for axis in reversed(axes):
+        array = _along(array, axis, numpy.fft.fft if forward else numpy.fft.ifft, forward, normalization)
+    return array
+
+
+def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bool, normalization: int) -> Array:
+    """The transform along one dimension: compiled, by NumPy on several threads, or by NumPy."""
+    n = array.shape[axis]
+    if LOOPS.takes(array.size, _COMPILED):
+        array = numpy.ascontiguousarray(array)
+        scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
+        found = LOOPS.run("math.fourier.transform", array, axis, forward, scale, transform is numpy.fft.rfft)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
+    norm = (_FORWARD if forward else _INVERSE)[normalization]
+    if array.size < _THREADED or axis != array.ndim - 1 or array.dtype.char not in "fdFD":
+        return transform(array, axis=axis, norm=norm)
+    rows = array.reshape(-1, n)
+    kept = n // 2 + 1 if transform is numpy.fft.rfft else n
+    result = numpy.empty((len(rows), kept), "F" if array.dtype.char in "fF" else "D")
+
+    def transform_tile(start: int, stop: int) -> None:
+        transform(rows[start:stop], norm=norm, out=result[start:stop])
+
+    parallel_rows(transform_tile, len(rows), _WORK * n * array.itemsize)
+    return result.reshape(*array.shape[:-1], kept)
 
 
 def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transform: Callable[..., Array]) -> Array:
@@ -52,6 +94,8 @@ def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transf
     chosen = {*dims, *last}
     order = [dim for dim in by_stride if dim not in chosen] + [dim for dim in by_stride if dim in dims] + list(last)
     axes = tuple(range(self.ndim - len(chosen), self.ndim))
+    if order == sorted(order):
+        return numpy.ascontiguousarray(transform(self, axes))
     result = numpy.ascontiguousarray(transform(self.transpose(order), axes))
     return result.transpose(numpy.argsort(order))
 

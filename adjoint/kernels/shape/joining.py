@@ -277,16 +277,21 @@ def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
 def tril(self: Array, diagonal: int) -> Array:
     """The lower triangle of the last two dimensions."""
     _require_matrices("tril", self)
-    return _triangle(numpy.tril(self, diagonal))
+    return _triangle(self, diagonal, upper=False)
 
 
 def triu(self: Array, diagonal: int) -> Array:
     """The upper triangle of the last two dimensions."""
     _require_matrices("triu", self)
-    return _triangle(numpy.triu(self, diagonal))
+    return _triangle(self, diagonal, upper=True)
 
 
-def _triangle(result: Array) -> Array:
+def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
+    if LOOPS.takes(array.size, _COMPILED):
+        found = LOOPS.run("shape.triangle.triangle", array, diagonal, upper)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
+    result = numpy.triu(array, diagonal) if upper else numpy.tril(array, diagonal)
     return row_major(result) if result.ndim > 2 else result
 
 

@@ -47,6 +47,45 @@ def expand_chunks(
             place += i64(mask[i])
 
 
+@loops
+def find_chunks(
+    out: Pointer[i64], mask: Pointer[u8], ends: Pointer[i64], columns: Int, total: Int, start: Int, stop: Int
+) -> None:
+    """Row and column of what is true in a mask, rows first."""
+    for chunk in range(start, stop):
+        place = ends[chunk]
+        end = ends[chunk + 1]
+        i = chunk * _CHUNK
+        row = i // columns
+        column = i - row * columns
+        while place < end:
+            out[place] = row
+            out[total + place] = column
+            place += i64(mask[i])
+            i += 1
+            column += 1
+            if column == columns:
+                column = 0
+                row += 1
+
+
+def nonzero(x: ndarray) -> Any:
+    """The indices of the nonzero elements, one row for each dimension. NotImplemented if there is no loop for it."""
+    if not x.flags.c_contiguous or not x.size:
+        return NotImplemented
+    mask = x if x.dtype.kind == "b" else x != 0
+    ends = _ends(mask.reshape(-1))
+    total = int(ends[-1])
+    places = numpy.empty((2, total), numpy.int64)
+    launch(
+        find_chunks.compiled(), len(ends) - 1, _CHUNK * 9,
+        address(places), address(mask), address(ends), x.shape[-1], total,
+    )  # fmt: skip
+    if x.ndim == 2:
+        return places
+    return numpy.stack([*numpy.unravel_index(places[0], x.shape[:-1]), places[1]]) if x.ndim > 2 else places[1:]
+
+
 def _ends(mask: ndarray) -> ndarray:
     """How many elements of a flat mask are true before each chunk, and in all."""
     whole = mask.size // _CHUNK
