@@ -24,7 +24,7 @@ def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
 ) -> Any:
     """`kernels.nn.recurrence.recurrent_layer`."""
-    if not _taken(projected, hidden, cell, weight, bias):
+    if not _taken(projected, hidden, cell, weight, bias, mode):
         return NotImplemented
     kind = projected.dtype
     steps, batch, columns = projected.shape
@@ -63,11 +63,18 @@ def through_time(
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
 ) -> Any:  # fmt: skip
     """`kernels.nn.recurrence.through_time`."""
-    if not _taken(gates, hidden, cell, weight, None) or not gates.flags.c_contiguous:
+    if not _taken(gates, hidden, cell, weight, None, mode) or not gates.flags.c_contiguous:
         return NotImplemented
     kind = gates.dtype
     steps, batch, columns = gates.shape
     features = hidden.shape[1]
+    of_steps, of_state = (steps, batch, features), (batch, features)
+    gated = mode in ("LSTM", "GRU")
+    fitting = [(output, of_steps), (grad, of_steps), (grad_hidden, of_state), (grad_cell, of_state)]
+    fitting += [(more, of_steps)] if gated else []
+    if any(each is not None and (each.shape != shape or each.dtype != kind) for each, shape in fitting):
+        return NotImplemented
+    output, more = numpy.ascontiguousarray(output), numpy.ascontiguousarray(more)
     has_grad = grad is not None
     if grad is None:
         grad = numpy.empty((0, 0, 0), kind)
@@ -98,11 +105,23 @@ def through_time(
     return to_projected, to_products, to_hidden, None if cell is None else carried
 
 
-def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None) -> bool:
-    """Whether the loops are for these arrays."""
+def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str) -> bool:
+    """Whether the loops, which check nothing, are for these arrays."""
     parts = [each for each in (hidden, cell, weight, bias) if each is not None]
+    if (
+        projected.dtype.char not in _TYPES
+        or not projected.size
+        or any(each.dtype is not projected.dtype for each in parts)
+    ):
+        return False
+    columns, features = projected.shape[-1], hidden.shape[-1] if hidden.ndim else 0
     return (
-        projected.dtype.char in _TYPES and projected.size > 0 and all(each.dtype is projected.dtype for each in parts)
+        projected.ndim == 3
+        and hidden.shape == (projected.shape[1], features)
+        and weight.shape == (columns, features)
+        and columns == steps_of.GATES[_MODES[mode]] * features
+        and (bias is None or (mode == "GRU" and bias.shape == (columns,)))
+        and (hidden.shape == cell.shape if cell is not None else mode != "LSTM")
     )
 
 
