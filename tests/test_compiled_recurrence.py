@@ -35,7 +35,7 @@ def _same(mode, sizes, dtype, backwards, with_output=True):
     hidden, cell = draw(batch, features), draw(batch, features) if mode == "LSTM" else None
     weight, bias = (
         draw(columns, features) / numpy.sqrt(features).astype(dtype),
-        draw(columns) if mode == "GRU" else None,
+        None if backwards else draw(columns),
     )
     projected = draw(batch, steps, columns).swapaxes(0, 1)
     arguments = (projected, hidden, cell, weight, bias, mode, backwards)

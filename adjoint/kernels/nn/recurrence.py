@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import accelerated
+from ..reduce.reduction import sum_to_shape
 
 Array = numpy.ndarray[Any, Any]
 
@@ -104,7 +105,7 @@ def recurrent_layer_gradients(
         to_weight = products.T @ output[earlier].reshape((-1, output.shape[2]))
         to_weight += to_products[first].T @ hidden
     if bias is not None and needs[4]:
-        to_bias = to_products.sum((0, 1))
+        to_bias = sum_to_shape(to_products.reshape((-1, to_products.shape[2])), bias.shape)
     return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias
 
 

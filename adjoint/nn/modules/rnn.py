@@ -226,8 +226,8 @@ class RNNBase(Module):
     ) -> tuple[torch.Tensor, State]:
         """The same as one operator."""
         weight_hidden, bias_hidden = weights
-        if bias is not None and self.mode != "GRU":  # the reset gate of a GRU multiplies the one bias alone
-            bias, bias_hidden = bias + bias_hidden, None
+        if bias is not None and self.mode != "GRU":  # in a GRU the reset gate multiplies one of them
+            bias, bias_hidden = None, bias + bias_hidden
         if input.is_contiguous():
             projected = F.linear(input, weight, bias)
         else:

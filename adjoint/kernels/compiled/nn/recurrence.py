@@ -33,7 +33,7 @@ def recurrent_layer(
         projected = numpy.ascontiguousarray(projected)
     hidden, weight = numpy.ascontiguousarray(hidden), numpy.ascontiguousarray(weight)
     cell = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
-    offset = numpy.zeros(columns if mode == "GRU" else 0, kind) if bias is None else numpy.ascontiguousarray(bias)
+    offset = numpy.zeros(columns, kind) if bias is None else numpy.ascontiguousarray(bias)
     output = numpy.empty((steps, batch, features), kind)
     single = mode in ("RNN_TANH", "RNN_RELU")
     gates = numpy.empty((0,) if single else (steps, batch, columns), kind)
@@ -120,7 +120,7 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
         and hidden.shape == (projected.shape[1], features)
         and weight.shape == (columns, features)
         and columns == steps_of.GATES[_MODES[mode]] * features
-        and (bias is None or (mode == "GRU" and bias.shape == (columns,)))
+        and (bias is None or bias.shape == (columns,))
         and (hidden.shape == cell.shape if cell is not None else mode != "LSTM")
     )
 

@@ -120,9 +120,8 @@ def forward(
                         there = first_lanes(features - unit, W)
                         value = load(source + (gate * features + unit), W, there)
                         if MODE == GRU:
-                            value = where(gate == 2, vector(T, W)(0), value) + load(
-                                bias + (gate * features + unit), W, there
-                            )
+                            value = where(gate == 2, vector(T, W)(0), value)
+                        value += load(bias + (gate * features + unit), W, there)
                         store(sums + (row * VECTORS + column) * W, value)
                 multiply_rows(
                     sums,
