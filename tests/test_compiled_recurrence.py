@@ -42,6 +42,8 @@ def _same(mode, sizes, dtype, backwards, with_output=True):
     expected = kernels.recurrent_layer(*arguments)
     found = compiled.recurrent_layer(*arguments)
     output, _, _, gates, more = expected
+    for one, other in zip(compiled.recurrent_layer(*arguments, False)[:3], found[:3], strict=True):
+        assert (one == other).all()
     grads = (draw(steps, batch, features) if with_output else None, draw(batch, features), cell)
     given = (gates if gates.size else output, *grads, more, output, hidden, cell, weight, mode, backwards)
     expected += kernels.through_time(*given)

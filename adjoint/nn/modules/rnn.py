@@ -233,7 +233,7 @@ class RNNBase(Module):
         else:
             projected = F.linear(input.transpose(0, 1), weight, bias).transpose(0, 1)
         output, hidden, last_cell, *_ = operators.recurrent_layer(
-            projected, hidden, cell, weight_hidden, bias_hidden, self.mode, backwards
+            projected, hidden, cell, weight_hidden, bias_hidden, self.mode, backwards, torch.is_grad_enabled()
         )
         return output, hidden if cell is None else (hidden, last_cell)
 

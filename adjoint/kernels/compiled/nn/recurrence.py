@@ -21,8 +21,9 @@ _FLOPS_PER_BYTE = 16
 
 
 def recurrent_layer(
-    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
-) -> Any:
+    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
+    keeps: bool = True,
+) -> Any:  # fmt: skip
     """`kernels.nn.recurrence.recurrent_layer`."""
     if not _taken(projected, hidden, cell, weight, bias, mode):
         return NotImplemented
@@ -36,8 +37,8 @@ def recurrent_layer(
     offset = numpy.zeros(columns, kind) if bias is None else numpy.ascontiguousarray(bias)
     output = numpy.empty((steps, batch, features), kind)
     single = mode in ("RNN_TANH", "RNN_RELU")
-    gates = numpy.empty((0,) if single else (steps, batch, columns), kind)
-    more = numpy.empty((0,) if single else output.shape, kind)
+    gates = numpy.empty((0,) if single else (steps if keeps else 1, batch, columns), kind)
+    more = numpy.empty((0,) if single else (*gates.shape[:2], features), kind)
     lanes, code = HOST.vector_bytes // kind.itemsize, _MODES[mode]
     static = {"T": _TYPES[kind.char], "W": lanes, "MODE": code}
     vectors = steps_of.tile_vectors(code)
@@ -52,9 +53,12 @@ def recurrent_layer(
         steps_of.forward.compiled(**static, R=_tile_rows()), batch, steps * columns * features,
         *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
         projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, packed, offset)), steps, batch, features, backwards,
+        keeps,
     )  # fmt: skip
     last = 0 if backwards else -1
-    last_cell = more[last].copy() if mode == "LSTM" else numpy.empty(0, kind)
+    last_cell = more[last if keeps else 0].copy() if mode == "LSTM" else numpy.empty(0, kind)
+    if not keeps:
+        gates = more = numpy.empty(0, kind)
     return output, output[last].copy(), last_cell, gates, more
 
 
