@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import accelerated
+from ..reduce.reduction import sum_to_shape
 
 Array = numpy.ndarray[Any, Any]
 
@@ -20,13 +21,14 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 @accelerated("nn.recurrence.recurrent_layer", elements=1 << 12)
 def recurrent_layer(
-    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
-) -> tuple[Array, ...]:
+    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
+    keeps: bool = True,
+) -> tuple[Array, ...]:  # fmt: skip
     """The outputs, the last hidden state and cell, and what the gradients of gated layers need: gates, and more of each step.
 
     `projected` (steps, batch, gates * features): the inputs times their weights. `weight` (gates * features, features) multiplies
     the hidden state; `bias` is added to that product. `backwards`: the sequence is read from its end. What is kept of each step
-    besides the gates is the cell of an LSTM, and of a GRU what the reset gate multiplies.
+    besides the gates is the cell of an LSTM, and of a GRU what the reset gate multiplies; nothing unless `keeps`.
     """
     steps, batch = projected.shape[:2]
     features = hidden.shape[1]
@@ -57,6 +59,8 @@ def recurrent_layer(
             product += projected[t]
             hidden = numpy.tanh(product) if mode == "RNN_TANH" else numpy.maximum(product, 0)
         output[t] = hidden
+    if not keeps:
+        gates = more = numpy.empty(0, output.dtype)
     return output, hidden.copy(), numpy.empty(0, output.dtype) if cell is None else cell.copy(), gates, more
 
 
@@ -104,7 +108,7 @@ def recurrent_layer_gradients(
         to_weight = products.T @ output[earlier].reshape((-1, output.shape[2]))
         to_weight += to_products[first].T @ hidden
     if bias is not None and needs[4]:
-        to_bias = to_products.sum((0, 1))
+        to_bias = sum_to_shape(to_products.reshape((-1, to_products.shape[2])), bias.shape)
     return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias
 
 

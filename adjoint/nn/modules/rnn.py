@@ -226,14 +226,14 @@ class RNNBase(Module):
     ) -> tuple[torch.Tensor, State]:
         """The same as one operator."""
         weight_hidden, bias_hidden = weights
-        if bias is not None and self.mode != "GRU":  # the reset gate of a GRU multiplies the one bias alone
-            bias, bias_hidden = bias + bias_hidden, None
+        if bias is not None and self.mode != "GRU":  # in a GRU the reset gate multiplies one of them
+            bias, bias_hidden = None, bias + bias_hidden
         if input.is_contiguous():
             projected = F.linear(input, weight, bias)
         else:
             projected = F.linear(input.transpose(0, 1), weight, bias).transpose(0, 1)
         output, hidden, last_cell, *_ = operators.recurrent_layer(
-            projected, hidden, cell, weight_hidden, bias_hidden, self.mode, backwards
+            projected, hidden, cell, weight_hidden, bias_hidden, self.mode, backwards, torch.is_grad_enabled()
         )
         return output, hidden if cell is None else (hidden, last_cell)
 

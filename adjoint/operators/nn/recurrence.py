@@ -99,7 +99,14 @@ class recurrent_layer:
     nondifferentiable = ("gates", "more")
 
     def forward(
-        projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode, backwards
+        projected: Array,
+        hidden: Array,
+        cell: Array | None,
+        weight: Array,
+        bias: Array | None,
+        mode,
+        backwards,
+        keeps=True,
     ): ...
 
     def grad_inputs(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp):

@@ -58,6 +58,14 @@ def attention_gradients(
     if not call.taken:
         return NotImplemented
     out, grad = _rows_of_numbers(widen(out)), _rows_of_numbers(widen(grad))
+    kind, shape = call.query.dtype, (*query.shape[:3], value.shape[3])
+    fitting = statistics.shape == (*query.shape[:2], 2, query.shape[2]) and statistics.flags.c_contiguous
+    if (
+        not fitting
+        or any(each.shape != shape or each.dtype != kind for each in (out, grad))
+        or statistics.dtype != kind
+    ):
+        return NotImplemented
     to_query, to_key, to_value = gradients_like(call.query, call.key, call.value)
     batch, heads = key.shape[:2]
     threads = get_num_threads()
@@ -107,9 +115,12 @@ class _Call:
         width, value_width = query.shape[3], value.shape[3]
         kinds = {each.dtype.char for each in (self.query, self.key, self.value)}
         self.taken = (
-            len(kinds) == 1 and kinds <= _TYPES.keys() and max(width, value_width) <= blocks.FEATURES
-            and min(query.size, key.size, value.size) > 0 and (mask is None or mask.size > 0)
-        )  # fmt: skip
+            len(kinds) == 1
+            and kinds <= _TYPES.keys()
+            and max(width, value_width) <= blocks.FEATURES
+            and min(query.size, key.size, value.size) > 0
+            and _go_together(query, key, value, mask, kept)
+        )
         if not self.taken:
             return
         lanes = HOST.vector_bytes // self.query.itemsize
@@ -142,6 +153,24 @@ class _Call:
     def note(self, place: int, array: Array) -> None:
         """Write down the steps of an array, in numbers."""
         self.sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
+
+
+def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None) -> bool:
+    """Whether the shapes fit: the loops check nothing."""
+    batch, heads, length, width = query.shape
+    scores = (batch, heads, length, key.shape[2])
+    return (
+        key.shape[0] == value.shape[0] == batch
+        and key.shape[1] == value.shape[1]
+        and heads % key.shape[1] == 0
+        and key.shape[2] == value.shape[2]
+        and key.shape[3] == width
+        and (mask is None or all(own in (1, wanted) for own, wanted in zip(mask.shape, scores, strict=True)))
+        and (
+            kept is None
+            or (kept.shape[:3] == (batch, heads, key.shape[2]) and kept.shape[3] * 16 >= -(-length // 64) * 64)
+        )
+    )
 
 
 def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:

@@ -21,10 +21,11 @@ _FLOPS_PER_BYTE = 16
 
 
 def recurrent_layer(
-    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
-) -> Any:
+    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
+    keeps: bool = True,
+) -> Any:  # fmt: skip
     """`kernels.nn.recurrence.recurrent_layer`."""
-    if not _taken(projected, hidden, cell, weight, bias):
+    if not _taken(projected, hidden, cell, weight, bias, mode):
         return NotImplemented
     kind = projected.dtype
     steps, batch, columns = projected.shape
@@ -33,11 +34,11 @@ def recurrent_layer(
         projected = numpy.ascontiguousarray(projected)
     hidden, weight = numpy.ascontiguousarray(hidden), numpy.ascontiguousarray(weight)
     cell = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
-    offset = numpy.zeros(columns if mode == "GRU" else 0, kind) if bias is None else numpy.ascontiguousarray(bias)
+    offset = numpy.zeros(columns, kind) if bias is None else numpy.ascontiguousarray(bias)
     output = numpy.empty((steps, batch, features), kind)
     single = mode in ("RNN_TANH", "RNN_RELU")
-    gates = numpy.empty((0,) if single else (steps, batch, columns), kind)
-    more = numpy.empty((0,) if single else output.shape, kind)
+    gates = numpy.empty((0,) if single else (steps if keeps else 1, batch, columns), kind)
+    more = numpy.empty((0,) if single else (*gates.shape[:2], features), kind)
     lanes, code = HOST.vector_bytes // kind.itemsize, _MODES[mode]
     static = {"T": _TYPES[kind.char], "W": lanes, "MODE": code}
     vectors = steps_of.tile_vectors(code)
@@ -52,9 +53,12 @@ def recurrent_layer(
         steps_of.forward.compiled(**static, R=_tile_rows()), batch, steps * columns * features,
         *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
         projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, packed, offset)), steps, batch, features, backwards,
+        keeps,
     )  # fmt: skip
     last = 0 if backwards else -1
-    last_cell = more[last].copy() if mode == "LSTM" else numpy.empty(0, kind)
+    last_cell = more[last if keeps else 0].copy() if mode == "LSTM" else numpy.empty(0, kind)
+    if not keeps:
+        gates = more = numpy.empty(0, kind)
     return output, output[last].copy(), last_cell, gates, more
 
 
@@ -63,11 +67,18 @@ def through_time(
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
 ) -> Any:  # fmt: skip
     """`kernels.nn.recurrence.through_time`."""
-    if not _taken(gates, hidden, cell, weight, None) or not gates.flags.c_contiguous:
+    if not _taken(gates, hidden, cell, weight, None, mode) or not gates.flags.c_contiguous:
         return NotImplemented
     kind = gates.dtype
     steps, batch, columns = gates.shape
     features = hidden.shape[1]
+    of_steps, of_state = (steps, batch, features), (batch, features)
+    gated = mode in ("LSTM", "GRU")
+    fitting = [(output, of_steps), (grad, of_steps), (grad_hidden, of_state), (grad_cell, of_state)]
+    fitting += [(more, of_steps)] if gated else []
+    if any(each is not None and (each.shape != shape or each.dtype != kind) for each, shape in fitting):
+        return NotImplemented
+    output, more = numpy.ascontiguousarray(output), numpy.ascontiguousarray(more)
     has_grad = grad is not None
     if grad is None:
         grad = numpy.empty((0, 0, 0), kind)
@@ -98,11 +109,23 @@ def through_time(
     return to_projected, to_products, to_hidden, None if cell is None else carried
 
 
-def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None) -> bool:
-    """Whether the loops are for these arrays."""
+def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str) -> bool:
+    """Whether the loops, which check nothing, are for these arrays."""
     parts = [each for each in (hidden, cell, weight, bias) if each is not None]
+    if (
+        projected.dtype.char not in _TYPES
+        or not projected.size
+        or any(each.dtype is not projected.dtype for each in parts)
+    ):
+        return False
+    columns, features = projected.shape[-1], hidden.shape[-1] if hidden.ndim else 0
     return (
-        projected.dtype.char in _TYPES and projected.size > 0 and all(each.dtype is projected.dtype for each in parts)
+        projected.ndim == 3
+        and hidden.shape == (projected.shape[1], features)
+        and weight.shape == (columns, features)
+        and columns == steps_of.GATES[_MODES[mode]] * features
+        and (bias is None or bias.shape == (columns,))
+        and (hidden.shape == cell.shape if cell is not None else mode != "LSTM")
     )
 
 

@@ -98,9 +98,9 @@ def multiply_rows(
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
-    backwards: Int, start: Int, stop: Int, W: Static, R: Static, MODE: Static,
+    backwards: Int, keeps: Int, start: Int, stop: Int, W: Static, R: Static, MODE: Static,
 ) -> None:  # fmt: skip
-    """All steps for the tiles of rows `start` to `stop`."""
+    """All steps for the tiles of rows `start` to `stop`. `keeps`: 1 if there is memory for the gates of all steps, 0 for one."""
     VECTORS, COUNT = tile_vectors(MODE), GATES[MODE]
     UNITS = VECTORS // COUNT * W
     sums = local(T, R * VECTORS * W)
@@ -120,9 +120,8 @@ def forward(
                         there = first_lanes(features - unit, W)
                         value = load(source + (gate * features + unit), W, there)
                         if MODE == GRU:
-                            value = where(gate == 2, vector(T, W)(0), value) + load(
-                                bias + (gate * features + unit), W, there
-                            )
+                            value = where(gate == 2, vector(T, W)(0), value)
+                        value += load(bias + (gate * features + unit), W, there)
                         store(sums + (row * VECTORS + column) * W, value)
                 multiply_rows(
                     sums,
@@ -138,7 +137,8 @@ def forward(
                 )
                 for row in range(count):
                     place = (t * batch + first + row) * features
-                    own = gates + place * COUNT
+                    of_step = (t * keeps * batch + first + row) * features
+                    own = gates + of_step * COUNT
                     if COUNT == 1:
                         for column in range(VECTORS):
                             unit = panel * UNITS + column * W
@@ -162,7 +162,7 @@ def forward(
                         second_gate = load(sums + (row * VECTORS + 1) * W, W)
                         third = load(sums + (row * VECTORS + 2) * W, W)
                         if MODE == GRU:
-                            store(more + (place + unit), third, there)
+                            store(more + (of_step + unit), third, there)
                             source = projected + (t * step_size + (first + row) * row_size)
                             new = tanh(fma(first_gate, third, load(source + (2 * features + unit), W, there)))
                             store(own + (2 * features + unit), new, there)
@@ -173,10 +173,10 @@ def forward(
                             leave = sigmoid(load(sums + (row * VECTORS + 3) * W, W))
                             store(own + (2 * features + unit), new, there)
                             store(own + (3 * features + unit), leave, there)
-                            cells = where(step == 0, cell, more + before * batch * features)
+                            cells = where(step == 0, cell, more + before * keeps * batch * features)
                             old = load(cells + ((first + row) * features + unit), W, there)
                             found = fma(second_gate, old, first_gate * new)
-                            store(more + (place + unit), found, there)
+                            store(more + (of_step + unit), found, there)
                             store(output + (place + unit), leave * tanh(found), there)
 
 
