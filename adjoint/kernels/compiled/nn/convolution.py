@@ -129,6 +129,14 @@ class _Plan:
         self.target_sizes = tuple(axis.target for axis in axes)
         steps = [math.prod(self.target_sizes[position:]) for position in range(3)]
         self.result_strides = (self.channels * steps[0], *steps)
+        self.places = [
+            block.sample * self.result_strides[0]
+            + sum(
+                place * spread * step
+                for place, spread, step in zip(block.first, self.spreads, (*steps[1:], 1), strict=True)
+            )
+            for block in self.blocks
+        ]
         self.pack = kernels.pack.compiled(T=self.type, W=width, STEP=axes[2].step if axes[2].step < 3 else 0)
         self.spots = [
             _Table([
@@ -237,23 +245,16 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
     packing = plan.packing(_strides(x))
     source, target, offset, factors = address(x), address(result), address(added), list(map(address, weights))
     direct = len(x) - 1 if plan.direct and x.flags.c_contiguous else 0  # so many samples may be read beyond their end
-    _, *steps = plan.result_strides
 
     def work(start: int, stop: int) -> None:
         packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
         for number in range(start, stop):
             block = plan.blocks[number]
             part = plan.parts[block.sizes]
-            sums = target + size * (
-                block.sample * plan.result_strides[0]
-                + sum(
-                    place * spread * step
-                    for place, spread, step in zip(block.first, spreads, (*steps[1:], 1), strict=True)
-                )
-            )
+            sums = to = target + plan.places[number] * size
             if block.sample < direct:
                 multiply(
-                    sums, source + (block.sample * plan.ins * plan.groups * plan.axes[2].source + block.first[2]) * size,
+                    to, source + (block.sample * plan.ins * plan.groups * plan.axes[2].source + block.first[2]) * size,
                     factors[0], offset, plan.offsets_in_place.address, part.pieces.address, part.in_place.address,
                 )  # fmt: skip
                 continue
@@ -267,22 +268,18 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
                     plan.offsets[phase].address, part.pieces.address, part.sizes[phase].address,
                 )  # fmt: skip
             if plan.phased:
-                interleave_block(block, part, sums)
+                interleave_block(block, part, to, sums)
 
-    def interleave_block(block: Block, part: _Part, sums: int) -> None:
+    def interleave_block(block: Block, part: _Part, to: int, sums: int) -> None:
         begin = [place * spread for place, spread in zip(block.first, spreads, strict=True)]
         end = [
             min(place * spread, axis.target)
             for place, spread, axis in zip(block.after, spreads, plan.axes, strict=True)
         ]
         sizes = [stop - start for start, stop in zip(begin, end, strict=True)]
-        to = sum(
-            place * step
-            for place, step in zip((block.sample, *begin), (plan.result_strides[0], *steps[1:], 1), strict=True)
-        )
         layout = _Table([block.samples, plan.channels, *sizes, *spreads, *plan.result_strides, *part.layout])
         kernels.interleave.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)(
-            target + to * size, sums, layout.address
+            to, sums, layout.address
         )
 
     parallel_rows(work, len(plan.blocks), plan.work, tile_rows=1, parallel_bytes=PARALLEL_BYTES)
