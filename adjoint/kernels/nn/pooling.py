@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import accelerated
 from ..reduce import reduction
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
@@ -34,6 +35,7 @@ def _refuse(kernel: str, x: ndarray) -> NotImplementedError:
 # The maximum
 
 
+@accelerated("nn.pooling.max_pool", elements=1 << 10)
 def max_pool(
     input: ndarray,
     dims: int,
@@ -87,6 +89,7 @@ def _gathered_max(input: ndarray, windows: Windows) -> Pair | None:
     return values.reshape(shape), indices.reshape(shape)
 
 
+@accelerated("nn.adaptive_pooling.adaptive_max_pool", elements=1 << 10)
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
     """The largest element, and its index, of windows that divide the input into `output_size`.
 
@@ -209,6 +212,7 @@ def _pad(values: ndarray, axis: int, windows: Along, fill: Any) -> ndarray:
     return padded
 
 
+@accelerated("nn.pooling.max_pool_backward", elements=1 << 10)
 def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     """Zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
     wide = widen(grad)
@@ -260,6 +264,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 # The mean
 
 
+@accelerated("nn.pooling.avg_pool", elements=1 << 10)
 def avg_pool(
     input: ndarray,
     dims: int,
@@ -281,11 +286,11 @@ def avg_pool(
     if input.dtype.kind not in "fV" and input.dtype != _INT64:
         raise _refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
     spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
-    divisor = _divisor(windows.dims, count_include_pad, divisor_override)
+    divisors = divisor(windows.dims, count_include_pad, divisor_override)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
     if windows.inside and 0 < windows.elements.size * (input.size // math.prod(spatial)) <= _SMALL:
         total = numpy.add.reduce(widen(input).reshape(-1, math.prod(spatial)).take(windows.elements, 1), 2)
-        means = divide(total.reshape(shape), divisor.astype(total.dtype)).astype(input.dtype, copy=False)
+        means = divide(total.reshape(shape), divisors.astype(total.dtype)).astype(input.dtype, copy=False)
         return _in_order_of(input, dims, means)
     planes = numpy.ascontiguousarray(input).reshape(math.prod(input.shape[:-dims]), *spatial)
     result = numpy.empty((len(planes), *windows.sizes), input.dtype)
@@ -298,7 +303,7 @@ def avg_pool(
             total = first + others[0] if others else first
             for part in others[1:]:
                 total += part
-        result[start:stop] = divide(total, divisor.astype(total.dtype))
+        result[start:stop] = divide(total, divisors.astype(total.dtype))
 
     if result.size:
         parallel_rows(pool, len(planes), 2 * planes.itemsize * math.prod(spatial))
@@ -310,7 +315,7 @@ def _truncated_division(total: ndarray, divisor: ndarray) -> ndarray:
 
 
 @functools.lru_cache(256)
-def _divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
+def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_override: int | None) -> ndarray:
     """What the sum of each window is divided by; an array of the spatial dimensions, or of none."""
     if divisor_override is not None:
         return asarray(divisor_override)
@@ -324,6 +329,7 @@ def _divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_overri
     return total.reshape(-1)[:1].reshape(()) if total.size and (total == total.reshape(-1)[0]).all() else total
 
 
+@accelerated("nn.pooling.avg_pool_backward", elements=1 << 10)
 def avg_pool_backward(
     grad: ndarray,
     input_shape: Sizes,
@@ -339,12 +345,12 @@ def avg_pool_backward(
     spatial = input_shape[-dims:]
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode).dims
     wide = widen(grad)
-    divisor = _divisor(windows, count_include_pad, divisor_override).astype(wide.dtype)
+    divisors = divisor(windows, count_include_pad, divisor_override).astype(wide.dtype)
     planes = wide.reshape(math.prod(input_shape[:-dims]), *grad.shape[-dims:])
     result = numpy.empty((len(planes), *spatial), grad.dtype)
 
     def spread(start: int, stop: int) -> None:
-        share = planes[start:stop] / divisor
+        share = planes[start:stop] / divisors
         for axis, w in enumerate(windows, 1):
             shape = list(share.shape)
             shape[axis] = max(w.reach, w.length + w.padding)
@@ -382,6 +388,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     return kernel
 
 
+@accelerated("nn.adaptive_pooling.adaptive_avg_pool", elements=1 << 10)
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
     """The mean of windows that divide the input into `output_size`, as `adaptive_max_pool` does.
 
@@ -409,6 +416,7 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
     return row_major(total.astype(input.dtype, copy=total is input))
 
 
+@accelerated("nn.adaptive_pooling.adaptive_avg_pool_backward", elements=1 << 10)
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     """The gradient of the input of `adaptive_avg_pool`."""
     share = widen(grad)

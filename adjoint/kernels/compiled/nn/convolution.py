@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, type_of
+from ....codegen.llvm.launch import PARALLEL_BYTES
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import convolution_kernels as kernels
@@ -27,6 +28,9 @@ _BYTES_PER_PRODUCT = 1 / 16
 
 _FIRST_CACHE = 1 << 15
 """How many bytes of gradients stay in a core's first-level cache."""
+
+_SECOND_CACHE = 1 << 19
+"""More bytes of weights do not stay in a core's second-level cache beside the input."""
 
 
 class _Table:
@@ -60,12 +64,15 @@ class _Part:
         tiles, pieces = geometry.pieces(plan.tile[1] * plan.width, sizes, strides)
         self.pieces = _Table(pieces)
         self.sizes = [
-            _Table([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride]) for depth in plan.depths
+            _Table([tiles, depth, plan.groups, plan.outs, plan.group_pitch, channel_stride, plan.weights_first])
+            for depth in plan.depths
         ]
         self.phase_pitch = plan.channels * channel_stride
         self.layout = (rows, columns, channel_stride, self.phase_pitch)
         source = plan.ins * plan.axes[2].source
-        self.in_place = _Table([tiles, plan.depths[0], plan.groups, plan.outs, source, channel_stride])
+        self.in_place = _Table(
+            [tiles, plan.depths[0], plan.groups, plan.outs, source, channel_stride, plan.weights_first]
+        )
 
 
 class _Plan:
@@ -98,8 +105,10 @@ class _Plan:
         whole = Geometry(axes, groups * ins, 1, places, width)
         sample_bytes = (whole.packed_size + whole.spreads * self.channels * whole.vectors * width) * dtype.itemsize
         wanted = 1 if products < 1 << 22 or threads == 1 else 4 * threads
-        self.direct = not gradient and taps == 1 and _lie_as_packed(axes) and places[2] >= 1 << 8
-        """Whether inputs are read where they are: the rows of a kernel of one element need no padding."""
+        # Whether inputs are read where they are: the rows of a kernel of one element need no padding.
+        self.direct = taps == 1 and _lie_as_packed(axes) and places[2] >= 1 << 8
+        if gradient:
+            self.direct = self.direct and places[2] % width == 0 and outs % self.tile[0] == 0
         self.blocks = cut(axes, batch, sample_bytes, wanted, self.direct)
         self.work = int(products * _BYTES_PER_PRODUCT) // len(self.blocks) + 1
         largest = self.blocks[0].sizes
@@ -110,15 +119,24 @@ class _Plan:
         self.offsets = [
             _Table(geometry.offsets(phase, ins, geometry.channel_pitch, columns)) for phase in range(geometry.spreads)
         ]
-        self.offsets_in_place = _Table(geometry.offsets(0, ins, axes[2].source))
+        self.offsets_in_place = _Table(geometry.offsets(0, ins, axes[2].source, columns))
         self.depths = [ins * len(taps.numbers) for taps in self.taps]
         self.group_pitch = ins * geometry.channel_pitch
+        self.weights_first = max(self.depths) * self.channels * dtype.itemsize > _SECOND_CACHE
         self.spreads = tuple(axis.spread for axis in axes)
         self.phased = geometry.spreads > 1
         self.source_sizes = tuple(axis.source for axis in axes)
         self.target_sizes = tuple(axis.target for axis in axes)
         steps = [math.prod(self.target_sizes[position:]) for position in range(3)]
         self.result_strides = (self.channels * steps[0], *steps)
+        self.places = [
+            block.sample * self.result_strides[0]
+            + sum(
+                place * spread * step
+                for place, spread, step in zip(block.first, self.spreads, (*steps[1:], 1), strict=True)
+            )
+            for block in self.blocks
+        ]
         self.pack = kernels.pack.compiled(T=self.type, W=width, STEP=axes[2].step if axes[2].step < 3 else 0)
         self.spots = [
             _Table([
@@ -136,8 +154,9 @@ class _Plan:
 
     def packing(self, strides: Sizes) -> _Table:
         """The sizes that `pack` is told, for an array with these strides."""
-        if self._packing is not None and self._packing[0] == strides:
-            return self._packing[1]
+        known = self._packing  # read once: another thread may replace it
+        if known is not None and known[0] == strides:
+            return known[1]
         geometry = self.geometry
         table = _Table([
             len(geometry.phases), geometry.samples, self.groups * self.ins, *geometry.grid, geometry.pitch,
@@ -226,23 +245,16 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
     packing = plan.packing(_strides(x))
     source, target, offset, factors = address(x), address(result), address(added), list(map(address, weights))
     direct = len(x) - 1 if plan.direct and x.flags.c_contiguous else 0  # so many samples may be read beyond their end
-    _, *steps = plan.result_strides
 
     def work(start: int, stop: int) -> None:
         packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
         for number in range(start, stop):
             block = plan.blocks[number]
             part = plan.parts[block.sizes]
-            sums = target + size * (
-                block.sample * plan.result_strides[0]
-                + sum(
-                    place * spread * step
-                    for place, spread, step in zip(block.first, spreads, (*steps[1:], 1), strict=True)
-                )
-            )
+            sums = to = target + plan.places[number] * size
             if block.sample < direct:
                 multiply(
-                    sums, source + (block.sample * plan.ins * plan.groups * plan.axes[2].source + block.first[2]) * size,
+                    to, source + (block.sample * plan.ins * plan.groups * plan.axes[2].source + block.first[2]) * size,
                     factors[0], offset, plan.offsets_in_place.address, part.pieces.address, part.in_place.address,
                 )  # fmt: skip
                 continue
@@ -256,25 +268,21 @@ def _convolve(plan: _Plan, x: ndarray, weight: ndarray, strides: Sizes, bias: nd
                     plan.offsets[phase].address, part.pieces.address, part.sizes[phase].address,
                 )  # fmt: skip
             if plan.phased:
-                interleave_block(block, part, sums)
+                interleave_block(block, part, to, sums)
 
-    def interleave_block(block: Block, part: _Part, sums: int) -> None:
+    def interleave_block(block: Block, part: _Part, to: int, sums: int) -> None:
         begin = [place * spread for place, spread in zip(block.first, spreads, strict=True)]
         end = [
             min(place * spread, axis.target)
             for place, spread, axis in zip(block.after, spreads, plan.axes, strict=True)
         ]
         sizes = [stop - start for start, stop in zip(begin, end, strict=True)]
-        to = sum(
-            place * step
-            for place, step in zip((block.sample, *begin), (plan.result_strides[0], *steps[1:], 1), strict=True)
-        )
         layout = _Table([block.samples, plan.channels, *sizes, *spreads, *plan.result_strides, *part.layout])
         kernels.interleave.compiled(T=plan.type, W=plan.width, SPREAD=spreads[2] if spreads[2] < 3 else 0)(
-            target + to * size, sums, layout.address
+            to, sums, layout.address
         )
 
-    parallel_rows(work, len(plan.blocks), plan.work, tile_rows=1)
+    parallel_rows(work, len(plan.blocks), plan.work, tile_rows=1, parallel_bytes=PARALLEL_BYTES)
 
 
 def conv_forward(
@@ -381,6 +389,10 @@ def conv_weight_grad(
         1, 1, 1, *_strides(wide),
     ])  # fmt: skip
     sizes = _Table([geometry.vectors, plan.depths[0], groups, plan.outs, plan.group_pitch, plan.gradient_pitch])
+    length = plan.target_sizes[2]
+    direct = plan.direct and x.flags.c_contiguous and wide.flags.c_contiguous and plan.blocks[0].after[2] == length
+    if direct:
+        sizes = _Table([length // plan.width, plan.ins, groups, plan.outs, plan.ins * length, length])
     count = len(plan.blocks)
     slabs = min(count, 2 * threads) if threads > 1 else 1
     each = -(-count // slabs)
@@ -389,18 +401,23 @@ def conv_weight_grad(
     size = (plan.channels + rows) * plan.gradient_pitch + geometry.grid[1] * geometry.row_pitch + 4 * plan.width
 
     def work(start: int, stop: int) -> None:
-        packed, _kept = _memory("packed", geometry.packed_size, x.dtype)
+        packed, _kept = _memory("packed", 0 if direct else geometry.packed_size, x.dtype)
         gradients, _kept_too = _memory("sums", size, x.dtype)
         for slab in range(start, stop):
             for number in range(slab * each, min((slab + 1) * each, count)):
                 block = plan.blocks[number]
                 inputs, outputs = source + block.sample * x.strides[0], given + block.sample * wide.strides[0]
+                if direct:
+                    correlate(
+                        sums + slab * totals.strides[0], inputs, outputs, plan.offsets_in_place.address, sizes.address
+                    )
+                    continue
                 spot = _Table([block.samples, *block.first, *block.after])
                 plan.pack(packed, inputs, plan.phases.address, plan.spots[number].address, packing.address)
                 deal(gradients, outputs, single.address, spot.address, dealing.address)
                 correlate(sums + slab * totals.strides[0], packed, gradients, plan.offsets[0].address, sizes.address)
 
-    parallel_rows(work, slabs, plan.work * count // slabs, tile_rows=1)
+    parallel_rows(work, slabs, plan.work * count // slabs, tile_rows=1, parallel_bytes=PARALLEL_BYTES)
     total = numpy.add.reduce(totals, 0) if slabs > 1 else totals[0]
     if not numpy.isfinite(total).all():
         return NotImplemented  # an infinity met the zeros between rows

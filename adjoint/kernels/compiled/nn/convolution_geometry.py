@@ -167,7 +167,7 @@ class Block:
     first: Sizes
     after: Sizes
 
-    @property
+    @functools.cached_property
     def sizes(self) -> Sizes:
         """How many samples and places it has."""
         return (self.samples, *(stop - start for start, stop in zip(self.first, self.after, strict=True)))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ....codegen.llvm.language import (
     Int,
     Pointer,
@@ -21,7 +23,6 @@ from ....codegen.llvm.language import (
     local,
     loops,
     minimum,
-    reduce_add,
     shuffle,
     store,
     unrolled,
@@ -110,15 +111,16 @@ def pack_weights(
     ROWS: Static,
 ) -> None:
     """Blocks of `ROWS` output channels, which come last; the last channel again where there are fewer."""
-    at = 0
+    to = out
     for g in range(groups):
         for b in range(0, outs, ROWS):
+            rows = [weight + (g * group_stride + minimum(b + M, outs - 1) * out_stride) for M in unrolled(ROWS)]
             for i in range(ins):
-                source = weight + (g * group_stride + i * in_stride)
                 for t in range(tap_count):
-                    for m in range(ROWS):
-                        out[at + m] = source[minimum(b + m, outs - 1) * out_stride + taps[t]]
-                    at += ROWS
+                    at = i * in_stride + taps[t]
+                    for M in unrolled(ROWS):
+                        to[M] = rows[M][at]
+                    to = to + ROWS
 
 
 @loops(explicit=True)
@@ -138,40 +140,45 @@ def multiply(
 
     A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `pieces` says for each tile which of its places lie in one
     piece in `out`, and where: first the number of the first piece of each tile, then lane, length and offset of each piece.
+    `weights_first`: one block of weights meets all places before the next; else all weights meet the places of one tile.
     """
-    tiles, depth, groups, outs, group_pitch, channel_stride = [sizes[K] for K in unrolled(6)]
+    tiles, depth, groups, outs, group_pitch, channel_stride, weights_first = [sizes[K] for K in unrolled(7)]
     tile = local(T, ROWS * COLUMNS * W)
     found = pieces + (tiles + 1)
-    for v in range(tiles):
-        block = weight
-        for g in range(groups):
-            places = x + (g * group_pitch + v * (COLUMNS * W))
-            for b in range(0, outs, ROWS):
-                channel = g * outs + b
-                sums = local(vector(T, W), ROWS * COLUMNS)
-                for R in unrolled(ROWS * COLUMNS):
-                    sums[R] = vector(T, W)(0)
-                for k in range(depth):
-                    tap = places + offsets[k]
-                    met = [load(tap + J * W, W) for J in unrolled(COLUMNS)]
-                    for M in unrolled(ROWS):
-                        factor = broadcast(block[M], W)
-                        for J in unrolled(COLUMNS):
-                            sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
-                    block = block + ROWS
-                for M in unrolled(ROWS):
-                    added = broadcast(bias[channel + M], W)
-                    for J in unrolled(COLUMNS):
-                        store(tile + (M * COLUMNS + J) * W, sums[M * COLUMNS + J] + added)
-                for i in range(pieces[v], pieces[v + 1]):
-                    lane, length, offset = [found[3 * i + K] for K in unrolled(3)]
-                    row = tile + lane
-                    to = out + (channel * channel_stride + offset)
-                    for _m in range(minimum(ROWS, outs - b)):
-                        for k in range(0, length, W):
-                            store_first(to + k, load(row + k, W), length - k, W)
-                        row = row + COLUMNS * W
-                        to = to + channel_stride
+    each = (outs + ROWS - 1) // ROWS
+    blocks = groups * each
+    for turn in range(tiles * blocks):
+        v = turn % tiles if weights_first != 0 else turn // blocks
+        number = turn // tiles if weights_first != 0 else turn % blocks
+        g = number // each
+        b = (number % each) * ROWS
+        channel = g * outs + b
+        block = weight + number * depth * ROWS
+        places = x + (g * group_pitch + v * (COLUMNS * W))
+        sums = local(vector(T, W), ROWS * COLUMNS)
+        for R in unrolled(ROWS * COLUMNS):
+            sums[R] = vector(T, W)(0)
+        for k in range(depth):
+            tap = places + offsets[k]
+            met = [load(tap + J * W, W) for J in unrolled(COLUMNS)]
+            for M in unrolled(ROWS):
+                factor = broadcast(block[M], W)
+                for J in unrolled(COLUMNS):
+                    sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
+            block = block + ROWS
+        for M in unrolled(ROWS):
+            added = broadcast(bias[channel + M], W)
+            for J in unrolled(COLUMNS):
+                store(tile + (M * COLUMNS + J) * W, sums[M * COLUMNS + J] + added)
+        for i in range(pieces[v], pieces[v + 1]):
+            lane, length, offset = [found[3 * i + K] for K in unrolled(3)]
+            row = tile + lane
+            to = out + (channel * channel_stride + offset)
+            for _m in range(minimum(ROWS, outs - b)):
+                for k in range(0, length, W):
+                    store_first(to + k, load(row + k, W), length - k, W)
+                row = row + COLUMNS * W
+                to = to + channel_stride
 
 
 @loops(explicit=True)
@@ -231,7 +238,6 @@ def correlate(
     whose gradients stay in the first-level cache for all taps.
     """
     vectors, depth, groups, outs, group_pitch, grad_pitch = [sizes[K] for K in unrolled(6)]
-    tile = local(vector(T, W), ROWS * COLUMNS)
     for start in range(0, vectors, STRETCH):
         count = minimum(vectors - start, STRETCH)
         for g in range(groups):
@@ -249,8 +255,58 @@ def correlate(
                             gradients = load(given + (M * grad_pitch + v * W), W)
                             for J in unrolled(COLUMNS):
                                 sums[M * COLUMNS + J] = fma(gradients, met[J], sums[M * COLUMNS + J])
-                    for R in unrolled(ROWS * COLUMNS):
-                        tile[R] = sums[R]
-                    for m in range(minimum(ROWS, outs - b)):
-                        for j in range(minimum(COLUMNS, depth - k)):
-                            total[(channel + m) * depth + (k + j)] += reduce_add(tile[m * COLUMNS + j])
+                    for M in unrolled(ROWS):
+                        if outs - b > M:
+                            row = total + ((channel + M) * depth + k)
+                            for J in unrolled(0, COLUMNS, W):
+                                N = power_of_two(min(COLUMNS - J, W))
+                                found = [sums[M * COLUMNS + J + C] for C in unrolled(min(COLUMNS - J, N))]
+                                add_first(row + J, lane_sums(found, W, N), minimum(depth - k, COLUMNS) - J, N)
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not less."""
+    return 1 << (number - 1).bit_length()
+
+
+def halves(width: int, segment: int, second: bool) -> list[int]:
+    """The lanes of the first or second halves of all segments of a vector."""
+    return [start + lane + second * segment // 2 for start in range(0, width, segment) for lane in range(segment // 2)]
+
+
+@loops(explicit=True)
+def lane_sums(vectors: Any, W: Static, N: Static) -> S:
+    """A vector of `N` lanes, a power of two, with the sums of so many vectors: pairs of them are folded into one."""
+    parts = vectors
+    SEGMENT = W
+    for _ in unrolled(N.bit_length() - 1):
+        parts = [
+            folded(parts[2 * J], parts[2 * J + 1] if len(parts) > 2 * J + 1 else parts[2 * J], W, SEGMENT)
+            for J in unrolled((len(parts) + 1) // 2)
+        ]
+        SEGMENT = SEGMENT // 2
+    WIDTH = W
+    for _ in unrolled((W // N).bit_length() - 1):
+        first, second = halves(WIDTH, SEGMENT, False), halves(WIDTH, SEGMENT, True)
+        parts = [shuffle(parts[0], parts[0], first) + shuffle(parts[0], parts[0], second)]
+        WIDTH = WIDTH // 2
+        SEGMENT = SEGMENT // 2
+    return parts[0]
+
+
+@loops(explicit=True)
+def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
+    """Two vectors whose segments are to be added up as one: segments of half the length, those of `a` first."""
+    first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
+    return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
+
+
+@loops(explicit=True)
+def add_first(to: Pointer[T], values: S, count: Int, N: Static) -> None:
+    """Add the first `count` numbers of a vector of `N` to what is there."""
+    if N == 1:
+        if count > 0:
+            to[0] += values[0]
+    else:
+        inside = lanes(i32, N) < i32(count)
+        store(to, load(to, N, inside) + values, inside)

@@ -1,0 +1,174 @@
+"""Pooling over windows that divide the input into a given number, compiled: from tables of where they begin and end.
+
+The forms of `kernels.nn.pooling`. A single window is left to the reductions, maxima over windows of one length to `max_pool`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.language import Int, Pointer, T, address, i64, loops, type_of, unrolled
+from ....codegen.llvm.launch import launch
+from ...nn.windows import divided
+
+Sizes = tuple[int, ...]
+
+
+@loops(explicit=True)
+def largest(
+    values: Pointer[T],
+    indices: Pointer[i64],
+    x: Pointer[T],
+    sizes: Pointer[i64],
+    bounds: Pointer[i64],
+    start: Int,
+    stop: Int,
+) -> None:
+    """The largest element of each window of planes `start` to `stop` and its index: the first one, or the last NaN."""
+    length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
+    rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
+    to = start * count_d * count_h * count_w
+    for p in range(start, stop):
+        plane = x + p * length_d * length_h * length_w
+        for i in range(count_d):
+            for j in range(count_h):
+                for k in range(count_w):
+                    best = T(-math.inf)
+                    chosen = (bounds[2 * i] * length_h + rows[2 * j]) * length_w + columns[2 * k]
+                    for z in range(bounds[2 * i], bounds[2 * i + 1]):
+                        for y in range(rows[2 * j], rows[2 * j + 1]):
+                            line = (z * length_h + y) * length_w
+                            for at in range(line + columns[2 * k], line + columns[2 * k + 1]):
+                                met = plane[at]
+                                better = (met > best) | (met != met)
+                                best = met if better else best
+                                chosen = at if better else chosen
+                    values[to] = best
+                    indices[to] = chosen
+                    to += 1
+
+
+@loops(explicit=True)
+def averages(
+    result: Pointer[T], x: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
+) -> None:
+    """The mean of each window of planes `start` to `stop`."""
+    length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
+    rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
+    to = start * count_d * count_h * count_w
+    for p in range(start, stop):
+        plane = x + p * length_d * length_h * length_w
+        for i in range(count_d):
+            for j in range(count_h):
+                for k in range(count_w):
+                    total = T(0)
+                    for z in range(bounds[2 * i], bounds[2 * i + 1]):
+                        for y in range(rows[2 * j], rows[2 * j + 1]):
+                            line = (z * length_h + y) * length_w
+                            for at in range(line + columns[2 * k], line + columns[2 * k + 1]):
+                                total += plane[at]
+                    count = (
+                        (bounds[2 * i + 1] - bounds[2 * i])
+                        * (rows[2 * j + 1] - rows[2 * j])
+                        * (columns[2 * k + 1] - columns[2 * k])
+                    )
+                    result[to] = total / T(count)
+                    to += 1
+
+
+@loops(explicit=True)
+def spread_averages(
+    result: Pointer[T], grad: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
+) -> None:
+    """The transpose of `averages`: each gradient's share added to the elements of its window."""
+    length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
+    rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
+    at_grad = start * count_d * count_h * count_w
+    size = length_d * length_h * length_w
+    for p in range(start, stop):
+        plane = result + p * size
+        for i in range(size):
+            plane[i] = 0
+        for i in range(count_d):
+            for j in range(count_h):
+                for k in range(count_w):
+                    count = (
+                        (bounds[2 * i + 1] - bounds[2 * i])
+                        * (rows[2 * j + 1] - rows[2 * j])
+                        * (columns[2 * k + 1] - columns[2 * k])
+                    )
+                    share = grad[at_grad] / T(count)
+                    at_grad += 1
+                    for z in range(bounds[2 * i], bounds[2 * i + 1]):
+                        for y in range(rows[2 * j], rows[2 * j + 1]):
+                            line = (z * length_h + y) * length_w
+                            for at in range(line + columns[2 * k], line + columns[2 * k + 1]):
+                                plane[at] += share
+
+
+def _tables(lengths: Sizes, counts: Sizes) -> tuple[ndarray, ndarray]:
+    """Lengths and counts, and where windows begin and end; dimensions that are missing come first."""
+    missing = (1,) * (3 - len(lengths))
+    lengths, counts = missing + lengths, missing + counts
+    bounds = [bound for length, count in zip(lengths, counts, strict=True) for bound in divided(length, count)]
+    return numpy.array(lengths + counts, numpy.int64), numpy.array(bounds, numpy.int64)
+
+
+def _several(lengths: Sizes, counts: Sizes) -> bool:
+    """Whether there are several windows, and they are not single elements."""
+    return min(counts) > 0 and max(counts) > 1 and tuple(lengths) != tuple(counts)
+
+
+def _fits(x: ndarray) -> bool:
+    return bool(x.dtype.char in "fd" and x.dtype.isnative and x.flags.c_contiguous and x.size)
+
+
+def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
+    """The largest element, and its index, of windows that divide the input into `output_size`."""
+    dims = len(output_size)
+    lengths = input.shape[-dims:]
+    if not _fits(input) or not _several(lengths, output_size):
+        return NotImplemented
+    if not any(length % count for length, count in zip(lengths, output_size, strict=True)):
+        return NotImplemented
+    shape, size = (*input.shape[:-dims], *output_size), math.prod(lengths)
+    values, indices = numpy.empty(shape, input.dtype), numpy.empty(shape, numpy.int64)
+    sizes, bounds = _tables(lengths, tuple(output_size))
+    launch(
+        largest.compiled(T=type_of(input.dtype)), input.size // size, 4 * size * input.itemsize,
+        address(values), address(indices), address(input), address(sizes), address(bounds),
+    )  # fmt: skip
+    return values, indices
+
+
+def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Any:
+    """The mean of windows that divide the input into `output_size`."""
+    dims = len(output_size)
+    lengths = input.shape[-dims:]
+    if not _fits(input) or not _several(lengths, output_size):
+        return NotImplemented
+    result, size = numpy.empty((*input.shape[:-dims], *output_size), input.dtype), math.prod(lengths)
+    sizes, bounds = _tables(lengths, tuple(output_size))
+    launch(
+        averages.compiled(T=type_of(input.dtype)), input.size // size, 4 * size * input.itemsize,
+        address(result), address(input), address(sizes), address(bounds),
+    )  # fmt: skip
+    return result
+
+
+def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Any:
+    """The gradient of the input of `adaptive_avg_pool`."""
+    lengths, counts = tuple(input_shape[-dims:]), grad.shape[-dims:]
+    if not _fits(grad) or not _several(lengths, counts) or 0 in input_shape:
+        return NotImplemented
+    result, size = numpy.empty(input_shape, grad.dtype), math.prod(lengths)
+    sizes, bounds = _tables(lengths, counts)
+    launch(
+        spread_averages.compiled(T=type_of(grad.dtype)), result.size // size, 6 * size * grad.itemsize,
+        address(result), address(grad), address(sizes), address(bounds),
+    )  # fmt: skip
+    return result

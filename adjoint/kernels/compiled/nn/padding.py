@@ -1,0 +1,141 @@
+"""Reflected and replicated padding compiled: rows copied by tables of where they and their ends come from.
+
+The forms of `kernels.nn.padding`, for planes that lie in one piece.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    i32,
+    i64,
+    lanes,
+    load,
+    loops,
+    store,
+    type_of,
+    unrolled,
+    vector,
+)
+from ....codegen.llvm.launch import launch
+
+Sizes = tuple[int, ...]
+
+
+@loops(explicit=True)
+def copy_rows(
+    out: Pointer[T], x: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
+) -> None:
+    """Planes `start` to `stop` of `out`: for each row and each column `origins` says which one of `x` it is.
+
+    Columns from `first` to `last` come one behind another.
+    """
+    rows, width, old_rows, old_width, first, last = [sizes[K] for K in unrolled(6)]
+    columns = origins + rows
+    for p in range(start, stop):
+        for r in range(rows):
+            row = x + (p * old_rows + origins[r]) * old_width
+            to = out + (p * rows + r) * width
+            for c in range(first):
+                to[c] = row[columns[c]]
+            for c in range(first, last, W):
+                inside = lanes(i32, W) < i32(last - c)
+                store(to + c, load(row + (columns[first] + c - first), W, inside), inside)
+            for c in range(last, width):
+                to[c] = row[columns[c]]
+
+
+@loops(explicit=True)
+def add_rows(
+    result: Pointer[T], grad: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
+) -> None:
+    """The transpose of `copy_rows`: each row and column of `grad` added to the one that it came from."""
+    rows, width, old_rows, old_width, first, last = [sizes[K] for K in unrolled(6)]
+    columns = origins + rows
+    for p in range(start, stop):
+        plane = result + p * old_rows * old_width
+        for i in range(0, old_rows * old_width, W):
+            store(plane + i, vector(T, W)(0), lanes(i32, W) < i32(old_rows * old_width - i))
+        for r in range(rows):
+            row = plane + origins[r] * old_width
+            given = grad + (p * rows + r) * width
+            for c in range(first, last, W):
+                inside = lanes(i32, W) < i32(last - c)
+                to = row + (columns[first] + c - first)
+                store(to, load(to, W, inside) + load(given + c, W, inside), inside)
+            for c in range(first):
+                row[columns[c]] += given[c]
+            for c in range(last, width):
+                row[columns[c]] += given[c]
+
+
+def _origins(length: int, before: int, after: int, mode: str) -> ndarray:
+    """For each place of a padded dimension the place that it repeats."""
+    places = numpy.arange(-before, length + after)
+    if mode == "replicate":
+        return places.clip(0, length - 1)
+    places = numpy.abs(places)
+    return length - 1 - numpy.abs(length - 1 - places)
+
+
+def _tables(lengths: Sizes, padding: Sequence[int], mode: str) -> tuple[ndarray, ndarray, Sizes]:
+    """The tables of origins, the sizes that the loops are told, and the sizes of a padded plane."""
+    pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(lengths))][::-1]
+    tables = [_origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
+    rows = numpy.zeros(1, numpy.int64)
+    for length, table in zip(lengths[:-1], tables[:-1], strict=True):
+        rows = (rows[:, None] * length + table).reshape(-1)
+    first = max(pairs[-1][0], 0)
+    last = max(first, len(tables[-1]) - max(pairs[-1][1], 0))
+    sizes = [len(rows), len(tables[-1]), math.prod(lengths[:-1]), lengths[-1], first, last]
+    return numpy.concatenate([rows, tables[-1]]), numpy.array(sizes, numpy.int64), tuple(map(len, tables))
+
+
+def _fits(x: ndarray, lengths: Sizes) -> bool:
+    return bool(x.dtype.char in "fd" and x.dtype.isnative and x.flags.c_contiguous and x.size and min(lengths) > 0)
+
+
+def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
+    """The last dimensions continued by "reflect" or "replicate"."""
+    dims = len(padding) // 2
+    lengths = self.shape[-dims:]
+    if not dims or not _fits(self, lengths):
+        return NotImplemented
+    origins, sizes, new = _tables(lengths, padding, mode)
+    if 0 in new:
+        return NotImplemented
+    result = numpy.empty((*self.shape[:-dims], *new), self.dtype)
+    planes, function = self.size // math.prod(lengths), copy_rows.compiled(T=type_of(self.dtype), W=_width(self))
+    row = 2 * math.prod(new) * self.itemsize
+    launch(function, planes, row, address(result), address(self), address(origins), address(sizes))
+    return result
+
+
+def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: str) -> Any:
+    """The gradient of what was padded."""
+    dims = len(padding) // 2
+    lengths = self.shape[-dims:]
+    if not dims or not _fits(grad, lengths) or self.dtype != grad.dtype:
+        return NotImplemented
+    origins, sizes, new = _tables(lengths, padding, mode)
+    result = numpy.empty(self.shape, grad.dtype)
+    planes, function = grad.size // math.prod(new), add_rows.compiled(T=type_of(grad.dtype), W=_width(grad))
+    row = 3 * math.prod(new) * grad.itemsize
+    launch(function, planes, row, address(result), address(grad), address(origins), address(sizes))
+    return result
+
+
+def _width(x: ndarray) -> int:
+    return HOST.vector_bytes // x.itemsize
