@@ -2,7 +2,9 @@
 
 unrolled(n)             a loop over numbers that are known when the kernel is compiled
 vectorized(n)           a loop whose turns do not depend on one another; LLVM makes vectors of them
+rolled(n)               a loop that is compiled as it stands, which takes less time where its body is long
 vector(T, 16)           a type; `vector(T, 16)(x)` converts or repeats
+table(u32, [1, 2])      the address of constants
 local(T, 4)             memory of the kernel's own; with known indices alone it lies in registers
 load(p, 16)             16 numbers from an address of any alignment; `load(p, 16, mask)` reads zeros where not `mask`
 store(p, v)             the reverse; `store(p, v, mask)`
@@ -63,6 +65,12 @@ def vectorized(_lowering: Lowering, *bounds: Any, width: int = 0, interleave: in
     return LoopRange(bounds, True, width, interleave)
 
 
+@_builtin
+def rolled(_lowering: Lowering, *bounds: Any) -> Any:
+    """The numbers of `range`, for a loop whose code is to stay small: it is neither unrolled nor made into vectors."""
+    return LoopRange(bounds, rolled=True)
+
+
 # -- memory and vectors ---------------------------------------------------------------------------------------------------
 
 
@@ -76,6 +84,16 @@ def vector(_lowering: Lowering, element: Any, width: int) -> Any:
 def local(lowering: Lowering, type_: Any, count: int = 1) -> Any:
     """The address of memory for `count` values, which the kernel has to itself; its content is undefined."""
     return Value(PointerType(type_), lowering.allocate(type_, count))
+
+
+@_builtin
+def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
+    """The address of constants, which lie in the machine code."""
+    values = ", ".join(str(constant(number, type_)) for number in numbers)
+    text = f"private unnamed_addr constant [{len(numbers)} x {llvm_type(type_)}] [{values}], align 64"
+    name = f"@table{sum(line.startswith('@table') for line in lowering.declarations)}"
+    lowering.declarations.add(f"{name} = {text}")
+    return Value(PointerType(type_), name)
 
 
 @_builtin

@@ -253,10 +253,19 @@ class Lowering:
         return found
 
     def _Tuple(self, tree: ast.Tuple) -> Any:
-        return tuple([self.expression(item) for item in tree.elts])
+        return tuple(self._items(tree.elts))
 
     def _List(self, tree: ast.List) -> Any:
-        return [self.expression(item) for item in tree.elts]
+        return self._items(tree.elts)
+
+    def _items(self, trees: list[ast.expr]) -> list[Any]:
+        items: list[Any] = []
+        for tree in trees:
+            if isinstance(tree, ast.Starred):
+                items += self.expression(tree.value)
+            else:
+                items.append(self.expression(tree))
+        return items
 
     def _Slice(self, tree: ast.Slice) -> Any:
         return slice(*[None if part is None else self.expression(part) for part in (tree.lower, tree.upper, tree.step)])
@@ -430,12 +439,7 @@ class Lowering:
 
     def _Call(self, tree: ast.Call) -> Any:
         function = self.expression(tree.func)
-        arguments: list[Any] = []
-        for item in tree.args:
-            if isinstance(item, ast.Starred):
-                arguments += self.expression(item.value)
-            else:
-                arguments.append(self.expression(item))
+        arguments = self._items(tree.args)
         options = {item.arg: self.expression(item.value) for item in tree.keywords if item.arg is not None}
         return self.call(function, arguments, options)
 

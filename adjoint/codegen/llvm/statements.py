@@ -118,6 +118,8 @@ def _for(lowering: Lowering, tree: ast.For) -> None:
     suffix = ""
     if source.vectorized:
         suffix = _parallel(lowering, source)
+    elif source.rolled:
+        suffix = _rolled(lowering)
     _loop_body(lowering, tree.body, end, following)
     lowering.label(following)
     moved = lowering.binary(ast.Add, lowering.expression(ast.Name(tree.target.id, ast.Load())), source.step)
@@ -141,6 +143,16 @@ def _parallel(lowering: Lowering, source: LoopRange) -> str:
     lowering.metadata += [f"{group} = distinct !{{}}", f"{loop} = distinct !{{{', '.join([loop, *names])}}}"]
     lowering.metadata += [f'{name} = !{{!"{key}", {what}}}' for name, (key, what) in zip(names, parts, strict=True)]
     lowering.access_groups.append(group)
+    return f", !llvm.loop {loop}"
+
+
+def _rolled(lowering: Lowering) -> str:
+    """Ask for a loop as it stands; gives the mark of its last jump."""
+    first = len(lowering.metadata)
+    loop = f"!{first}"
+    lowering.metadata += [f"{loop} = distinct !{{{loop}, !{first + 1}, !{first + 2}}}"]
+    lowering.metadata += [f'!{first + 1} = !{{!"llvm.loop.unroll.disable"}}']
+    lowering.metadata += [f'!{first + 2} = !{{!"llvm.loop.vectorize.enable", i1 false}}']
     return f", !llvm.loop {loop}"
 
 
