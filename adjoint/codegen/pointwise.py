@@ -23,6 +23,8 @@ from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
+from .acceleration import LOOPS
+from .compiled_pointwise import CompiledPointwise, smallest
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles
@@ -89,6 +91,16 @@ class Program:
         choosing = any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
         return SMALL if choosing else LIMIT
 
+    @cached_property
+    def compiled_from(self) -> int:
+        """From how many elements on compiled loops compute, if there are any."""
+        return smallest(self.tree)
+
+    @cached_property
+    def compiled(self) -> CompiledPointwise:
+        """The compiled loops."""
+        return CompiledPointwise(self.name, self.tree, self.parameters.arrays, self.parameters.scalars)
+
     @property
     def _parameter_list(self) -> str:
         return ", ".join([*self.parameters.arrays, *self.parameters.scalars])
@@ -142,6 +154,10 @@ class Program:
         if not half and dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
         compute = FLOAT32 if half else dtype
+        if LOOPS.takes(max([item.size for item in operands]), self.compiled_from):
+            result = self.compiled.run(operands, values, dtype, compute, out, self.contiguous)
+            if result is not NotImplemented:
+                return result
         if out is None and max(item.size for item in operands) <= LIMIT:
             if half:
                 operands = [item.astype(compute) for item in operands]

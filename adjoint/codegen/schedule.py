@@ -19,10 +19,11 @@ COMPLEX = "FD"
 _POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
 
 
-def lowered(expression: Expression, char: str) -> Expression:
+def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expression:
     """The expression as it is computed in the dtype of this character.
 
-    Real numbers have no conjugates, and their magnitudes are numbers as they are; what has a decomposition is decomposed.
+    Real numbers have no conjugates, and their magnitudes are numbers as they are; what has a decomposition is decomposed,
+    unless it is left whole for an interpreter that knows it.
     """
     trace = Trace({})
     graph, new = trace.graph, dict[Node, Node]()
@@ -34,7 +35,7 @@ def lowered(expression: Expression, char: str) -> Expression:
             new[node] = operands[0]
         elif not is_complex and node.operation == "imag":
             new[node] = graph.node(CONSTANT, (), SCALAR, 0)
-        elif (node.operation, char) in DECOMPOSITIONS:
+        elif decomposed and (node.operation, char) in DECOMPOSITIONS:
             function = DECOMPOSITIONS[node.operation, char]
             new[node] = function(*(Symbol(item, trace) for item in operands)).node
         elif node.operation == "power" and node.kind != SCALAR and operands[1].value in _POWERS:

@@ -97,6 +97,12 @@ def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
 
 
 @_builtin
+def as_pointer(lowering: Lowering, number: Any, type_: Any) -> Any:
+    """The address that an integer is, of values of this type."""
+    return lowering.value(f"inttoptr {lowering.as_index(number)} to ptr", PointerType(type_))
+
+
+@_builtin
 def cast_pointer(_lowering: Lowering, pointer: Any, type_: Any) -> Any:
     """The same address, of values of another type."""
     return Value(PointerType(type_), _pointer(pointer).name)
@@ -259,6 +265,14 @@ def _binary(name: str, intrinsic: str, signed: str = "", unsigned: str = "") -> 
 minimum = _binary("minimum", "minimum", "smin", "umin")
 maximum = _binary("maximum", "maximum", "smax", "umax")
 copysign = _binary("copysign", "copysign")
+
+
+@_builtin
+def ldexp(lowering: Lowering, value: Any, exponent: Any) -> Any:
+    """`value` times 2 to the power `exponent`, an integer; one instruction with AVX-512 alone."""
+    value, exponent = _floating(value), _value(exponent)
+    name = f"llvm.ldexp.{_suffix(value.type)}.{_suffix(exponent.type)}"
+    return lowering.intrinsic(name, value.type, value, exponent)
 
 
 @_builtin

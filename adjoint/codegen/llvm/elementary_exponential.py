@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .language import Static, T, bits, copysign, f32, f64, fabs, from_bits, loops, where
+from .host import HOST
+from .language import Static, T, bits, copysign, f32, f64, fabs, from_bits, ldexp, loops, where
 
 # (exp(r) - 1 - r) / r ** 2 where |r| <= ln(2) / 2; errors 1.4e-9 and 1.4e-18.
 _EXPM132 = (
@@ -88,6 +89,8 @@ def exp_remainder(r: T) -> T:
 def scaled(value: T, shifted: T, EXTRA: Static) -> T:
     """`value` times 2 to the power n + EXTRA, where n is the integer that `shifted` holds."""
     n = bits(shifted) - (ROUNDER_BITS[T.element] - EXTRA)
+    if HOST.vector_bytes == 64:
+        return ldexp(value, n)
     half = n >> 1
     first = from_bits((half + EXPONENT_BIAS[T.element]) << MANTISSA_BITS[T.element], T)
     second = from_bits((n - half + EXPONENT_BIAS[T.element]) << MANTISSA_BITS[T.element], T)

@@ -1,0 +1,231 @@
+"""Expressions of elements as compiled loops over large arrays.
+
+An expression is compiled for a dtype, and for how its operands lie in memory, when arrays first need it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ..kernels.runtime.floating import FLOAT32
+from .acceleration import LOOPS
+from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
+from .numpy_tiles import result_like, walked
+from .schedule import lowered
+
+SHORTEST_ROW = 16
+"""Rows of fewer elements, where dimensions cannot be joined, are left to NumPy: each row has a cost of its own."""
+
+COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 15
+"""From how many elements on compiled loops are faster than NumPy: for expressions with elementary functions, and for others."""
+
+_COSTLY = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
+    "erf erfc power hypot logaddexp".split()
+)
+_WEIGHT = 24
+"""How many bytes are moved in the time that one costly operation takes for one element."""
+
+_compiling = threading.RLock()
+
+
+def smallest(tree: Tree) -> int:
+    """From how many elements on compiled loops repay their call."""
+    operations = [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
+    if not _COSTLY.isdisjoint(operations):
+        return COSTLY_ELEMENTS
+    return ELEMENTS if len(operations) <= 2 else ELEMENTS // 2
+
+
+class _Variant:
+    """One expression in one dtype, and what has been compiled of it."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+        self.scalars = _scalars(expression)
+        operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
+        self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + 2 * len(operations)
+        self.functions: dict[Any, Callable[..., Any]] = {}
+
+
+class CompiledPointwise:
+    """The compiled forms of one tree of expressions. `inputs` names its arrays in order, `parameters` its scalars."""
+
+    def __init__(self, name: str, tree: Tree, inputs: Sequence[str], parameters: Sequence[str]) -> None:
+        self.name = name
+        self.tree = tree
+        self.inputs = list(inputs)
+        self.parameters = list(parameters)
+        self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
+
+    def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
+        found = self._dtypes.get(char)
+        if found is None:
+            variants: list[_Variant] = []
+            lines = _choice(self.tree, char, variants)
+            source = "\n".join([f"def choose({', '.join(self.parameters)}):", *("    " + line for line in lines)])
+            namespace: dict[str, Any] = {}
+            exec(compile(source, f"<adjoint scalars of {self.name}>", "exec"), namespace)
+            found = self._dtypes[char] = (namespace["choose"], variants)
+        return found
+
+    def run(
+        self,
+        operands: Sequence[ndarray],
+        scalars: Sequence[Any],
+        dtype: numpy.dtype[Any],
+        compute: numpy.dtype[Any],
+        out: ndarray | None = None,
+        contiguous: bool = False,
+    ) -> Any:
+        """The outputs for arrays of `dtype` (or bool, for inputs that are truth values); NotImplemented if NumPy is to compute."""
+        if self.name in LOOPS.failures:
+            return NotImplemented
+        from .llvm.values import CompilationError
+
+        try:
+            return self._run(operands, scalars, dtype, compute, out, contiguous)
+        except CompilationError as error:
+            LOOPS.failures[self.name] = str(error)
+            return NotImplemented
+
+    def _run(
+        self,
+        operands: Sequence[ndarray],
+        scalars: Sequence[Any],
+        dtype: numpy.dtype[Any],
+        compute: numpy.dtype[Any],
+        out: ndarray | None,
+        contiguous: bool,
+    ) -> Any:
+        from .llvm.launch import launch
+
+        if compute.kind not in "fiu" or not all(item.dtype.isnative and item.flags.aligned for item in operands):
+            return NotImplemented
+        choose, variants = self._of_dtype(compute.char)
+        chosen = choose(*scalars)
+        if chosen is None:
+            return NotImplemented
+        number, values = chosen
+        if not all(isinstance(value, int | float if compute.kind == "f" else int) for value in values):
+            return NotImplemented
+        variant = variants[number]
+        outs = [out]
+        if out is None:
+            kinds = [numpy.dtype(bool) if node.kind == BOOL else dtype for node in variant.expression.outputs]
+            outs = [result_like(operands, kind, contiguous) for kind in kinds]
+        elif any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands):
+            return NotImplemented
+        size = outs[0].size
+        if size:
+            shape, views = walked(list(operands), outs)
+            if len(shape) > 9 or (shape[-1] < SHORTEST_ROW and len(shape) > 1 and not LOOPS.every_size):
+                return NotImplemented
+            function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
+            table = _table(shape, views, values, compute)
+            row_bytes = sum(item.itemsize for item in views) + variant.weight
+            launch(function, size, row_bytes, table.__array_interface__["data"][0])
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    def _function(
+        self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
+    ) -> Callable[..., Any]:
+        found = variant.functions.get((dtype, modes))
+        if found is None:
+            with _compiling:
+                found = variant.functions.get((dtype, modes)) or variant.functions.setdefault(
+                    (dtype, modes), self._compile(variant, dtype, compute, modes)
+                )
+        return found
+
+    def _compile(
+        self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
+    ) -> Callable[..., Any]:
+        from .llvm.element_types import type_of
+        from .llvm.pointwise_loops import Plan, operand_of, pointwise_kernel
+
+        memory, number = type_of(dtype), type_of(compute)
+        nodes = {node.value: node for node in variant.expression.nodes() if node.operation == "input"}
+        inputs = []
+        for name, mode in zip(self.inputs, modes, strict=False):
+            node = nodes.get(name) or Node("input", (), "number", name)
+            inputs.append((node, operand_of(node, memory, mode)))
+        outputs = [
+            operand_of(node, memory, mode)
+            for node, mode in zip(variant.expression.outputs, modes[len(inputs) :], strict=True)
+        ]
+        plan = Plan(variant.expression, number, inputs, outputs, variant.scalars)
+        return pointwise_kernel(f"{self.name}_{dtype.name}", plan, str(variant.expression))
+
+
+def _same_place(first: ndarray, second: ndarray) -> bool:
+    """Whether two arrays have each element at one address: then it is read before it is written."""
+    return (
+        first.__array_interface__["data"] == second.__array_interface__["data"]
+        and first.shape == second.shape
+        and first.strides == second.strides
+    )
+
+
+def _mode(view: ndarray) -> str:
+    stride = view.strides[-1]
+    if stride == view.itemsize or view.shape[-1] == 1:
+        return "dense"
+    return "repeated" if stride == 0 else "spaced"
+
+
+def _table(
+    shape: tuple[int, ...], views: Sequence[ndarray], scalars: Sequence[Any], compute: numpy.dtype[Any]
+) -> ndarray:
+    """What `llvm.pointwise_loops` reads."""
+    outer = len(shape) - 1
+    padding = [0] * (8 - outer)
+    numbers = [shape[-1], outer, *shape[-2::-1], *padding]
+    for view in views:
+        strides = view.strides
+        numbers += [view.__array_interface__["data"][0], strides[-1], *strides[-2::-1], *padding]
+    first = len(numbers)
+    table = numpy.empty(first + len(scalars), numpy.int64)
+    table[:first] = numbers
+    if scalars:
+        table[first:].view(numpy.float64 if compute.kind == "f" else numpy.int64)[:] = scalars
+    return table
+
+
+def _scalars(expression: Expression) -> list[Node]:
+    """The scalars that operations on elements need, but for constants."""
+    found: dict[Node, None] = {}
+    for node in expression.nodes():
+        if node.kind != SCALAR:
+            found.update(
+                (item, None) for item in node.operands if item.kind == SCALAR and item.operation != CONSTANT
+            )
+    found.update((node, None) for node in expression.outputs if node.kind == SCALAR and node.operation != CONSTANT)
+    return list(found)
+
+
+def _choice(tree: Tree, char: str, variants: list[_Variant]) -> list[str]:
+    """Python's code that returns the number of a variant and its scalars; None where the function refuses its parameters."""
+    if isinstance(tree, Choice):
+        return [
+            f"if {scalar_source(tree.condition)}:",
+            *("    " + line for line in _choice(tree.if_true, char, variants)),
+            "else:",
+            *("    " + line for line in _choice(tree.if_false, char, variants)),
+        ]
+    if isinstance(tree, Refusal):
+        return ["return None"]
+    variant = _Variant(lowered(tree, char, decomposed=False))
+    variants.append(variant)
+    scalars = "".join(f"{scalar_source(node)}, " for node in variant.scalars)
+    return [f"return {len(variants) - 1}, ({scalars})"]
+
+
+def computed_in(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+    """The dtype that numbers of `dtype` are computed in."""
+    return FLOAT32 if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
