@@ -35,7 +35,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import compute_dtype, quietly, widen
-from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows, scratch
+from ..kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows, scratch
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
 from .expression import (
@@ -64,7 +64,13 @@ SMALL = 1 << 13
 """Elements up to which no tiles are cut."""
 
 SCANNED_ROWS = 512
-"""Rows to scan in one call: NumPy does not let go of the interpreter lock for fewer."""
+"""Rows whose running extremes are computed in one call: NumPy does not let go of the interpreter lock for fewer."""
+
+STRIP = 256
+"""Columns in one tile, where a block of rows side by side is too much for the cache."""
+
+SCANNED_STRIP = 4096
+"""The same for scans, which make one call for each place in a row."""
 
 Dtype = numpy.dtype[Any]
 _BOOL, _INT64 = numpy.dtype(bool), numpy.dtype(numpy.int64)
@@ -196,10 +202,9 @@ class RowProgram:
         run.inputs = [(_view(a, extent, geometry), extent) for a, extent in zip(arrays, extents, strict=True)]
         results = [_allocated(node, shape, dim, dtype, compute) for node in outputs]
         if size:
-            scanning = any(node.operation in ROW_SCANS for node in self.variants[variant].nodes())
-            run.compute(
-                outputs, [_view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)], scanning
-            )
+            scans = {node.operation for node in self.variants[variant].nodes()} & ROW_SCANS
+            views = [_view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)]
+            run.compute(outputs, views, scans)
         return _returned(results)
 
 
@@ -266,7 +271,7 @@ class _Run:
         self.scalars = scalars
         self.across = geometry[2] == 1 and 1 < geometry[1] <= SHORT
 
-    def compute(self, nodes: Sequence[Node], outs: list[ndarray | None], scanning: bool) -> None:
+    def compute(self, nodes: Sequence[Node], outs: list[ndarray | None], scans: set[str]) -> None:
         """Compute all tiles, and add up what they have summed over rows."""
         self.nodes, self.outs = nodes, outs
         self.sums: dict[Any, list[ndarray | None]] = {}
@@ -275,20 +280,22 @@ class _Run:
         column_bytes = length * self.dtype.itemsize * max(elements, 1)
         if inner == 1 or column_bytes * inner <= TILE_BYTES:
             row_bytes = column_bytes * inner
-            if scanning and inner == 1:
+            if inner == 1 and not scans.isdisjoint(("row_cummax", "row_cummin")):
                 row_bytes = min(row_bytes, TILE_BYTES // SCANNED_ROWS)
             parallel_rows(lambda start, stop: self.work(start, slice(start, stop)), outer, row_bytes)
         else:
-            self._strips(column_bytes)
+            width = STRIP
+            if scans:
+                width = max(STRIP, min(SCANNED_STRIP, inner if outer > 1 else -(-inner // get_num_threads())))
+            self._strips(column_bytes, min(inner, width))
         for number, (node, out) in enumerate(zip(nodes, outs, strict=True)):
             if out is not None and node.extent == COLUMN:
                 parts: list[Any] = [self.sums[key][number] for key in sorted(self.sums)]
                 out[...] = parts[0] if len(parts) == 1 else numpy.add.reduce(parts, 0, _wide(out.dtype))
 
-    def _strips(self, column_bytes: int) -> None:
+    def _strips(self, column_bytes: int, width: int) -> None:
         """Too much for the cache in one block: tiles of columns, wide enough for vector loops."""
         outer, _, inner = self.geometry
-        width = min(inner, 256)
         strips = -(-inner // width)
 
         def columns(start: int, stop: int) -> None:
