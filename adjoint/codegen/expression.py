@@ -6,7 +6,33 @@ once. Nodes have one of these kinds:
     number   an element of the dtype that is computed in, real or complex
     real     a real number, also where the dtype is complex (a magnitude, an imaginary part)
     bool     a truth value
+    integer  an integer of 64 bits: a place in a row
     scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on these
+
+Row programs (`rows`) see elements as rows of equal length. Each of their nodes has an *extent*, which says how many values it
+has; operations on elements take operands of any extents, and the result varies with whatever an operand varies with:
+
+    element  one value for each element (every node of a pointwise expression)
+    row      one value for each row, shared by its elements
+    column   one value for each place in a row, shared by all rows
+
+The operations of row programs, where x is what is given and j < n a place in a row of n elements:
+
+    row_sum x           row      the sum of the row, at least as exact as pairwise summation in the dtype computed in
+    row_max x, row_min  row      the greatest or smallest element; nan if an element is nan
+    row_take x, i       row      x at the place i (integer, row), which the caller has checked to be one
+    row_put v, i        element  the value v (row) at the place i (integer, row), which the caller has checked; elsewhere 0
+    row_index           column   j, an integer
+    row_cumsum x        element  x[0] + ... + x[j], carried in float64 (complex128; integers as they are), rounded for each j
+    row_cumprod x       element  x[0] * ... * x[j], likewise
+    row_cummax x        element  the greatest of x[0], ..., x[j]; nan from the first nan on; also of integers and bool
+    row_cummin x        element  the smallest, likewise
+    row_logcumsumexp x  element  log(exp(x[0]) + ... + exp(x[j])) without overflow, carried in float64 and rounded for each j
+    column_sum x        column   the sum over all rows, as exact as row_sum; nothing but an output may depend on it
+
+The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n - 1].
+The parameter `row_length` is n. What is to be computed for elements alone a compiler may compute in any loop over them; a row
+is walked once for each link of the longest chain of reductions, and once more for outputs that depend on the last.
 """
 
 from __future__ import annotations
@@ -15,7 +41,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-NUMBER, REAL, BOOL, SCALAR = "number", "real", "bool", "scalar"
+NUMBER, REAL, BOOL, INTEGER, SCALAR = "number", "real", "bool", "integer", "scalar"
+
+ELEMENT, ROW, COLUMN = "element", "row", "column"
 
 INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
 """The operations of nodes without operands; their `value` is a name, or the constant."""
@@ -23,7 +51,10 @@ INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A function of elements: how many it takes, the kind of its result ("same" as its operands), its symbol if it has one."""
+    """A function of elements: how many it takes, the kind of its result, its symbol if it has one.
+
+    The kind is "same" as that of the operands, or the same as that of the "first".
+    """
 
     arity: int
     result: str = "same"
@@ -65,12 +96,24 @@ OPERATIONS: dict[str, Operation] = {
     "as_number": Operation(1, NUMBER),
     "element": Operation(1, NUMBER),
     "where": Operation(3, "same"),
-    **_table(1, "same", "row_sum row_max row_min"),
+    **_table(1, "same", "row_sum row_max row_min column_sum"),
+    **_table(1, "same", "row_cumsum row_cumprod row_cummax row_cummin row_logcumsumexp"),
+    **_table(2, "first", "row_take row_put"),
+    "row_index": Operation(0, INTEGER),
 }
 """What an interpreter of expressions has to know; elementary functions (`elementary`) are added to it."""
 
-ROW_OPERATIONS = frozenset(("row_sum", "row_max", "row_min"))
-"""Those of row programs (`rows`) alone: one number for a row of elements."""
+ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
+"""One value for a row of elements."""
+
+ROW_SCANS = frozenset(("row_cumsum", "row_cumprod", "row_cummax", "row_cummin", "row_logcumsumexp"))
+"""For each element something of its row up to it, or from it on."""
+
+ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum"}
+"""Those of row programs (`rows`) alone."""
+
+ROW_LENGTH = "row_length"
+"""The parameter that is the number of elements in a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -81,6 +124,7 @@ class Node:
     operands: tuple[Node, ...]
     kind: str
     value: Any = None
+    extent: str = ELEMENT
 
     def __repr__(self) -> str:
         return f"<{self.operation} {self.kind}>"
@@ -92,14 +136,32 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: dict[Any, Node] = {}
 
-    def node(self, operation: str, operands: tuple[Node, ...], kind: str, value: Any = None) -> Node:
-        """The node with this operation, these operands and this value."""
+    def node(
+        self, operation: str, operands: tuple[Node, ...], kind: str, value: Any = None, extent: str | None = None
+    ) -> Node:
+        """The node with this operation, these operands and this value; its extent follows, but for inputs."""
         # repr tells 0.0 from -0.0 and 1 from True, which are equal.
         key = (operation, *map(id, operands), kind, type(value), repr(value))
         found = self._nodes.get(key)
         if found is None:
-            found = self._nodes[key] = Node(operation, operands, kind, value)
+            extent = extent or extent_of(operation, operands)
+            found = self._nodes[key] = Node(operation, operands, kind, value, extent)
         return found
+
+
+def is_absent(node: Node) -> bool:
+    """Whether a row program has returned None for this output."""
+    return node.operation == CONSTANT and node.value is None
+
+
+def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
+    """The extent of an operation's result."""
+    if operation in ROW_REDUCTIONS:
+        return ROW
+    if operation in ("row_index", "column_sum"):
+        return COLUMN
+    extents = {item.extent for item in operands if item.kind != SCALAR}
+    return extents.pop() if len(extents) == 1 and operation != "row_put" else ELEMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +185,10 @@ class Expression:
                 names[node] = scalar_source(node) if node.kind == SCALAR else str(node.value)
                 continue
             name = names[node] = f"%{len(lines)}"
-            lines.append(f"{name}: {node.kind} = {node.operation}({', '.join(names[item] for item in node.operands)})")
+            extent = "" if node.extent == ELEMENT else f" by {node.extent}"
+            reverse = " from the end" if node.value else ""
+            operands = ", ".join(names[item] for item in node.operands)
+            lines.append(f"{name}: {node.kind}{extent} = {node.operation}({operands}){reverse}")
         return "\n".join([*lines, f"return {', '.join(names[output] for output in self.outputs)}"])
 
 

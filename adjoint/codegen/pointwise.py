@@ -138,7 +138,7 @@ class Program:
                 )
                 place = "in place" if over_input else "tile"
                 source.compile_source(text, f"{self.name} {place} {char}", namespace)
-                dtypes = [dtype_of(kind, numpy.dtype(char)) for _, kind in registers]
+                dtypes = [dtype_of(kind, numpy.dtype(char)) for _, (kind, _) in registers]
                 found = self._tiles[char, over_input] = (namespace[self.name], dtypes, kinds)
         return found
 

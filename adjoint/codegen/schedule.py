@@ -8,9 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from .elementary import DECOMPOSITIONS
-from .expression import BOOL, CONSTANT, INPUT, NUMBER, REAL, ROW_OPERATIONS, SCALAR, Expression, Node
+from .expression import (
+    BOOL,
+    COLUMN,
+    CONSTANT,
+    ELEMENT,
+    INPUT,
+    INTEGER,
+    NUMBER,
+    REAL,
+    ROW,
+    SCALAR,
+    Expression,
+    Node,
+    is_absent,
+)
 from .tracing import Symbol, Trace
 
 COMPLEX = "FD"
@@ -41,7 +56,23 @@ def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expre
         elif node.operation == "power" and node.kind != SCALAR and operands[1].value in _POWERS:
             new[node] = graph.node(_POWERS[operands[1].value], operands[:1], kind)
         else:
-            new[node] = graph.node(node.operation, operands, kind, node.value)
+            new[node] = graph.node(node.operation, operands, kind, node.value, node.extent)
+    return Expression(tuple(new[output] for output in expression.outputs))
+
+
+def with_dots(expression: Expression) -> Expression:
+    """A row program whose sums of products, which nothing else needs, are steps of their own: `row_dot` and `column_dot`."""
+    nodes = expression.nodes()
+    uses = Counter(operand for node in nodes for operand in node.operands) + Counter(expression.outputs)
+    graph, new = Trace({}).graph, dict[Node, Node]()
+    for node in nodes:
+        operation, operands = node.operation, node.operands
+        if operation in ("row_sum", "column_sum") and (product := operands[0]).operation in ("multiply", "square"):
+            factors = product.operands * (2 // len(product.operands))
+            if uses[product] == 1 and all(item.kind == NUMBER and item.extent == ELEMENT for item in factors):
+                operation, operands = operation.replace("sum", "dot"), factors
+        given = tuple(new[item] for item in operands)
+        new[node] = graph.node(operation, given, node.kind, node.value, node.extent)
     return Expression(tuple(new[output] for output in expression.outputs))
 
 
@@ -69,26 +100,20 @@ class Schedule:
     """The steps of a tile, how many registers of each kind they use, and what is to be copied to an output at the end."""
 
     steps: tuple[Step, ...]
-    registers: Counter[str]
+    registers: Counter[Pool]
     copies: tuple[tuple[str, Node], ...]
     places: dict[Node, str]
     """Where each computed node is kept."""
 
 
-ROW = "row"
-"""In place of its kind for what is one number for each row of elements."""
+Pool: TypeAlias = tuple[str, str]
+"""The kind and the extent of what a register holds."""
 
-_PREFIX = {NUMBER: "n", REAL: "p", BOOL: "b", ROW: "w"}
-
-
-def pools(nodes: list[Node]) -> dict[Node, str]:
-    """Which registers each node may be kept in: those of its kind, or those of one number for each row."""
-    found: dict[Node, str] = {}
-    for node in nodes:
-        operands = [found[item] for item in node.operands if item.kind != SCALAR]
-        of_rows = bool(operands) and all(pool == ROW for pool in operands)
-        found[node] = ROW if node.operation in ROW_OPERATIONS or of_rows else node.kind
-    return found
+_PREFIX: dict[Pool, str] = {
+    (kind, extent): first + second
+    for kind, first in {NUMBER: "n", REAL: "p", BOOL: "b", INTEGER: "i"}.items()
+    for extent, second in {ELEMENT: "", ROW: "r", COLUMN: "c"}.items()
+}
 
 
 def computed(expression: Expression) -> list[Node]:
@@ -106,39 +131,47 @@ def scheduled(expression: Expression, *, over_input: bool) -> Schedule:
     """Give each step of the expression a register, or its output.
 
     If the output may be the memory of an input (`over_input`), it is not written before all inputs have been read for the last
-    time. Otherwise it is a register too, if it is the only one: its last step needs nothing but its operands.
+    time. Otherwise outputs are registers too, until they are written.
     """
     order = computed(expression)
     last = last_uses(expression, order)
     inputs_read = max(
         (last[node] for node in expression.nodes() if node.operation == INPUT and node in last), default=-1
     )
-    pool = pools(expression.nodes())
-    free: dict[str, list[str]] = {kind: [] for kind in _PREFIX}
-    if not over_input and len(expression.outputs) == 1 and (only := expression.outputs[0]) in order:
-        free[pool[only]].append("out0")
-    used: Counter[str] = Counter()
+    free: dict[Pool, list[str]] = {pool: [] for pool in _PREFIX}
+    if not over_input:
+        for index, node in reversed(list(enumerate(expression.outputs))):
+            if node in last and node in order and expression.outputs.index(node) == index:
+                free[node.kind, node.extent].append(f"out{index}")
+    used: Counter[Pool] = Counter()
     places: dict[Node, str] = {}
     steps = []
     for number, node in enumerate(order):
+        pool = node.kind, node.extent
         dying = frozenset(item for item in node.operands if last.get(item) == number and item in places)
         for item in sorted(dying, key=lambda item: places[item]):
-            free[pool[item]].append(places[item])
-        if node in expression.outputs and number >= inputs_read:
-            target = f"out{expression.outputs.index(node)}"
-        elif free[pool[node]]:
-            target = free[pool[node]].pop()
-        else:
-            target = f"{_PREFIX[pool[node]]}{used[pool[node]]}"
-            used[pool[node]] += 1
+            free[item.kind, item.extent].append(places[item])
+        final = f"out{expression.outputs.index(node)}" if node in expression.outputs else None
+        if over_input and final and number >= inputs_read:
+            target = final
+        elif final in free[pool]:
+            free[pool].remove(final)
+            target = final
+        elif final is None and free[pool]:
+            target = free[pool].pop()
+        else:  # also for an output whose memory holds something else: it is copied there at the end
+            target = f"{_PREFIX[pool]}{used[pool]}"
+            used[pool] += 1
         places[node] = target
         steps.append(Step(node, target, dying))
     copies = tuple(
-        (f"out{index}", node) for index, node in enumerate(expression.outputs) if places.get(node) != f"out{index}"
+        (f"out{index}", node)
+        for index, node in enumerate(expression.outputs)
+        if places.get(node) != f"out{index}" and not is_absent(node)
     )
     return Schedule(tuple(steps), used, copies, places)
 
 
-def register_names(used: Counter[str]) -> list[tuple[str, str]]:
-    """All registers, and the kind of each."""
-    return [(f"{_PREFIX[kind]}{number}", kind) for kind in _PREFIX for number in range(used[kind])]
+def register_names(used: Counter[Pool]) -> list[tuple[str, Pool]]:
+    """All registers, and the kind and extent of each."""
+    return [(f"{prefix}{number}", pool) for pool, prefix in _PREFIX.items() for number in range(used[pool])]

@@ -18,19 +18,20 @@ from .expression import (
     BOOL,
     CONSTANT,
     INPUT,
+    INTEGER,
     OPERATIONS,
     REAL,
-    ROW_OPERATIONS,
     SCALAR,
     Choice,
     Expression,
     Node,
     Refusal,
     Tree,
+    is_absent,
     leaves,
     scalar_source,
 )
-from .schedule import computed, depends_on, last_uses, lowered, register_names, scheduled
+from .schedule import Pool, computed, depends_on, last_uses, lowered, register_names, scheduled, with_dots
 
 SOURCES: dict[str, str] = {}
 """The source of each kernel that has been made, by its name."""
@@ -48,6 +49,21 @@ def compile_source(source: str, name: str, namespace: dict[str, Any]) -> None:
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     SOURCES[name] = source
     exec(compile(source, filename, "exec"), namespace)
+
+
+def identifier(char: str) -> str:
+    """The character of a dtype as a part of names."""
+    return char if char.isalpha() else "bool"
+
+
+def is_of_rows(node: Node) -> bool:
+    """Whether this is an operation of row programs, for which `rows` has the functions."""
+    return node.operation.startswith(("row_", "column_"))
+
+
+def row_call(node: Node, arguments: list[str]) -> str:
+    """The call of the function for an operation of row programs."""
+    return f"{node.operation}{'_reversed' if node.value else ''}({', '.join(arguments)})"
 
 
 class Writer:
@@ -75,8 +91,8 @@ class Writer:
 
     def dtype_name(self, kind: str) -> str:
         """The name, in the code, of the dtype that numbers of this kind have."""
-        char = _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
-        name = f"DTYPE_{char}"
+        char = "q" if kind == INTEGER else _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
+        name = f"DTYPE_{identifier(char)}"
         self.namespace[name] = numpy.dtype(char)
         return name
 
@@ -89,7 +105,7 @@ class Writer:
             key = (repr(node.value), dtype)
             name = self.constants.get(key)
             if name is None:
-                name = self.constants[key] = f"c{len(self.constants)}_{self.char}"
+                name = self.constants[key] = f"c{len(self.constants)}_{identifier(self.char)}"
                 array = numpy.asarray(node.value).astype(self.namespace[dtype])
                 array.flags.writeable = False
                 self.namespace[name] = array
@@ -116,7 +132,7 @@ class Writer:
         """The operands of a step, as they are named in the code."""
         values = node.operands[1:] if node.operation == "where" else node.operands
         kinds = {item.kind for item in values if item.kind != SCALAR} or {node.kind}
-        kind = REAL if kinds == {REAL} else BOOL if kinds == {BOOL} else "number"
+        kind = kinds.pop() if len(kinds) == 1 else "number"
         return [
             self.scalar(item, kind, lines, known) if item.kind == SCALAR else places.get(item, item.value)
             for item in node.operands
@@ -142,7 +158,9 @@ class Writer:
             if symbol is not None and len(names) == 2:
                 for position in (0, 1) if node.operation in _COMMUTATIVE else (0,):
                     item = node.operands[position]
-                    if item in dying and item.kind == node.kind and (self.alike or sources[item] == sources[node]):
+                    if item not in dying or (item.kind, item.extent) != (node.kind, node.extent):
+                        continue
+                    if self.alike or sources[item] == sources[node]:
                         over = position
                         break
             if over is not None:
@@ -164,6 +182,8 @@ class Writer:
         """What is returned for an output; a fresh array also where that is an input or the same for all elements."""
         if output in places:
             return places[output]
+        if is_absent(output):
+            return "None"
         if output.operation == INPUT:
             return f"positive({output.value})"
         return f"full_like({self.first}, {self.scalar(output, 'number', lines, known)})"
@@ -179,6 +199,8 @@ class Writer:
             return f"positive({names[0]})"
         if node.operation in ("real", "imag"):
             return f"positive({names[0]}.{node.operation})"
+        if is_of_rows(node):
+            return row_call(node, names)
         if node.operation == "where" and self.masking:
             is_zero = node.operands[1].operation == CONSTANT and node.operands[1].value == 0
             return f"zero_where({names[2]}, {names[0]})" if is_zero else f"choose({', '.join(names)})"
@@ -206,8 +228,8 @@ class Writer:
             elif node.operation == "where":
                 choosing = self.char in _MASKABLE and node.kind != BOOL
                 lines.append(f"{'select' if choosing else 'select_any'}({', '.join(names)}, {out})")
-            elif node.operation in ROW_OPERATIONS:
-                lines.append(f"{node.operation}({names[0]}, {out})")
+            elif is_of_rows(node):
+                lines.append(row_call(node, [*names, out]))
             elif node.operation in ("as_number", "element"):
                 lines.append(f"copyto({out}, {names[0]})")
             elif node.operation in ("real", "imag"):
@@ -254,12 +276,12 @@ def one_dtype_source(
 
 def tile_source(
     name: str, tree: Tree, parameters: str, char: str, namespace: dict[str, Any], *, over_input: bool
-) -> tuple[str, list[tuple[str, str]], list[str]]:
-    """The function for tiles of one dtype; its registers with their kinds; the kinds of its outputs.
+) -> tuple[str, list[tuple[str, Pool]], list[str]]:
+    """The function for tiles of one dtype; its registers with what they hold; the kinds of its outputs.
 
     `over_input`: the output may be the memory of an input.
     """
-    used: Counter[str] = Counter()
+    used: Counter[Pool] = Counter()
     kinds: list[str] = []
     for expression in leaves(tree):
         expression = lowered(expression, char)
@@ -271,3 +293,44 @@ def tile_source(
     lines = Writer(char, "out0", namespace, over_input=over_input).tree(tree, "tile")
     source = "\n".join([f"def {name}({arguments}):", *("    " + line for line in lines or ["pass"])]) + "\n"
     return source, registers, kinds
+
+
+def choice_source(name: str, tree: Tree, parameters: str, namespace: dict[str, Any]) -> str:
+    """The function that returns the number of the variant which the parameters choose."""
+    numbers = iter(range(len(list(leaves(tree)))))
+
+    def lines(tree: Tree) -> list[str]:
+        if isinstance(tree, Choice):
+            first, second = lines(tree.if_true), lines(tree.if_false)
+            indented = (["    " + line for line in part] for part in (first, second))
+            head, rest = indented
+            return [f"if {scalar_source(tree.condition)}:", *head, "else:", *rest]
+        if isinstance(tree, Refusal):
+            error = f"error{len(namespace)}"
+            namespace[error] = tree.error
+            return [f"raise type({error})(*{error}.args)"]
+        return [f"return {next(numbers)}"]
+
+    return "\n".join([f"def {name}({parameters}):", *("    " + line for line in lines(tree))]) + "\n"
+
+
+def row_tile_source(
+    name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
+) -> tuple[str, list[tuple[str, Pool]]]:
+    """The function for tiles of one variant of a row program, and its registers with what they hold."""
+    expression = with_dots(lowered(expression, char))
+    registers = register_names(scheduled(expression, over_input=False).registers)
+    outputs = [f"out{number}" for number in range(len(expression.outputs))]
+    arguments = ", ".join([parameters, *outputs, *(register for register, _ in registers)])
+    lines = Writer(char, "out0", namespace).tile(expression)
+    return "\n".join([f"def {name}({arguments}):", *("    " + line for line in lines or ["pass"])]) + "\n", registers
+
+
+def row_straight_source(
+    name: str, expression: Expression, parameters: str, char: str, namespace: dict[str, Any]
+) -> str:
+    """The function for small arrays of one variant of a row program; it returns a tuple."""
+    lines = Writer(char, "", namespace, alike=True, masking=False).straight(lowered(expression, char))
+    if len(expression.outputs) == 1:
+        lines[-1] = f"{lines[-1]},"
+    return "\n".join([f"def {name}({parameters}):", *("    " + line for line in lines)]) + "\n"

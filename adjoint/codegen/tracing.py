@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from .expression import (
     BOOL,
+    COLUMN,
     CONSTANT,
+    ELEMENT,
     INPUT,
+    INTEGER,
     NUMBER,
     OPERATIONS,
     PARAMETER,
     REAL,
+    ROW,
+    ROW_LENGTH,
+    ROW_SCANS,
     SCALAR,
     Choice,
     Expression,
@@ -30,7 +36,18 @@ from .expression import (
 )
 
 ARRAY = "Array"
-"""The annotation of parameters that are arrays; the others are scalars, those that are `... | None` perhaps absent."""
+"""The annotation of parameters that are arrays; the others are scalars. Those that are `... | None` may be absent."""
+
+PerRow: TypeAlias = Any
+"""The annotation of arrays of row programs that have one number for each row."""
+
+PerColumn: TypeAlias = Any
+"""The annotation of arrays of row programs that have one number for each place in a row."""
+
+RowIndex: TypeAlias = Any
+"""The annotation of arrays of row programs that have one place in the row for each row."""
+
+_EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "RowIndex": ROW}
 
 
 class TracingError(TypeError):
@@ -126,6 +143,8 @@ def _install_operators() -> None:
 _install_operators()
 
 
+_OF_ELEMENTS = ROW_SCANS | {"row_sum", "row_max", "row_min", "column_sum"}
+
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -149,6 +168,10 @@ def apply(operation: str, *operands: Any) -> Symbol:
         return Symbol(trace.graph.node(operation, nodes, SCALAR), trace)
     if len(nodes) != OPERATIONS[operation].arity:
         raise TracingError(f"xp.{operation} takes {OPERATIONS[operation].arity} operands, not {len(nodes)}")
+    if any(node.operation == "column_sum" for node in nodes):
+        raise TracingError("nothing but an output may depend on a sum over rows, which is complete after the last row")
+    if operation in _OF_ELEMENTS and (nodes[0].kind == SCALAR or nodes[0].extent != ELEMENT):
+        raise TracingError(f"{operation} of what is not one value for each element")
     return Symbol(trace.graph.node(operation, nodes, _result_kind(operation, nodes)), trace)
 
 
@@ -169,9 +192,15 @@ def _result_kind(operation: str, nodes: tuple[Node, ...]) -> str:
         values = nodes[1:]
         if nodes[0].kind != BOOL:
             raise TracingError("the first operand of xp.where is a condition on elements")
+    if result == "first":
+        return values[0].kind if values[0].kind != SCALAR else NUMBER
     if result != "same":
         return result
     kinds = {node.kind for node in values}
+    if INTEGER in kinds:
+        if not kinds <= {INTEGER, SCALAR}:
+            raise TracingError(f"xp.{operation} of integers and numbers: xp.as_number(integer) is a number")
+        return INTEGER
     if NUMBER in kinds or REAL in kinds:
         return NUMBER if NUMBER in kinds else REAL
     # Two constants chosen between are numbers, though neither has a dtype of its own.
@@ -241,25 +270,71 @@ xp = Names()
 
 
 class Row:
-    """The namespace `row` of traced row programs: what is made of all elements of a row, kept as one number for each row."""
+    """The namespace `row` of traced row programs. See `expression` for what each operation is.
+
+    >>> from adjoint.codegen.rows import row_program
+    >>> from adjoint.codegen.tracing import row, xp
+    >>> @row_program()
+    ... def fractions(x: "Array"):
+    ...     return x / row.sum(x), row.max(x)
+    >>> print(fractions)
+    fractions(x):
+    %0: number by row = row_sum(x)
+    %1: number = divide(x, %0)
+    %2: number by row = row_max(x)
+    return %1, %2
+    """
+
+    @staticmethod
+    def length(x: Any) -> Any:
+        """The number of elements in the row, a scalar."""
+        return Symbol(x.trace.graph.node(PARAMETER, (), SCALAR, ROW_LENGTH), x.trace)
+
+    @staticmethod
+    def index(x: Any) -> Any:
+        """The place of each element in its row, an integer; `x` is any value of the program."""
+        return Symbol(x.trace.graph.node("row_index", (), INTEGER), x.trace)
+
+    @staticmethod
+    def mean(x: Any) -> Any:
+        """The sum of the row, divided by its length."""
+        return row.sum(x) / row.length(x)
+
+    @staticmethod
+    def take(x: Any, index: Any) -> Any:
+        """The element of the row at `index`, an integer for each row."""
+        return apply("row_take", x, index)
+
+    @staticmethod
+    def put(value: Any, index: Any) -> Any:
+        """`value`, a number for each row, at `index`, and 0 at all other places."""
+        return apply("row_put", value, index)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = f"row_{name}"
+        if operation not in OPERATIONS:
+            raise AttributeError(f"row programs know no row.{name}")
+        if operation in ROW_SCANS:
+            return lambda x, reverse=False: _scan(operation, x, reverse)
+        return lambda x: apply(operation, x)
+
+
+def _scan(operation: str, x: Any, reverse: bool) -> Symbol:
+    node = apply(operation, x).node
+    return Symbol(x.trace.graph.node(operation, node.operands, node.kind, reverse or None, ELEMENT), x.trace)
+
+
+class Column:
+    """The namespace `column` of traced row programs: what is made of all rows."""
 
     @staticmethod
     def sum(x: Any) -> Any:
-        """The sum of the row."""
-        return apply("row_sum", x)
-
-    @staticmethod
-    def max(x: Any) -> Any:
-        """The greatest element of the row; nan if there is one."""
-        return apply("row_max", x)
-
-    @staticmethod
-    def min(x: Any) -> Any:
-        """The smallest element of the row; nan if there is one."""
-        return apply("row_min", x)
+        """The sum over all rows, for each place in a row."""
+        return apply("column_sum", x)
 
 
 row = Row()
+column = Column()
 
 
 # --- tracing --------------------------------------------------------------------------------------------------
@@ -278,14 +353,17 @@ class Parameters:
         positional = code.co_varnames[: code.co_argcount]
         self.defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
         self.defaults.update(function.__kwdefaults__ or {})
-        annotations = function.__annotations__
-        self.arrays = [name for name in self.names if annotations.get(name) == ARRAY]
+        annotations = {name: str(text) for name, text in function.__annotations__.items()}
+        kinds = {name: text.removesuffix(" | None") for name, text in annotations.items()}
+        self.arrays = [name for name in self.names if kinds.get(name) in _EXTENTS]
         if not self.arrays:
             raise TracingError(
                 f"{function.__name__} has no parameter annotated {ARRAY!r} (a string: annotations are postponed)"
             )
+        self.extents = {name: _EXTENTS[kinds[name]] for name in self.arrays}
+        self.integers = [name for name in self.arrays if kinds[name] == "RowIndex"]
         self.scalars = [name for name in self.names if name not in self.arrays]
-        self.optional = [name for name in self.scalars if "None" in str(annotations.get(name))]
+        self.optional = [name for name in self.names if "None" in annotations.get(name, "")]
 
 
 def trace(function: Callable[..., Any], parameters: Parameters | None = None) -> Tree:
@@ -318,11 +396,11 @@ def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[st
 def _symbols(parameters: Parameters, current: Trace) -> dict[str, Any]:
     given: dict[str, Any] = {"xp": xp} if parameters.takes_xp else {}
     for name in parameters.names:
-        if name in parameters.arrays:
-            given[name] = Symbol(current.graph.node(INPUT, (), NUMBER, name), current)
-            continue
-        scalar = current.graph.node(PARAMETER, (), SCALAR, name)
+        node = current.graph.node(PARAMETER, (), SCALAR, name)
         none = current.graph.node(CONSTANT, (), SCALAR, None)
-        absent = name in parameters.optional and current.decide(current.graph.node("is", (scalar, none), SCALAR))
-        given[name] = None if absent else Symbol(scalar, current)
+        absent = name in parameters.optional and current.decide(current.graph.node("is", (node, none), SCALAR))
+        if name in parameters.arrays:
+            kind = INTEGER if name in parameters.integers else NUMBER
+            node = current.graph.node(INPUT, (), kind, name, parameters.extents[name])
+        given[name] = None if absent else Symbol(node, current)
     return given

@@ -51,22 +51,21 @@ def kernel_lines(op: Operator) -> list[str]:
     general = quietly(op, kernel.general, f"array = general({passed})")
     if kernel.small is None:
         return general
+    conditions = [] if kernel.limit is None else [f"{op.tensors[0]}_array.size <= {kernel.limit}"]
     if not kernel.small_takes(op.keyword_only):
-        few = ", ".join(f"{name}_array" for name in op.tensors)
-        return by_keywords(op, quietly(op, kernel.small, f"array = small({few})"), general)
-    small = quietly(op, kernel.small, f"array = small({passed})")
-    if kernel.limit is None:
-        return small
-    return [*block(f"if {op.tensors[0]}_array.size <= {kernel.limit}:", small), *block("else:", general)]
+        passed = ", ".join(f"{name}_array" for name in op.tensors)
+        conditions += with_defaults(op)
+    return choice(conditions, quietly(op, kernel.small, f"array = small({passed})"), general)
 
 
-def by_keywords(op: Operator, small: list[str], general: list[str]) -> list[str]:
-    """The `small` lines where all keyword parameters have their defaults, else the `general` ones."""
-    keywords = [name for name in op.names if name in op.keyword_only]
-    if not keywords:
-        return small
-    condition = " and ".join(f"{name} is default_{name}" for name in keywords)
-    return [*block(f"if {condition}:", small), *block("else:", general)]
+def with_defaults(op: Operator) -> list[str]:
+    """The conditions for all keyword parameters to have their defaults."""
+    return [f"{name} is default_{name}" for name in op.names if name in op.keyword_only]
+
+
+def choice(conditions: list[str], first: list[str], second: list[str]) -> list[str]:
+    """The `first` lines where all conditions hold, else the `second` ones."""
+    return [*block(f"if {' and '.join(conditions)}:", first), *block("else:", second)] if conditions else first
 
 
 def quietly(op: Operator, form: Any, line: str) -> list[str]:
@@ -94,4 +93,4 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     if not isinstance(kernel.small, numpy.ufunc):
         return general
     few = ", ".join(f"{name}_array" for name in op.tensors)
-    return by_keywords(op, [f"small({few}, out={array})"], general)
+    return choice(with_defaults(op), [f"small({few}, out={array})"], general)

@@ -7,6 +7,7 @@ import adjoint as torch
 from adjoint.codegen.backend import NUMPY
 from adjoint.codegen.kernel import FLOATS, SMALL, Kernel, as_kernel
 from adjoint.dispatch.declaration import OPERATORS
+from adjoint.dispatch.kernel_source import kernel_lines
 from adjoint.dispatch.registry import load_all
 
 
@@ -94,3 +95,12 @@ def test_large_tensors_take_the_fast_path_too():
     x = torch.linspace(-3, 3, 20001)
     result = torch.nn.functional.hardswish(x)
     numpy.testing.assert_array_equal(result.numpy()[:100], torch.nn.functional.hardswish(x[:100]).numpy())
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "gelu"])
+def test_the_small_form_is_not_called_for_large_arrays_whatever_the_keywords(name):
+    load_all()
+    op = OPERATORS[name]
+    lines = kernel_lines(op)
+    assert lines[0].startswith("if ")
+    assert f"self_array.size <= {op.kernel.limit}" in lines[0]

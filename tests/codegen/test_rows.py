@@ -8,8 +8,8 @@ import pytest
 
 from adjoint.codegen.pointwise import pointwise
 from adjoint.codegen.rows import row_program
-from adjoint.codegen.tracing import TracingError, row, xp
-from adjoint.kernels.nn.softmax import softmax_rows
+from adjoint.codegen.tracing import PerColumn, PerRow, RowIndex, TracingError, column, row, xp
+from adjoint.kernels.nn.softmax import _refusing, softmax_rows
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray
@@ -27,7 +27,7 @@ SHAPES = [
 ]
 
 
-@row_program("standard")
+@row_program(_refusing("standard"))
 def standardized(x: Array, y: Array):
     """Between the extremes of the row, plus how far `y` is from its mean."""
     low, high = row.min(x), row.max(x)
@@ -83,11 +83,11 @@ def test_integers_are_refused_in_the_name_of_the_kernel():
 
 def test_a_program_prints_as_text():
     assert str(softmax_rows).splitlines() == [
-        "softmax(x):",
-        "%0: number = row_max(x)",
+        "softmax_rows(x):",
+        "%0: number by row = row_max(x)",
         "%1: number = subtract(x, %0)",
         "%2: number = exp(%1)",
-        "%3: number = row_sum(%2)",
+        "%3: number by row = row_sum(%2)",
         "%4: number = divide(%2, %3)",
         "return %4",
     ]
@@ -100,3 +100,140 @@ def test_a_pointwise_operator_cannot_look_at_rows():
 
     with pytest.raises(TracingError, match="looks at whole rows"):
         wrong(numpy.ones(3))
+
+
+def by_row(values, shape, dim):
+    """One number for each row, with the rows' dimension kept."""
+    dim %= len(shape)
+    return values.reshape(*shape[:dim], 1, *shape[dim + 1 :])
+
+
+def by_column(values, shape, dim):
+    return values.reshape(-1, *(1,) * (len(shape) - dim % len(shape) - 1))
+
+
+@row_program()
+def several(x: Array, shift: PerRow, weight: PerColumn | None, factor: float, wanted: bool):
+    """Outputs of every extent, one of them perhaps absent, and an array that may be absent."""
+    mean = row.mean(x)
+    centred = (x - mean) * factor + shift
+    if weight is not None:
+        centred = centred * weight
+    return centred, mean, column.sum(centred * x) if wanted else None, column.sum(x)
+
+
+FULL = [case for case in SHAPES if 0 not in case[0]] + [
+    ((64, 5000), 1),
+    ((70, 33, 3), 1),
+    ((1, 9000), 1),
+    ((9000, 1), 1),
+]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("shape", "dim"), FULL)
+def test_outputs_of_all_extents(shape, dim, weighted, wanted):
+    x = numbers(shape) + 3
+    shift, weight = numbers(x.size // shape[dim], seed=1), numbers(shape[dim], seed=2) if weighted else None
+    mean = x.mean(dim, keepdims=True)
+    others = tuple(axis for axis in range(x.ndim) if axis != dim % x.ndim)
+    centred = (x - mean) * 0.5 + by_row(shift, shape, dim)
+    if weighted:
+        centred = centred * by_column(weight, shape, dim)
+    result, means, products, sums = several.run((x, shift, weight), dim, (0.5, wanted))
+    numpy.testing.assert_allclose(result, centred, rtol=1e-12, atol=1e-12)
+    numpy.testing.assert_allclose(means, mean, rtol=1e-12, atol=1e-12)
+    numpy.testing.assert_allclose(sums, x.sum(others), rtol=1e-11)
+    assert means.shape == mean.shape
+    if wanted:
+        numpy.testing.assert_allclose(products, (centred * x).sum(others), rtol=1e-9, atol=1e-9)
+    else:
+        assert products is None
+
+
+def test_numbers_of_rows_and_columns_have_the_dtype_computed_in():
+    x = numbers((600, 40), numpy.float16)
+    result, means, products, sums = several.run((x, numbers(600, numpy.float32), None), 1, (1.0, True))
+    assert [item.dtype.char for item in (result, means, products, sums)] == ["e", "f", "f", "f"]
+
+
+def test_nothing_but_an_output_depends_on_a_sum_over_rows():
+    @row_program()
+    def wrong(x: Array):
+        return x / column.sum(x)
+
+    with pytest.raises(TracingError, match="complete after the last row"):
+        wrong.run((numpy.ones((2, 3)),), 1)
+
+
+def test_a_row_is_reduced_once():
+    @row_program()
+    def wrong(x: Array):
+        return row.sum(row.max(x))
+
+    with pytest.raises(TracingError, match="not one value for each element"):
+        wrong.run((numpy.ones((2, 3)),), 1)
+
+
+@row_program()
+def taken(x: Array, weight: PerColumn, index: RowIndex):
+    return row.take(x, index) * row.take(weight, index), row.put(row.max(x), index)
+
+
+@pytest.mark.parametrize(("shape", "dim"), FULL)
+def test_elements_at_an_index(shape, dim):
+    x, weight = numbers(shape), numbers(shape[dim], seed=1)
+    index = numpy.random.default_rng(2).integers(0, shape[dim], x.size // shape[dim])
+    where = by_row(index, shape, dim)
+    value, put = taken.run((x, weight, index), dim)
+    numpy.testing.assert_array_equal(value, numpy.take_along_axis(x, where, dim) * weight[where])
+    expected = numpy.zeros(shape)
+    numpy.put_along_axis(expected, where, x.max(dim, keepdims=True), dim)
+    numpy.testing.assert_array_equal(put, expected)
+
+
+@row_program()
+def scans(x: Array, reverse: bool):
+    """All scans, one after another."""
+    if reverse:
+        return (row.cumsum(x, reverse=True), row.cumprod(x, reverse=True), row.cummax(x, reverse=True),
+                row.cummin(x, reverse=True), row.logcumsumexp(x, reverse=True))  # fmt: skip
+    return row.cumsum(x), row.cumprod(x), row.cummax(x), row.cummin(x), row.logcumsumexp(x)
+
+
+UFUNCS = [numpy.add, numpy.multiply, numpy.maximum, numpy.minimum, numpy.logaddexp]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64])
+@pytest.mark.parametrize(("shape", "dim"), [*FULL, ((601, 30), 1), ((1101, 50), 1), ((3, 4), 1)])
+def test_scans(shape, dim, dtype, reverse):
+    x = numbers(shape, dtype)
+    x.reshape(-1)[3 % x.size :: 977] = numpy.nan
+    x.reshape(-1)[5 % x.size :: 1013] = numpy.inf
+    along = numpy.flip(x, dim) if reverse else x
+    for ufunc, result in zip(UFUNCS, scans.run((x,), dim, (reverse,)), strict=True):
+        with numpy.errstate(all="ignore"):
+            expected = ufunc.accumulate(along, dim, numpy.float64).astype(dtype)
+        numpy.testing.assert_array_equal(result, numpy.flip(expected, dim) if reverse else expected, ufunc.__name__)
+
+
+@row_program()
+def last_greatest(x: Array):
+    greatest = row.cummax(x)
+    attained = (x == greatest) | xp.isnan(x)
+    return greatest, row.cummax(xp.where(attained, row.index(x), 0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1", "?"])
+@pytest.mark.parametrize(("shape", "dim"), FULL)
+def test_places_in_a_row_are_integers(shape, dim, dtype):
+    x = (numbers(shape) > 0).astype(dtype)
+    values, index = last_greatest.run((x,), dim)
+    assert index.dtype == numpy.int64
+    numpy.testing.assert_array_equal(values, numpy.maximum.accumulate(x, dim))
+    numpy.testing.assert_array_equal(numpy.take_along_axis(x, index, dim), values)
+    with_later = numpy.take_along_axis(x, numpy.minimum(index + 1, shape[dim] - 1), dim)
+    later = index < by_column(numpy.arange(shape[dim]), shape, dim)
+    assert not (later & (with_later == values)).any()

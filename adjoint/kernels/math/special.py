@@ -16,6 +16,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.elementary import decomposition, elementary
+from ...codegen.expression import OPERATIONS, Operation
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import ARRAY, apply, xp
 from ..runtime.scalar import Number
@@ -145,6 +146,29 @@ def _erf_single(x: Any) -> Any:
     for coefficient in _ERF_SINGLE[2:]:
         slope = slope * square + coefficient
     return xp.tanh(slope * x)
+
+
+# The distribution function of the normal distribution is (1 + tanh(x p(x ** 2))) / 2. p fits atanh(2 Phi(x) - 1) / x on [0, 5.6]
+# with an error of Phi below 3e-8, half a unit in the last place of 1, and keeps tanh at 1 beyond.
+_NORMAL_SINGLE = (
+    1.75627884e-09, -1.32266326e-07, 3.96477369e-06, -5.53063195e-05, -3.25947388e-05, 3.63330844e-02, 7.97884941e-01,
+)  # fmt: skip
+
+OPERATIONS["normal_cdf"] = Operation(1)
+
+
+@decomposition("normal_cdf", numpy.float32)
+def _normal_cdf_single(x: Any) -> Any:
+    square = x * x
+    slope = square * _NORMAL_SINGLE[0] + _NORMAL_SINGLE[1]
+    for coefficient in _NORMAL_SINGLE[2:]:
+        slope = slope * square + coefficient
+    return xp.tanh(slope * x) * 0.5 + 0.5
+
+
+@decomposition("normal_cdf", numpy.float64)
+def _normal_cdf_double(x: Any) -> Any:
+    return (xp.erf(x * _SQRT_HALF) + 1) * 0.5
 
 
 def _erf_outside(x: ndarray) -> Any:

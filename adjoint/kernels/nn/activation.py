@@ -19,7 +19,6 @@ from ..runtime.floating import refuse, type_name
 Array = numpy.ndarray[Any, Any]
 
 # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: x * Phi(x) and its approximation by tanh.
-_SQRT_HALF = math.sqrt(0.5)
 DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 TANH_SCALE = math.sqrt(2 / math.pi)
 TANH_CUBIC = 0.044715
@@ -308,7 +307,7 @@ def logsigmoid_backward(grad: Array, self: Array) -> Any:
 def gelu(self: Array, *, approximate: str = "none") -> Any:
     """`x * Phi(x)`, with the normal distribution function or (`approximate="tanh"`) a form with tanh near it."""
     if approximate == "none":
-        return (xp.erf(self * _SQRT_HALF) + 1) * self * 0.5
+        return self * xp.normal_cdf(self)
     if approximate != "tanh":
         raise RuntimeError("approximate argument must be either none or tanh.")
     return (xp.tanh(_tanh_argument(self)) + 1) * self * 0.5
@@ -318,7 +317,7 @@ def gelu(self: Array, *, approximate: str = "none") -> Any:
 def gelu_backward(grad: Array, self: Array, *, approximate: str = "none") -> Any:
     """`grad * (Phi(x) + x * phi(x))`, or the derivative of the approximation."""
     if approximate == "none":
-        return ((xp.erf(self * _SQRT_HALF) + 1) * 0.5 + self * _normal_density(self)) * grad
+        return (xp.normal_cdf(self) + self * _normal_density(self)) * grad
     tanh = xp.tanh(_tanh_argument(self))
     return 0.5 * ((1 + tanh) + self * (1 - tanh * tanh) * _tanh_slope(self)) * grad
 

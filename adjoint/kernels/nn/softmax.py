@@ -13,11 +13,11 @@ import numpy
 from numpy import asarray, ndarray
 
 from ... import dtypes
-from ...codegen.rows import row_program
+from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import row, xp
 from ..reduce import reduction
 from ..reduce.reduction import sum_kept
-from ..runtime.floating import is_inexact, quietly, widen
+from ..runtime.floating import is_floating, is_inexact, quietly, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import Dims, normalize_dims
@@ -31,6 +31,16 @@ _CLOSE = 8
 
 _max: Any = numpy.maximum.reduce
 _exp, _log, _subtract, _multiply, _divide = numpy.exp, numpy.log, numpy.subtract, numpy.multiply, numpy.true_divide
+
+
+def _refusing(name: str) -> Refusing:
+    """What refuses integers in the name of PyTorch's kernel, which it has one of for the last dimension."""
+
+    def refuse_integers(x: ndarray, dim: int) -> None:
+        if not is_floating(x.dtype) and x.size:
+            raise refuse(f"{name}_lastdim_kernel_impl" if dim == max(x.ndim - 1, 0) else f"{name}_kernel_impl", x)
+
+    return refuse_integers
 
 
 def softmax(x: ndarray, dim: int) -> ndarray:
@@ -62,7 +72,7 @@ def _normalized(x: ndarray, dim: int) -> ndarray:
     return _divide(result, sum_kept(result, dim), result)
 
 
-@row_program("softmax")
+@row_program(_refusing("softmax"))
 def softmax_rows(x: Array) -> Any:
     """The exponential of what the row falls short of its maximum, divided by the sum."""
     exponential = xp.exp(x - row.max(x))
@@ -91,7 +101,7 @@ def _log_normalized(x: ndarray, dim: int) -> ndarray:
     return _subtract(x, _log(total, total), x)
 
 
-@row_program("log_softmax")
+@row_program(_refusing("log_softmax"))
 def log_softmax_rows(x: Array) -> Any:
     """What the row falls short of its maximum, less the logarithm of the sum of its exponential."""
     shifted = x - row.max(x)
@@ -107,7 +117,7 @@ def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     return softmax_backward_rows.run((grad, result), dim)
 
 
-@row_program("softmax_backward")
+@row_program(_refusing("softmax_backward"))
 def softmax_backward_rows(grad: Array, result: Array) -> Any:
     """`result * (grad - sum(grad * result))`."""
     product = grad * result
@@ -123,7 +133,7 @@ def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     return log_softmax_backward_rows.run((grad, result), dim)
 
 
-@row_program("log_softmax_backward")
+@row_program(_refusing("log_softmax_backward"))
 def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
     """`grad - exp(result) * sum(grad)`."""
     return grad - xp.exp(result) * row.sum(grad)

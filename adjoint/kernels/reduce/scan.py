@@ -11,11 +11,13 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.rows import RowProgram, row_program
+from ...codegen.tracing import row, xp
 from ..runtime.floating import is_inexact, type_name, widen
 from ..runtime.layout import row_major
-from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
 
+Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
@@ -24,61 +26,113 @@ _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 _LARGE = 1 << 14
 
+# --- sums and products ----------------------------------------------------------------------------------------
 
-def cumsum(x: ndarray, dim: int, dtype: Dtype | None = None) -> ndarray:
+
+@row_program()
+def cumsum_rows(x: Array) -> Any:
+    """The sum of each element and all before it."""
+    return row.cumsum(x)
+
+
+@row_program()
+def cumprod_rows(x: Array) -> Any:
+    """The product of each element and all before it."""
+    return row.cumprod(x)
+
+
+@row_program()
+def reversed_cumsum_rows(x: Array) -> Any:
+    """The sum of each element and all after it."""
+    return row.cumsum(x, reverse=True)
+
+
+@row_program()
+def cumprod_backward_rows(grad: Array, x: Array, result: Array) -> Any:
+    """The gradient of the products where no element is zero: the sum of what all later ones contribute, without the element."""
+    return row.cumsum(grad * result.conj(), reverse=True) / x.conj()
+
+
+def cumsum(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
     """Sums along `dim` of all elements up to each one; integers and bool are summed in int64."""
-    return _scan(numpy.add, "cumsum", x, dim, dtype)
+    return _scan(numpy.add, cumsum_rows, "cumsum", x, dim, dtype)
 
 
-def cumprod(x: ndarray, dim: int, dtype: Dtype | None = None) -> ndarray:
+def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
     """Products along `dim` of all elements up to each one; integers and bool are multiplied in int64."""
-    return _scan(numpy.multiply, "cumprod", x, dim, dtype)
+    return _scan(numpy.multiply, cumprod_rows, "cumprod", x, dim, dtype)
 
 
-def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, dtype: Dtype | None) -> ndarray:
+def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
-    if dtype is None:
-        dtype = x.dtype if is_inexact(x.dtype) else _INT64
+    dtype: Dtype = wanted.numpy if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
     if x.dtype != dtype:
         x = x.astype(dtype)
     if x.ndim == 0:
         return x.copy()
+    if x.size >= _LARGE:
+        result: ndarray = program.run((x,), dim)
+        return result
     x = row_major(x)
-    carried = dtype
-    if is_inexact(dtype):
-        carried = _COMPLEX128 if dtype.kind == "c" else _FLOAT64
-    if x.size < _LARGE:
-        result = ufunc.accumulate(x, dim, carried)
-        return result if carried is dtype else result.astype(dtype)
-    inner = math.prod(x.shape[dim + 1 :])
-    blocks = x.reshape(-1, x.shape[dim], inner)
-    result = numpy.empty_like(blocks)
-    if inner == 1:
-        _scan_rows(ufunc, blocks[:, :, 0], carried, result[:, :, 0])
-    else:
-        _scan_columns(ufunc, blocks, carried, result)
-    return result.reshape(x.shape)
+    carried = {"c": _COMPLEX128, "i": dtype, "u": dtype}.get(dtype.kind, _FLOAT64)
+    scanned = ufunc.accumulate(x, dim, carried)
+    return scanned if carried is dtype else scanned.astype(dtype)
 
 
-def _scan_rows(ufunc: numpy.ufunc, x: ndarray, carried: Dtype, out: ndarray) -> None:
-    def scan(start: int, stop: int) -> None:
-        ufunc.accumulate(x[start:stop], 1, carried, out[start:stop])
+def reversed_cumsum(x: Array, dim: int) -> Array:
+    """Sums of each element and all later ones along `dim`."""
+    if x.ndim == 0:
+        return x
+    result: Array = reversed_cumsum_rows.run((x,), dim)
+    return result
 
-    parallel_rows(scan, len(x), x.shape[1] * carried.itemsize)
+
+def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
+    """The gradient of `cumprod`: each element's is a sum over all later products, each without that element.
+
+    Where there are zeros the sum is taken as it stands.
+    """
+    if x.size <= 1:
+        return numpy.asarray(grad)
+    if not (x == 0).any():
+        gradient: Array = cumprod_backward_rows.run((numpy.asarray(grad), x, result), dim)
+        return gradient
+    g, a = (numpy.moveaxis(widen(numpy.asarray(value)), dim, 0) for value in (grad, x))
+    summed = numpy.empty_like(g * a)
+    before: Any = numpy.ones_like(a[:1])[0] if len(a) else None
+    for i in range(len(a)):
+        products = numpy.concatenate([before[None], a[i + 1 :]], axis=0)
+        summed[i] = (g[i:] * numpy.cumprod(products, axis=0).conj()).sum(0)
+        before = before * a[i]
+    return row_major(numpy.moveaxis(summed, 0, dim))
 
 
-def _scan_columns(ufunc: numpy.ufunc, x: ndarray, carried: Dtype, out: ndarray) -> None:
-    """Scan (outer, length, inner) along the middle: whole rows of `inner` elements, or of `outer` if that is more."""
-    if x.shape[2] < len(x):
-        x, out = x.transpose(2, 1, 0), out.transpose(2, 1, 0)
-    for block, scanned in zip(x, out, strict=True):
-        total = block[0].astype(carried)
-        scanned[0] = total
-        for i in range(1, len(block)):
-            ufunc(total, block[i], out=total)
-            scanned[i] = total
+def others_product(x: Array, dim: int) -> Array:
+    """For each element the product of the others along `dim`: what precedes it times what follows it."""
+    before, after = numpy.ones_like(x), numpy.ones_like(x)
+    along = numpy.moveaxis(x, dim, 0)
+    numpy.cumprod(along[:-1], axis=0, out=numpy.moveaxis(before, dim, 0)[1:])
+    numpy.cumprod(along[:0:-1], axis=0, out=numpy.moveaxis(after, dim, 0)[-2::-1] if len(along) > 1 else None)
+    return before * after
+
+
+# --- extrema --------------------------------------------------------------------------------------------------
+
+
+@row_program()
+def cummax_rows(x: Array) -> Any:
+    """The greatest element so far, and where it was last attained."""
+    greatest = row.cummax(x)
+    return greatest, row.cummax(xp.where((x == greatest) | xp.isnan(x), row.index(x), 0))
+
+
+@row_program()
+def cummin_rows(x: Array) -> Any:
+    """The smallest element so far, and where it was last attained."""
+    smallest = row.cummin(x)
+    return smallest, row.cummax(xp.where((x == smallest) | xp.isnan(x), row.index(x), 0))
 
 
 def cummax(x: ndarray, dim: int) -> Pair:
@@ -87,7 +141,7 @@ def cummax(x: ndarray, dim: int) -> Pair:
     Raises:
         NotImplementedError: for complex numbers.
     """
-    return _running_extremum(numpy.maximum, "cummax", x, dim)
+    return _running_extremum(cummax_rows, "cummax", x, dim)
 
 
 def cummin(x: ndarray, dim: int) -> Pair:
@@ -96,22 +150,26 @@ def cummin(x: ndarray, dim: int) -> Pair:
     Raises:
         NotImplementedError: for complex numbers.
     """
-    return _running_extremum(numpy.minimum, "cummin", x, dim)
+    return _running_extremum(cummin_rows, "cummin", x, dim)
 
 
-def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pair:
+def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> Pair:
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
-    x = row_major(x)
-    values = ufunc.accumulate(x, dim)
-    attained = x == values
-    if is_inexact(x.dtype):
-        attained |= numpy.isnan(x)
-    position = numpy.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - dim - 1))
-    return values, numpy.maximum.accumulate(position * attained, dim)
+    result: Pair = program.run((x,), dim)
+    return result
+
+
+# --- sums of exponentials -------------------------------------------------------------------------------------
+
+
+@row_program()
+def logcumsumexp_rows(x: Array) -> Any:
+    """The logarithm of the sum of the exponentials so far."""
+    return row.logcumsumexp(x)
 
 
 def logcumsumexp(x: ndarray, dim: int) -> ndarray:
@@ -125,10 +183,10 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{type_name(x.dtype)}'")
     if x.ndim == 0 or x.size == 0:
         return x.copy()
-    x = row_major(x)
     if x.dtype.kind == "c":
-        return row_major(_complex_logcumsumexp(x, dim))
-    return numpy.logaddexp.accumulate(widen(x), dim, _FLOAT64).astype(x.dtype)
+        return row_major(_complex_logcumsumexp(row_major(x), dim))
+    result: ndarray = logcumsumexp_rows.run((x,), dim)
+    return result
 
 
 def _complex_logcumsumexp(x: ndarray, dim: int) -> ndarray:
@@ -151,7 +209,7 @@ def _complex_logaddexp(a: ndarray, b: ndarray) -> ndarray:
     return numpy.where(numpy.isnan(a) | numpy.isnan(b), complex(math.nan, math.nan), total)
 
 
-Array = numpy.ndarray[Any, Any]
+# --- elements at indices --------------------------------------------------------------------------------------
 
 
 def selected_values(x: Array, dim: int, indices: Array, keepdim: bool) -> Array:
@@ -179,50 +237,16 @@ def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Arra
     if not shape:
         return numpy.asarray(grad).reshape(())
     result = numpy.zeros(shape, grad.dtype)
-    places: list[Any] = list(numpy.indices(indices.shape, sparse=True))
-    places[dim] = indices
-    numpy.add.at(result, tuple(places), grad)
+    outer, inner = math.prod(shape[: dim % len(shape)]), math.prod(shape[dim % len(shape) + 1 :])
+    places = indices.reshape(outer, -1, inner) * inner
+    places += numpy.arange(outer).reshape(-1, 1, 1) * (shape[dim] * inner) + numpy.arange(inner)
+    numpy.add.at(result.reshape(-1), places.reshape(-1), grad.reshape(-1))
     return result
 
 
 def gathered(x: Array, dim: int, indices: Array) -> Array:
     """The elements of `x` at `indices` along `dim`."""
     return x.copy() if x.ndim == 0 else numpy.take_along_axis(x, indices, dim)
-
-
-def others_product(x: Array, dim: int) -> Array:
-    """For each element the product of the others along `dim`: what precedes it times what follows it."""
-    before, after = numpy.ones_like(x), numpy.ones_like(x)
-    along = numpy.moveaxis(x, dim, 0)
-    numpy.cumprod(along[:-1], axis=0, out=numpy.moveaxis(before, dim, 0)[1:])
-    numpy.cumprod(along[:0:-1], axis=0, out=numpy.moveaxis(after, dim, 0)[-2::-1] if len(along) > 1 else None)
-    return before * after
-
-
-def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
-    """The gradient of `cumprod`: each element's is a sum over all later products, each without that element.
-
-    Without zeros that is the reversed cumulative sum of `grad * result`, divided by the element; where there are zeros the sum
-    is taken as it stands.
-    """
-    if x.size <= 1:
-        return numpy.asarray(grad)
-    g, a, r = (numpy.moveaxis(widen(numpy.asarray(value)), dim, 0) for value in (grad, x, result))
-    if not (x == 0).any():
-        summed = numpy.cumsum((g * r.conj())[::-1], axis=0)[::-1] / a.conj()
-    else:
-        summed = numpy.empty_like(g * a)
-        before: Any = numpy.ones_like(a[:1])[0] if len(a) else None
-        for i in range(len(a)):
-            products = numpy.concatenate([before[None], a[i + 1 :]], axis=0)
-            summed[i] = (g[i:] * numpy.cumprod(products, axis=0).conj()).sum(0)
-            before = before * a[i]
-    return row_major(numpy.moveaxis(summed, 0, dim))
-
-
-def reversed_cumsum(x: Array, dim: int) -> Array:
-    """Sums of each element and all later ones along `dim`."""
-    return x if x.ndim == 0 else row_major(numpy.flip(numpy.cumsum(numpy.flip(x, dim), axis=dim), dim))
 
 
 def at_indices(x: Array, indices: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
 from ...dispatch.arguments import MISSING, invalid_arguments, is_number
 from ...dispatch.decorators import operator, public, tensors
@@ -19,12 +20,11 @@ from ...tensor import Tensor, wrap_dim
 _SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tensor sorter = None, Tensor out = None"
 
 
-@operator(inplace=True, out_decides=True, tangent="linear")
+@operator(kernel=Kernel(scan.cumsum, rows=scan.cumsum_rows), inplace=True, out_decides=True, tangent="linear")
 class cumsum:
     """Sums of each element and all before it along `dim`."""
 
-    def forward(self: Array, dim: Int, *, dtype: Dtype = None):
-        return scan.cumsum(self, dim, dtype and dtype.numpy)
+    def forward(self: Array, dim: Int, *, dtype: Dtype = None): ...
 
     def grad_self(grad, dim, xp):
         return xp.reversed_cumsum(grad, dim)
@@ -36,12 +36,11 @@ def reversed_cumsum(input, dim):
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
 
 
-@operator(inplace=True, out_decides=True)
+@operator(kernel=Kernel(scan.cumprod, rows=scan.cumprod_rows), inplace=True, out_decides=True)
 class cumprod:
     """Products of each element and all before it along `dim`."""
 
-    def forward(self: Array, dim: Int, *, dtype: Dtype = None):
-        return scan.cumprod(self, dim, dtype and dtype.numpy)
+    def forward(self: Array, dim: Int, *, dtype: Dtype = None): ...
 
     def grad_self(grad, self, result, dim, xp):
         return xp.cumprod_backward(grad, self, result, dim)
@@ -75,27 +74,35 @@ def others_product(input, dim):
     return before * after
 
 
-@operator(outputs=("values", "indices"), returns=return_type("cummax", "values", "indices"), same_out=SCALAR_TYPE)
+@operator(
+    kernel=Kernel(scan.cummax, rows=scan.cummax_rows),
+    outputs=("values", "indices"),
+    returns=return_type("cummax", "values", "indices"),
+    same_out=SCALAR_TYPE,
+)
 class cummax:
     """The largest element so far along `dim`, and where it is."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim: Int):
-        return scan.cummax(self, dim)
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grads, self, indices, dim, xp):
         return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(outputs=("values", "indices"), returns=return_type("cummin", "values", "indices"), same_out=SCALAR_TYPE)
+@operator(
+    kernel=Kernel(scan.cummin, rows=scan.cummin_rows),
+    outputs=("values", "indices"),
+    returns=return_type("cummin", "values", "indices"),
+    same_out=SCALAR_TYPE,
+)
 class cummin:
     """The smallest element so far along `dim`, and where it is."""
 
     nondifferentiable = ("indices",)
 
-    def forward(self: Array, dim: Int):
-        return scan.cummin(self, dim)
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grads, self, indices, dim, xp):
         return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
@@ -123,12 +130,11 @@ class gathered:
         return xp.add_at_selected(grad, self_shape, dim, indices)
 
 
-@operator(same_out=SCALAR_TYPE)
+@operator(kernel=Kernel(scan.logcumsumexp, rows=scan.logcumsumexp_rows), same_out=SCALAR_TYPE)
 class logcumsumexp:
     """The logarithm of cumulative sums of exponentials along `dim`."""
 
-    def forward(self: Array, dim: Int):
-        return scan.logcumsumexp(self, dim)
+    def forward(self: Array, dim: Int): ...
 
     def grad_self(grad, self, result, dim, xp):
         # The k-th result changes by exp(x_i - result_k) with each x_i before it: a reversed sum of exponentials, in logarithms

@@ -1,0 +1,230 @@
+"""The operations of row programs on NumPy arrays, for tiles and for small arrays.
+
+Rows lie along dimension 1, of two dimensions or three; what is one number for each row keeps that dimension with length 1. In
+tiles the result is written into the last argument; without it a new array is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ..kernels.runtime.parallel import scratch
+
+RUN = 1024
+"""Elements that are summed in one vectorised run, whose partial sums are then added."""
+
+BLOCK = 32
+"""Rows that are added one after the other, before the sums of blocks are added."""
+
+_ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
+_add: Any = numpy.add.reduce
+_maximum: Any = numpy.maximum.reduce
+_minimum: Any = numpy.minimum.reduce
+_FLOAT64 = numpy.dtype(numpy.float64)
+_COMPLEX128 = numpy.dtype(numpy.complex128)
+
+
+def row_sum(x: ndarray, out: ndarray) -> None:
+    """The sum of each row."""
+    length = x.shape[1]
+    if x.ndim == 3 or x.dtype.kind not in "fc":
+        numpy.add.reduce(x, axis=1, out=out, keepdims=True)
+    elif length < 2 * RUN:
+        numpy.einsum("ij->i", x, out=out[:, 0])
+    else:
+        whole = length // RUN * RUN
+        partial = numpy.einsum("ijk->ij", x[:, :whole].reshape(len(x), -1, RUN))
+        numpy.add.reduce(partial, axis=1, out=out, keepdims=True)
+        if whole < length:
+            out += numpy.einsum("ij->i", x[:, whole:])[:, None]
+
+
+def row_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
+    """The sum of the products of two rows."""
+    length = x.shape[1]
+    if x.ndim == 3:
+        product = scratch("product", x.shape, x.dtype)
+        numpy.multiply(x, y, out=product)
+        numpy.add.reduce(product, axis=1, out=out, keepdims=True)
+    elif length < 2 * RUN:
+        _dots(x, y, out[:, 0])
+    else:
+        whole = length // RUN * RUN
+        runs = [item[:, :whole].reshape(len(x), -1, RUN) for item in (x, y)]
+        numpy.add.reduce(_dots(*runs), axis=1, out=out, keepdims=True)
+        if whole < length:
+            out += _dots(x[:, whole:], y[:, whole:])[:, None]
+
+
+def _dots(x: ndarray, y: ndarray, out: ndarray | None = None) -> ndarray:
+    """By BLAS where rows are long enough to repay its calls."""
+    if x.shape[-1] >= 48 and x.dtype.char in "fd":
+        return numpy.vecdot(x, y, out=out)
+    return numpy.einsum("...i,...i->...", x, y, out=out)
+
+
+def row_max(x: ndarray, out: ndarray) -> None:
+    """The greatest element of each row."""
+    numpy.maximum.reduce(x, axis=1, out=out, keepdims=True)
+
+
+def row_min(x: ndarray, out: ndarray) -> None:
+    """The smallest element of each row."""
+    numpy.minimum.reduce(x, axis=1, out=out, keepdims=True)
+
+
+def row_take(x: ndarray, index: ndarray, out: ndarray) -> None:
+    """The element of each row at its index; `x` may be one row for all."""
+    if x.size == x.shape[1]:
+        numpy.take(x.reshape(-1), index, out=out, mode="clip")
+    else:
+        out[...] = numpy.take_along_axis(x, index, 1)
+
+
+def row_put(value: ndarray, index: ndarray, out: ndarray) -> None:
+    """A number at the index of each row, elsewhere 0."""
+    out.fill(0)
+    numpy.put_along_axis(out, index, value, 1)
+
+
+def row_index(out: ndarray) -> None:
+    """The places in a row."""
+    out[...] = numpy.arange(out.shape[1]).reshape(out.shape)
+
+
+def column_sum(x: ndarray, out: ndarray) -> None:
+    """The sum over the rows of the tile."""
+    if x.ndim == 3:
+        numpy.add.reduce(x, axis=(0, 2), out=out, keepdims=True)
+        return
+    whole = len(x) // BLOCK * BLOCK
+    partial = numpy.add.reduce(x[:whole].reshape(-1, BLOCK, x.shape[1]), axis=1)
+    numpy.add.reduce(partial, axis=0, out=out, keepdims=True)
+    if whole < len(x):
+        out += numpy.add.reduce(x[whole:], axis=0)
+
+
+def column_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
+    """The sum of the products of two arrays over the rows of the tile."""
+    if x.ndim == 3:
+        product = scratch("product", x.shape, x.dtype)
+        numpy.multiply(x, y, out=product)
+        column_sum(product, out)
+        return
+    whole = len(x) // BLOCK * BLOCK
+    blocks = [item[:whole].reshape(-1, BLOCK, x.shape[1]) for item in (x, y)]
+    numpy.add.reduce(numpy.einsum("bij,bij->bj", *blocks), axis=0, out=out, keepdims=True)
+    if whole < len(x):
+        out += numpy.einsum("ij,ij->j", x[whole:], y[whole:])
+
+
+# --- scans ----------------------------------------------------------------------------------------------------
+
+
+def _carried(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+    """The dtype in which sums and products are carried along."""
+    return {"f": _FLOAT64, "c": _COMPLEX128}.get(dtype.kind, dtype)
+
+
+def _accumulated(ufunc: numpy.ufunc, x: ndarray, out: ndarray, carried: numpy.dtype[Any]) -> None:
+    if x.ndim == 3 and x.shape[2] > 1:  # side by side
+        total = x[:, 0].astype(carried)
+        out[:, 0] = total
+        for place in range(1, x.shape[1]):
+            ufunc(total, x[:, place], out=total)
+            out[:, place] = total
+    elif x.dtype is carried:
+        ufunc.accumulate(x, 1, None, out)
+    else:
+        wide = scratch("carried", x.shape, carried)
+        numpy.copyto(wide, x)
+        ufunc.accumulate(wide, 1, None, wide)
+        numpy.copyto(out, wide, casting="same_kind")
+
+
+def row_cumsum(x: ndarray, out: ndarray) -> None:
+    """The sums up to each element."""
+    rows, length = x.shape[:2]
+    if x.ndim == 3 or x.dtype.char != "f" or rows < 2:
+        _accumulated(numpy.add, x, out, _carried(x.dtype))
+        return
+    # Two rows as the parts of complex numbers are added up in the time of one: each sum waits for the one before.
+    pairs = rows // 2
+    wide = scratch("carried", (pairs, length, 2), _FLOAT64)
+    numpy.copyto(wide[:, :, 0], x[:pairs])
+    numpy.copyto(wide[:, :, 1], x[pairs : 2 * pairs])
+    both = wide.view(_COMPLEX128)[:, :, 0]
+    numpy.add.accumulate(both, 1, None, both)
+    numpy.copyto(out[:pairs], wide[:, :, 0], casting="same_kind")
+    numpy.copyto(out[pairs : 2 * pairs], wide[:, :, 1], casting="same_kind")
+    if rows % 2:
+        _accumulated(numpy.add, x[-1:], out[-1:], _FLOAT64)
+
+
+def row_cumprod(x: ndarray, out: ndarray) -> None:
+    """The products up to each element."""
+    _accumulated(numpy.multiply, x, out, _carried(x.dtype))
+
+
+def row_cummax(x: ndarray, out: ndarray) -> None:
+    """The greatest element up to each one."""
+    _accumulated(numpy.maximum, x, out, x.dtype)
+
+
+def row_cummin(x: ndarray, out: ndarray) -> None:
+    """The smallest element up to each one."""
+    _accumulated(numpy.minimum, x, out, x.dtype)
+
+
+def row_logcumsumexp(x: ndarray, out: ndarray) -> None:
+    """The logarithm of the sum of exponentials up to each element."""
+    _accumulated(numpy.logaddexp, x, out, _FLOAT64)
+
+
+def _reversed(scan: Callable[[ndarray, ndarray], None]) -> Callable[[ndarray, ndarray], None]:
+    return lambda x, out: scan(x[:, ::-1], out[:, ::-1])
+
+
+TILE_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (row_sum, row_dot, row_max, row_min, row_take, row_put, row_index, column_sum, column_dot)
+}
+for _scan in (row_cumsum, row_cumprod, row_cummax, row_cummin, row_logcumsumexp):
+    TILE_FUNCTIONS[_scan.__name__] = _scan
+    TILE_FUNCTIONS[f"{_scan.__name__}_reversed"] = _reversed(_scan)
+
+
+# --- for small arrays -----------------------------------------------------------------------------------------
+
+
+def _sum(x: ndarray) -> ndarray:
+    ones = _ONES.get(x.dtype.char)
+    if ones is None or x.ndim == 3 or x.size > len(ones):
+        total: ndarray = _add(x, 1, None, None, True)
+        return total
+    return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
+
+
+def _max(x: ndarray) -> Any:
+    return _maximum(x, 1, None, None, True)
+
+
+def _min(x: ndarray) -> Any:
+    return _minimum(x, 1, None, None, True)
+
+
+def _column_sum(x: ndarray) -> Any:
+    return _add(x, 0, None, None, True) if x.ndim == 2 else _add(x, (0, 2), keepdims=True)
+
+
+STRAIGHT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "row_sum": _sum,
+    "row_max": _max,
+    "row_min": _min,
+    "column_sum": _column_sum,
+}
+"""Operations as functions that return new arrays, for programs that have no others."""
