@@ -86,15 +86,20 @@ class Program:
         return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
 
     @cached_property
+    def chooses(self) -> bool:
+        """Whether the expression has a `where`: its code for the smallest arrays is another than that for larger ones."""
+        return any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
+
+    @cached_property
     def limit(self) -> int:
         """How many elements the small form is for: it has the simplest code, whose `where` is NumPy's."""
-        choosing = any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
-        return SMALL if choosing else LIMIT
+        limit = SMALL if self.chooses else LIMIT
+        return min(limit, self.compiled_from - 1) if LOOPS.available else limit
 
     @cached_property
     def compiled_from(self) -> int:
         """From how many elements on compiled loops compute, if there are any."""
-        return smallest(self.tree)
+        return 0 if LOOPS.every_size else smallest(self.tree)
 
     @cached_property
     def compiled(self) -> CompiledPointwise:
@@ -279,15 +284,18 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     passed = ", ".join(program.parameters.names)
     several = len(next(leaves(program.tree)).outputs) > 1
+    namespace["takes"] = LOOPS.takes
     lines = [
         f"def {program.name}({_signature(program, namespace)}):",
         f"    dtype = {first}.dtype",
-        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {LIMIT}{alike}:",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {LIMIT}{alike} and (",
+        f"        {first}.size < {program.compiled_from} or not takes({first}.size, {program.compiled_from})",
+        "    ):",
     ]
     if several:
         lines.append(f"        return tuple(map(asarray, medium({passed})))")
-    elif program.limit < LIMIT:
-        lines.append(f"        result = small({passed}) if {first}.size <= {program.limit} else medium({passed})")
+    elif program.chooses:
+        lines.append(f"        result = small({passed}) if {first}.size <= {SMALL} else medium({passed})")
     else:
         lines.append(f"        result = small({passed})")
     if not several:

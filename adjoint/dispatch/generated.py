@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..codegen.backend import NUMPY
+from ..codegen.compiled_ufuncs import LargeUfuncs
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
@@ -72,6 +73,7 @@ _BASE: dict[str, Any] = {
     "plain_sequence": operands.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
+    "LARGE": LargeUfuncs(),
     "quiet": floating.quiet,
     "restore": floating.restore,
     "next_sequence": next_sequence,

@@ -41,6 +41,8 @@ _ERFCX64 = (
     -0.1396211168405625, 1.2329951186255526,
 )  # fmt: skip
 
+_SQRT_HALF = math.sqrt(0.5)
+
 # 2 / sqrt(pi) in two parts.
 _SLOPE = {f32: (1.128379225730896, -5.863538342219759e-08), f64: (1.1283791670955126, 1.533545961316588e-17)}
 
@@ -64,6 +66,12 @@ def erf(x: T) -> T:
         far = T(1) - _complement(where(a < 6, a, T(6)))
     far = where(a == a, far, a)
     return copysign(where(a < 1, _near_zero(a), far), x)
+
+
+@loops
+def normal_cdf(x: T) -> T:
+    """The normal distribution function; its error is relative to 1."""
+    return erf(x * _SQRT_HALF) * 0.5 + 0.5
 
 
 @loops
