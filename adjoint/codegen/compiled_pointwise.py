@@ -6,7 +6,9 @@ An expression is compiled for a dtype, and for how its operands lie in memory, w
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable, Sequence
+from struct import pack, unpack
 from typing import Any
 
 import numpy
@@ -15,6 +17,7 @@ from numpy import ndarray
 from ..kernels.runtime.floating import FLOAT32
 from .acceleration import LOOPS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
+from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
 from .schedule import lowered
 
@@ -30,6 +33,9 @@ _COSTLY = frozenset(
 )
 _WEIGHT = 24
 """How many bytes are moved in the time that one costly operation takes for one element."""
+
+BOOLEAN = numpy.dtype(bool)
+_UNUSED = (0,) * 8
 
 _compiling = threading.RLock()
 
@@ -50,7 +56,9 @@ class _Variant:
         self.scalars = _scalars(expression)
         operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
         self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + 2 * len(operations)
+        self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Callable[..., Any]] = {}
+        self.dense: dict[numpy.dtype[Any], Callable[..., Any]] = {}
 
 
 class CompiledPointwise:
@@ -86,16 +94,63 @@ class CompiledPointwise:
         """The outputs for arrays of `dtype` (or bool, for inputs that are truth values); NotImplemented if NumPy is to compute."""
         if self.name in LOOPS.failures:
             return NotImplemented
-        from .llvm.values import CompilationError
-
-        try:
-            return self._run(operands, scalars, dtype, compute, out, contiguous)
-        except CompilationError as error:
-            LOOPS.failures[self.name] = str(error)
+        if compute.kind not in "fiu":
             return NotImplemented
+        choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)
+        chosen = choose(*scalars)
+        if chosen is None:
+            return NotImplemented
+        number, values = chosen
+        for value in values:
+            if not isinstance(value, int | float if compute.kind == "f" else int):
+                return NotImplemented
+        variant = variants[number]
+        first = operands[0]
+        shape = first.shape
+        for item in operands:
+            if item.shape != shape or not (item.flags.c_contiguous and item.flags.aligned and item.dtype.isnative):
+                return self._walk(variant, operands, values, dtype, compute, out, contiguous)
+        if out is not None:
+            return self._walk(variant, operands, values, dtype, compute, out, contiguous)
+        outs = [numpy.empty(shape, BOOLEAN if truth else dtype) for truth in variant.truths]
+        size = first.size
+        if size:
+            function = variant.dense.get(dtype)
+            if function is None:
+                modes = ("dense",) * (len(operands) + len(outs))
+                function = self._function(variant, dtype, compute, modes)
+                if function is None:
+                    return NotImplemented
+                variant.dense[dtype] = function
+            numbers = [size, 0, *_UNUSED]
+            for item in operands:
+                numbers += (item.__array_interface__["data"][0], item.itemsize, *_UNUSED)
+            for item in outs:
+                numbers += (item.__array_interface__["data"][0], item.itemsize, *_UNUSED)
+            self._launch(function, variant, size, [*operands, *outs], numbers, values, compute)
+        return outs[0] if len(outs) == 1 else tuple(outs)
 
-    def _run(
+    def _launch(
         self,
+        function: Callable[..., Any],
+        variant: _Variant,
+        size: int,
+        arrays: Sequence[ndarray],
+        numbers: list[int],
+        scalars: Sequence[Any],
+        compute: numpy.dtype[Any],
+    ) -> None:
+        if scalars:
+            numbers += unpack(f"{len(scalars)}q", pack(f"{len(scalars)}{'d' if compute.kind == 'f' else 'q'}", *scalars))
+        table = array("q", numbers)
+        row_bytes = variant.weight
+        for item in arrays:
+            row_bytes += item.itemsize
+        launch(function, size, row_bytes, table.buffer_info()[0])
+
+    def _walk(
+        self,
+        variant: _Variant,
         operands: Sequence[ndarray],
         scalars: Sequence[Any],
         dtype: numpy.dtype[Any],
@@ -103,44 +158,41 @@ class CompiledPointwise:
         out: ndarray | None,
         contiguous: bool,
     ) -> Any:
-        from .llvm.launch import launch
-
-        if compute.kind not in "fiu" or not all(item.dtype.isnative and item.flags.aligned for item in operands):
+        """The outputs for arrays that are broadcast, or lie in memory in any way."""
+        if not all(item.dtype.isnative and item.flags.aligned for item in operands):
             return NotImplemented
-        choose, variants = self._of_dtype(compute.char)
-        chosen = choose(*scalars)
-        if chosen is None:
-            return NotImplemented
-        number, values = chosen
-        if not all(isinstance(value, int | float if compute.kind == "f" else int) for value in values):
-            return NotImplemented
-        variant = variants[number]
-        outs = [out]
         if out is None:
-            kinds = [numpy.dtype(bool) if node.kind == BOOL else dtype for node in variant.expression.outputs]
-            outs = [result_like(operands, kind, contiguous) for kind in kinds]
+            outs = [result_like(operands, BOOLEAN if truth else dtype, contiguous) for truth in variant.truths]
         elif any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands):
             return NotImplemented
+        else:
+            outs = [out]
         size = outs[0].size
         if size:
             shape, views = walked(list(operands), outs)
             if len(shape) > 9 or (shape[-1] < SHORTEST_ROW and len(shape) > 1 and not LOOPS.every_size):
                 return NotImplemented
             function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
-            table = _table(shape, views, values, compute)
-            row_bytes = sum(item.itemsize for item in views) + variant.weight
-            launch(function, size, row_bytes, table.__array_interface__["data"][0])
+            if function is None:
+                return NotImplemented
+            self._launch(function, variant, size, views, _table(shape, views), scalars, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def _function(
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
-    ) -> Callable[..., Any]:
+    ) -> Callable[..., Any] | None:
+        """The compiled loops; None if they cannot be compiled, which is noted."""
         found = variant.functions.get((dtype, modes))
-        if found is None:
+        if found is None and self.name not in LOOPS.failures:
+            from .llvm.values import CompilationError
+
             with _compiling:
-                found = variant.functions.get((dtype, modes)) or variant.functions.setdefault(
-                    (dtype, modes), self._compile(variant, dtype, compute, modes)
-                )
+                found = variant.functions.get((dtype, modes))
+                if found is None:
+                    try:
+                        found = variant.functions[dtype, modes] = self._compile(variant, dtype, compute, modes)
+                    except CompilationError as error:
+                        LOOPS.failures[self.name] = str(error)
         return found
 
     def _compile(
@@ -179,22 +231,15 @@ def _mode(view: ndarray) -> str:
     return "repeated" if stride == 0 else "spaced"
 
 
-def _table(
-    shape: tuple[int, ...], views: Sequence[ndarray], scalars: Sequence[Any], compute: numpy.dtype[Any]
-) -> ndarray:
-    """What `llvm.pointwise_loops` reads."""
+def _table(shape: tuple[int, ...], views: Sequence[ndarray]) -> list[int]:
+    """What `llvm.pointwise_loops` reads before the scalars."""
     outer = len(shape) - 1
     padding = [0] * (8 - outer)
     numbers = [shape[-1], outer, *shape[-2::-1], *padding]
     for view in views:
         strides = view.strides
         numbers += [view.__array_interface__["data"][0], strides[-1], *strides[-2::-1], *padding]
-    first = len(numbers)
-    table = numpy.empty(first + len(scalars), numpy.int64)
-    table[:first] = numbers
-    if scalars:
-        table[first:].view(numpy.float64 if compute.kind == "f" else numpy.int64)[:] = scalars
-    return table
+    return numbers
 
 
 def _scalars(expression: Expression) -> list[Node]:

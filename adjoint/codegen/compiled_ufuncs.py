@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.floating import HALVES
 from .acceleration import LOOPS
 from .compiled_pointwise import CompiledPointwise, computed_in, smallest
 from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
@@ -42,7 +43,7 @@ class LargeUfunc:
         tree = Expression((result,))
         self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
-        self.elements = smallest(tree)
+        self.elements = max(smallest(tree), 1 << 14)
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
@@ -55,9 +56,11 @@ class LargeUfunc:
     def _compute(self, operands: tuple[Any, ...], out: ndarray | None) -> Any:
         arrays = operands[:1] if self.with_number else operands
         dtype = arrays[0].dtype
-        kind = "f" if dtype.name == "bfloat16" else dtype.kind
-        if kind not in self.kinds or any(type(item) is not ndarray or item.dtype != dtype for item in arrays):
+        if (dtype.kind not in self.kinds and dtype not in HALVES) or not dtype.isnative:
             return NotImplemented
+        for item in arrays:
+            if type(item) is not ndarray or item.dtype != dtype:
+                return NotImplemented
         if out is not None and (
             out.dtype != dtype or out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays])
         ):

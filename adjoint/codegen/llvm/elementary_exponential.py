@@ -98,18 +98,20 @@ def scaled(value: T, shifted: T, EXTRA: Static) -> T:
 
 
 @loops(flags="contract")
-def exp_times_power(x: T, low: T, EXTRA: Static) -> T:
-    """`exp(x + low)` times 2 ** EXTRA, where `low` is what the rounding of `x` cut off; `x` is within the limits."""
+def exp_times_power(x: T, low: Any, EXTRA: Static) -> T:
+    """`exp(x + low)` times 2 ** EXTRA, where `low` is what the rounding of `x` cut off, if that is known; `x` is within the limits."""
     shifted = x * _LOG2_E + ROUNDER[T.element]
     k = shifted - ROUNDER[T.element]
-    r = x - k * LN2[T.element][0] - k * LN2[T.element][1] + low
+    r = x - k * LN2[T.element][0] - k * LN2[T.element][1]
+    if low is not None:
+        r = r + low
     return scaled(exp_remainder(r), shifted, EXTRA)
 
 
 @loops
 def exp(x: T) -> T:
     """`e` to the power `x`."""
-    return exp_times_power(clamped(x, _EXP_LIMITS[T.element]), T(0), 0)
+    return exp_times_power(clamped(x, _EXP_LIMITS[T.element]), None, 0)
 
 
 @loops(flags="contract")
@@ -145,7 +147,7 @@ def tanh(x: T) -> T:
     z = a * a
     near = a + a * z * polynomial(z, _TANH32 if T.element is f32 else _TANH64)
     doubled = where(a > 20, T(40), a + a)
-    far = T(1) - T(2) / (exp_times_power(doubled, T(0), 0) + 1)
+    far = T(1) - T(2) / (exp_times_power(doubled, None, 0) + 1)
     return copysign(where(a < 0.625, near, far), x)
 
 
@@ -162,7 +164,7 @@ def _sinh(x: T) -> T:
     a = fabs(x)
     z = a * a
     near = a + a * z * polynomial(z, _SINH64)
-    half = exp_times_power(clamped(a, (0.0, 711.0)), T(0), -1)
+    half = exp_times_power(clamped(a, (0.0, 711.0)), None, -1)
     return copysign(where(a < 1, near, half - T(0.25) / half), x)
 
 
@@ -176,5 +178,5 @@ def cosh(x: T) -> T:
 
 @loops
 def _cosh(x: T) -> T:
-    half = exp_times_power(clamped(fabs(x), (0.0, 711.0)), T(0), -1)
+    half = exp_times_power(clamped(fabs(x), (0.0, 711.0)), None, -1)
     return half + T(0.25) / half

@@ -61,7 +61,7 @@ def erf(x: T) -> T:
     """The error function."""
     a = fabs(x)
     if T.element is f32:
-        far = T(1) - exp_times_power(polynomial(where(a < 4, a, T(4)), _LOG_ERFC32), T(0), 0)
+        far = T(1) - exp_times_power(polynomial(where(a < 4, a, T(4)), _LOG_ERFC32), None, 0)
     else:
         far = T(1) - _complement(where(a < 6, a, T(6)))
     far = where(a == a, far, a)
