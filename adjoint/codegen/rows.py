@@ -37,7 +37,9 @@ from numpy import ndarray
 from ..kernels.runtime.floating import compute_dtype, quietly, widen
 from ..kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows, scratch
 from ..kernels.runtime.shapes import normalize_dim
-from . import source
+from . import compiled_rows, source
+from .acceleration import LOOPS
+from .compiled_rows import CompiledRows
 from .expression import (
     BOOL,
     COLUMN,
@@ -96,6 +98,7 @@ class RowProgram:
         self.parameters = Parameters(function)
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
+        self._loops: dict[tuple[int, str], CompiledRows] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -152,6 +155,15 @@ class RowProgram:
                 self._straight[key] = made
         return self._straight[key]
 
+    def _compiled(self, variant: int, char: str) -> CompiledRows:
+        """The compiled loops of one dtype."""
+        found = self._loops.get((variant, char))
+        if found is None:
+            arrays, scalars = self.parameters.arrays, self.parameters.scalars
+            made = CompiledRows(self.name, self.variants[variant], arrays, scalars, char)
+            found = self._loops.setdefault((variant, char), made)
+        return found
+
     def run(
         self,
         arrays: Sequence[ndarray | None],
@@ -191,13 +203,17 @@ class RowProgram:
         geometry = math.prod(shape[:dim]), length, math.prod(shape[dim + 1 :])
         size = math.prod(geometry)
         outputs = self.variants[variant].outputs
-        if 0 < size <= SMALL and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
+        if 0 < size <= SMALL and not LOOPS.every_size and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
             views = [_view(a, extent, geometry) for a, extent in zip(arrays, extents, strict=True)]
             results = function(*views, *scalars, length)
             return _returned([
                 None if is_absent(node) else _shaped(result, node.extent, shape, dim)
                 for node, result in zip(outputs, results, strict=True)
             ])  # fmt: skip
+        if size and LOOPS.takes(size, compiled_rows.ELEMENTS):
+            results = [_allocated(node, shape, dim, dtype, compute) for node in outputs]
+            if self._compiled(variant, compute.char).run(arrays, scalars, results, geometry, compute):
+                return _returned(results)
         run = _Run(self.tile(variant, compute.char), compute, geometry, scalars)
         run.inputs = [(_view(a, extent, geometry), extent) for a, extent in zip(arrays, extents, strict=True)]
         results = [_allocated(node, shape, dim, dtype, compute) for node in outputs]
