@@ -141,7 +141,9 @@ class CompiledPointwise:
         compute: numpy.dtype[Any],
     ) -> None:
         if scalars:
-            numbers += unpack(f"{len(scalars)}q", pack(f"{len(scalars)}{'d' if compute.kind == 'f' else 'q'}", *scalars))
+            numbers += unpack(
+                f"{len(scalars)}q", pack(f"{len(scalars)}{'d' if compute.kind == 'f' else 'q'}", *scalars)
+            )
         table = array("q", numbers)
         row_bytes = variant.weight
         for item in arrays:
@@ -247,9 +249,7 @@ def _scalars(expression: Expression) -> list[Node]:
     found: dict[Node, None] = {}
     for node in expression.nodes():
         if node.kind != SCALAR:
-            found.update(
-                (item, None) for item in node.operands if item.kind == SCALAR and item.operation != CONSTANT
-            )
+            found.update((item, None) for item in node.operands if item.kind == SCALAR and item.operation != CONSTANT)
     found.update((node, None) for node in expression.outputs if node.kind == SCALAR and node.operation != CONSTANT)
     return list(found)
 

@@ -12,7 +12,19 @@ import numpy
 from numpy import ndarray
 
 from .acceleration import LOOPS
-from .expression import BOOL, COLUMN, CONSTANT, ELEMENT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
+from .expression import (
+    BOOL,
+    COLUMN,
+    CONSTANT,
+    ELEMENT,
+    INTEGER,
+    ROW,
+    ROW_LENGTH,
+    SCALAR,
+    Expression,
+    Node,
+    scalar_source,
+)
 from .llvm.launch import launch
 from .schedule import lowered
 
@@ -33,7 +45,9 @@ Dtype = numpy.dtype[Any]
 class CompiledRows:
     """What has been compiled of one expression of a row program in one dtype."""
 
-    def __init__(self, name: str, expression: Expression, inputs: Sequence[str], parameters: Sequence[str], char: str) -> None:
+    def __init__(
+        self, name: str, expression: Expression, inputs: Sequence[str], parameters: Sequence[str], char: str
+    ) -> None:
         self.name = name
         self.expression = lowered(expression, char, decomposed=False)
         self.inputs = list(inputs)
@@ -95,7 +109,12 @@ class CompiledRows:
         return True
 
     def _compile(
-        self, key: Any, operands: Sequence[ndarray], results: Sequence[tuple[Node, ndarray]], compute: Dtype, along: bool
+        self,
+        key: Any,
+        operands: Sequence[ndarray],
+        results: Sequence[tuple[Node, ndarray]],
+        compute: Dtype,
+        along: bool,
     ) -> Any:
         from .llvm.element_types import type_of
         from .llvm.row_loops import ACROSS, ALONG, RowArray, RowPlan, row_kernel

@@ -203,7 +203,12 @@ class RowProgram:
         geometry = math.prod(shape[:dim]), length, math.prod(shape[dim + 1 :])
         size = math.prod(geometry)
         outputs = self.variants[variant].outputs
-        if 0 < size <= SMALL and not LOOPS.every_size and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
+        if (
+            0 < size <= SMALL
+            and not LOOPS.every_size
+            and compute is dtype
+            and (function := self.straight(variant, compute.char)) is not None
+        ):
             views = [_view(a, extent, geometry) for a, extent in zip(arrays, extents, strict=True)]
             results = function(*views, *scalars, length)
             return _returned([

@@ -66,7 +66,9 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     large = compiled_ufuncs.large(form) if isinstance(form, numpy.ufunc) else None
     if large is None:
         return lines
-    call = f"LARGE[{form.__name__!r}]({passed}, out={target})" if target else f"array = LARGE[{form.__name__!r}]({passed})"
+    call = (
+        f"LARGE[{form.__name__!r}]({passed}, out={target})" if target else f"array = LARGE[{form.__name__!r}]({passed})"
+    )
     limit = 0 if LOOPS.every_size else large.elements
     return [*block(f"if {op.tensors[0]}_array.size < {limit}:", lines), *block("else:", [call])]
 

@@ -268,11 +268,27 @@ copysign = _binary("copysign", "copysign")
 
 
 @_builtin
-def ldexp(lowering: Lowering, value: Any, exponent: Any) -> Any:
-    """`value` times 2 to the power `exponent`, an integer; one instruction with AVX-512 alone."""
-    value, exponent = _floating(value), _value(exponent)
-    name = f"llvm.ldexp.{_suffix(value.type)}.{_suffix(exponent.type)}"
-    return lowering.intrinsic(name, value.type, value, exponent)
+def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
+    """`value` times 2 to the power `exponent`, a whole number of the same type; one instruction with AVX-512 alone."""
+    value, exponent = _floating(value), _floating(exponent)
+    type_, element, width = value.type, value.type.element, value.type.width
+    registers = width * element.bits // 512
+    if registers > 1:
+        half = width // 2
+        parts = [
+            scale.lower(lowering, *[shuffle.lower(lowering, item, item, indices) for item in (value, exponent)])
+            for indices in (range(half), range(half, width))
+        ]
+        return shuffle.lower(lowering, *parts, range(width))
+    text = llvm_type(type_)
+    if registers == 1:
+        name = f"llvm.x86.avx512.mask.scalef.{'ps' if element.bits == 32 else 'pd'}.512"
+        lowering.declarations.add(f"declare {text} @{name}({text}, {text}, {text}, i{width}, i32)")
+        return lowering.value(
+            f"call {text} @{name}({value}, {exponent}, {text} zeroinitializer, i{width} -1, i32 4)", type_
+        )
+    whole = lowering.convert(exponent, lowering.with_element(type_, i32 if element.bits == 32 else i64))
+    return lowering.intrinsic(f"llvm.ldexp.{_suffix(type_)}.{_suffix(whole.type)}", type_, value, whole)
 
 
 @_builtin

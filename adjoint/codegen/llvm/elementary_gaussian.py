@@ -31,6 +31,13 @@ _LOG_ERFC32 = (
     -0.11009019746356287, -0.6318156995820089, -1.1302392014174953, 0.0003214710263795883,
 )  # fmt: skip
 
+# The logarithm of the normal distribution function of -x, by x up to 5.5, fitted by least squares with the weights of C. L. Lawson
+# that even out the error of its exponential: 7.5e-9.
+_LOG_TAIL32 = (
+    -1.921534249049728e-06, 2.6770840122480877e-05, -0.0001265362516278401, -0.00010110165749210864, 0.004904334899038076,
+    -0.03639370948076248, -0.3182965815067291, -0.7978857159614563, -0.6931471824645996,
+)  # fmt: skip
+
 # (1 + 2 x) exp(x ** 2) erfc(x) by (x - 4) / (x + 4) where x is 0.5 at least; error 4.1e-18.
 _ERFCX64 = (
     -8.770667946492303e-11, 3.535794891932104e-09, -9.349697635755943e-09, -2.363746618301336e-08,
@@ -70,8 +77,13 @@ def erf(x: T) -> T:
 
 @loops
 def normal_cdf(x: T) -> T:
-    """The normal distribution function; its error is relative to 1."""
-    return erf(x * _SQRT_HALF) * 0.5 + 0.5
+    """The normal distribution function, with an error relative to 1; float32 takes its tail as exp of a polynomial."""
+    if T.element is f64:
+        return erf(x * _SQRT_HALF) * 0.5 + 0.5
+    a = fabs(x)
+    tail = exp_times_power(polynomial(where(a > 5.5, T(5.5), a), _LOG_TAIL32), None, 0)
+    tail = where(a > 5.5, T(0), tail)
+    return where(x < 0, tail, T(1) - tail)
 
 
 @loops

@@ -35,7 +35,6 @@ from .builtin_functions import (
     gather,
     insert,
     lanes,
-    ldexp,
     leading_zeros,
     load,
     local,
@@ -50,6 +49,7 @@ from .builtin_functions import (
     reduce_or,
     rint,
     rolled,
+    scale,
     shuffle,
     sqrt,
     store,
@@ -158,8 +158,8 @@ def address(array: ndarray) -> int:
 __all__ = [
     "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
     "as_pointer",    "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64", "fabs", "floor", "fma",
-    "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "ldexp", "leading_zeros", "load", "local",
+    "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "leading_zeros", "load", "local",
     "loops", "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min",
-    "reduce_or", "rint", "rolled", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32",
+    "reduce_or", "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32",
     "u64", "unrolled", "unsigned", "vector", "vectorized", "where",
 ]  # fmt: skip

@@ -80,7 +80,7 @@ class Plan:
         self.inputs = len(self.nodes)
         self.scalars = list(scalars)
         operations = [node.operation for node in expression.nodes() if node.operands]
-        light = not COSTLY.intersection(operations) and len(operations) <= 8
+        light = sum(name in COSTLY for name in operations) <= 2  # more values do not stay in registers
         self.width = max(1, HOST.vector_bytes * 8 // type_.bits) * (2 if light else 1)
         self.values = Builtin(self._values)
         self.scalar_values = Builtin(self._scalar_values)

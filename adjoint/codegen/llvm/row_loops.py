@@ -271,7 +271,9 @@ class RowPlan:
             return self._positions(lowering, position)
         if node.operation == "row_put":
             here = self._is_at(lowering, position, value(node.operands[1]))
-            return lowering.select(here, lowering.as_type(value(node.operands[0]), self.vector), constant(0, self.vector))
+            return lowering.select(
+                here, lowering.as_type(value(node.operands[0]), self.vector), constant(0, self.vector)
+            )
         return writer.node(node, [value(item) for item in node.operands])
 
     def _positions(self, lowering: Lowering, position: Value) -> Value:
