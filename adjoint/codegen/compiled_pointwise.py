@@ -91,7 +91,7 @@ class CompiledPointwise:
         out: ndarray | None = None,
         contiguous: bool = False,
     ) -> Any:
-        """The outputs for arrays of `dtype` (or bool, for inputs that are truth values); NotImplemented if NumPy is to compute."""
+        """The outputs for arrays of `dtype`; NotImplemented if NumPy is to compute."""
         if self.name in LOOPS.failures:
             return NotImplemented
         if compute.kind not in "fiu":

@@ -16,9 +16,7 @@ from .expression import (
     BOOL,
     COLUMN,
     CONSTANT,
-    ELEMENT,
     INTEGER,
-    ROW,
     ROW_LENGTH,
     SCALAR,
     Expression,
@@ -61,7 +59,7 @@ class CompiledRows:
         names = ", ".join([*parameters, ROW_LENGTH])
         values = "".join(f"{scalar_source(node)}, " for node in self.scalars)
         self.scalar_values: Callable[..., tuple[Any, ...]] = eval(f"lambda {names}: ({values})")
-        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._functions: dict[Any, tuple[Callable[..., Any], int]] = {}
 
     def run(
         self,
@@ -135,7 +133,7 @@ class CompiledRows:
                     self.expression, type_of(compute), inputs, outputs, self.scalars, ALONG if along else ACROSS
                 )
                 name = f"{self.name}_{compute.name}" + ("" if along else "_across")
-                found = self._functions[key] = (row_kernel(name, plan, str(self.expression)), plan.width)  # type: ignore[assignment]
+                found = self._functions[key] = (row_kernel(name, plan, str(self.expression)), plan.width)
             except CompilationError as error:
                 LOOPS.failures[self.name] = str(error)
                 return None

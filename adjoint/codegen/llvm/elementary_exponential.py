@@ -100,7 +100,7 @@ def scaled(value: T, shifted: T, EXTRA: Static) -> T:
 
 @loops(flags="contract")
 def exp_times_power(x: T, low: Any, EXTRA: Static) -> T:
-    """`exp(x + low)` times 2 ** EXTRA, where `low` is what the rounding of `x` cut off, if that is known; `x` is within the limits."""
+    """`exp(x + low)` times 2 ** EXTRA for `x` within the limits; `low` is what its rounding cut off, if that is known."""
     shifted = x * _LOG2_E + ROUNDER[T.element]
     k = shifted - ROUNDER[T.element]
     r = x - k * LN2[T.element][0] - k * LN2[T.element][1]
@@ -129,7 +129,10 @@ LN2_WHOLE = math.log(2)
 
 @loops(flags="contract")
 def expm1(x: T) -> T:
-    """`exp(x) - 1`, accurate near 0: 2 ** n * expm1(r) + (2 ** n - 1), all halved until the end, so that nothing overflows."""
+    """`e` to the power `x`, less 1; accurate near 0.
+
+    It is 2 ** n * expm1(r) + (2 ** n - 1), halved until the end, so that nothing overflows.
+    """
     y = clamped(x, _EXPM1_LIMITS[T.element])
     shifted = y * _LOG2_E + ROUNDER[T.element]
     k = shifted - ROUNDER[T.element]

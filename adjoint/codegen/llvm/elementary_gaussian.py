@@ -1,8 +1,8 @@
 """The error function and its complement in the language of kernels.
 
-erf(x) is x times a polynomial of x ** 2 up to 1, beyond it 1 - erfc(x). float32 takes erfc(x) as exp of a polynomial; float64 as
-exp(-x ** 2) times a function that decreases slowly, a polynomial of (x - 4) / (x + 4) (M. Shepherd and J. Laframboise, "Chebyshev
-approximation of (1 + 2 x) exp(x ** 2) erfc x", Mathematics of Computation 36, 1981), with coefficients of our own
+erf(x) is x times a polynomial of x ** 2 up to 1, beyond it 1 - erfc(x). float32 takes erfc(x) as exp of a polynomial; float64
+as exp(-x ** 2) times a function that decreases slowly, a polynomial of (x - 4) / (x + 4) (M. Shepherd and J. Laframboise,
+"Chebyshev approximation of (1 + 2 x) exp(x ** 2) erfc x", Mathematics of Computation 36, 1981), with coefficients of our own
 (`scripts/fit_polynomials.py`). There are no branches. Errors in units of the last place, float32 over all numbers, float64 over
 dense samples: erf 1.0 and 1.1, erfc 0.51 and 4.
 """
@@ -31,8 +31,8 @@ _LOG_ERFC32 = (
     -0.11009019746356287, -0.6318156995820089, -1.1302392014174953, 0.0003214710263795883,
 )  # fmt: skip
 
-# The logarithm of the normal distribution function of -x, by x up to 5.5, fitted by least squares with the weights of C. L. Lawson
-# that even out the error of its exponential: 7.5e-9.
+# The logarithm of the normal distribution function of -x, by x up to 5.5: least squares, with weights that even out the error of
+# its exponential (C. L. Lawson, 1961), which is 7.5e-9.
 _LOG_TAIL32 = (
     -1.921534249049728e-06, 2.6770840122480877e-05, -0.0001265362516278401, -0.00010110165749210864, 0.004904334899038076,
     -0.03639370948076248, -0.3182965815067291, -0.7978857159614563, -0.6931471824645996,

@@ -88,7 +88,7 @@ class Host:
     def compile(self, name: str, text: str, vectors: bool = False) -> MachineCode:
         """Make machine code of LLVM's text; `name` is its one public function.
 
-        `vectors`: its loops are written with vectors, so the passes that look for them, which take most of the time, are left out.
+        `vectors`: its loops are written with vectors; the passes that look for some, which take most of the time, are left out.
 
         Raises:
             CompilationError: if LLVM refuses the text.

@@ -1,8 +1,8 @@
 """Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
 
-A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE` one
-behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in a table of integers: lengths,
-addresses, strides, scalars.
+A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
+one behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in a table of integers:
+lengths, addresses, strides, scalars.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ DIMENSIONS = 8
 
 OPERANDS_AT = 2 + DIMENSIONS
 OPERAND_WORDS = 2 + DIMENSIONS
-"""The table: the length of a row, the number of dimensions outside it, their lengths from the inner to the outer one; then for each
-operand its address and its strides, that along the row first; then the scalars."""
+"""The table: the length of a row, the number of dimensions outside it, their lengths from the inner to the outer one; then for
+each operand its address and its strides, that along the row first; then the scalars."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Loops for row programs: each row is walked once for each link of its longest chain of reductions, in vectors.
 
-`ALONG`: a row lies in memory element by element, and vectors lie along it. `ACROSS`: something lies below the row, so that vectors
-hold one element of each of several rows, and walk down together. What is computed in one walk and costly, and needed in a later
-one, waits in the memory of an output.
+`ALONG`: a row lies in memory element by element, and vectors lie along it. `ACROSS`: something lies below the row, so that
+vectors hold one element of each of several rows, and walk down together. What is computed in one walk and costly, and needed in
+a later one, waits in the memory of an output.
 
 Sums are taken lane by lane over runs of `RUN` vectors, and the sums of runs added: about as exact as pairwise summation.
 """
@@ -24,7 +24,7 @@ from .functions import Builtin
 from .host import HOST
 from .language import CompiledFunction, Int, Loops, Pointer, Static, local, loops, minimum, unrolled, vector
 from .lowering import Lowering
-from .pointwise_loops import DENSE, Operand, masks_are_cheap, read_operand, write_operand
+from .pointwise_loops import DENSE, Operand, read_operand, write_operand
 from .values import CompilationError, Value, constant
 
 ALONG, ACROSS = "along", "across"
@@ -34,8 +34,8 @@ RUN = 64
 REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 
 TABLE_ARRAYS = 4
-"""The table: the number of blocks' rows, the length of a row, what lies below it, the rows of a block; then the addresses of inputs,
-outputs and sums over rows, then the scalars."""
+"""The table: the number of rows (or groups of rows side by side), the length of a row, what lies below it, how many rows a block
+has; then the addresses of inputs and outputs, then the scalars, then the address of the sums over rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class RowPlan:
         index: Value,
         position: Value,
         left: Value,
-        sums: Value,
+        sums: Any,
         accumulators: Value,
     ) -> None:
         """One vector of a walk. `index`: of its first element; `position`: in the row; `left`: how many of its lanes count."""
@@ -297,7 +297,7 @@ class RowPlan:
         lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, 0, left, memory], {})
 
     def _add_to_sums(
-        self, lowering: Lowering, sums: Value, output: int, position: Value, left: Value, counted: Value, value: Value
+        self, lowering: Lowering, sums: Any, output: int, position: Value, left: Value, counted: Value, value: Value
     ) -> None:
         """Add to a sum over rows; the block of rows has its own."""
         order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
