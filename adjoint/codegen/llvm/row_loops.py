@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
-from .builtin_functions import cast_pointer, lanes, reduce_add, reduce_max, reduce_min
+from .builtin_functions import cast_pointer, lanes, reduce_add, reduce_max, reduce_min, shuffle
 from .element_types import PointerType, VectorType, boolean, f64, i64
 from .expressions import COSTLY, ExpressionWriter
 from .functions import Builtin
@@ -25,13 +25,16 @@ from .host import HOST
 from .language import CompiledFunction, Int, Loops, Pointer, Static, local, loops, minimum, unrolled, vector
 from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
-from .values import CompilationError, Value, constant
+from .values import CompilationError, Value, constant, llvm_type
 
 ALONG, ACROSS = "along", "across"
 
 RUN = 64
 
 REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
+
+_SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
+"""Running sums and products, and what they begin with."""
 
 TABLE_ARRAYS = 4
 """The table: the number of rows (or groups of rows side by side), the length of a row, what lies below it, how many rows a block
@@ -64,11 +67,17 @@ class RowPlan:
         self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
         self.mode = mode
         self.along = mode == ALONG
-        self.width = max(1, HOST.vector_bytes * 8 // type_.bits) * 2
-        self.vector = VectorType(type_, self.width)
+        self.width = max(1, HOST.vector_bytes * 8 // type_.bits)
         self.levels = _levels(expression)
         self.passes = 1 + max(self.levels[node] for node in expression.nodes())
-        for name in ("begin", "begin_row", "identities", "step", "combined", "end_pass", "end_row"):
+        scans = {bool(node.value) for node in expression.nodes() if node.operation in _SCANS}
+        if len(scans) > 1:
+            raise CompilationError("a row is walked in one direction")
+        self.reverse = scans == {True}
+        if not scans:  # two registers hide the latency of sums; running sums take two of float64 already
+            self.width *= 2
+        self.vector = VectorType(type_, self.width)
+        for name in ("begin", "begin_row", "begin_pass", "identities", "step", "combined", "end_pass", "end_row"):
             setattr(self, name, Builtin(getattr(self, f"_{name}")))
 
     # -- what is computed when ---------------------------------------------------------------------------------------------
@@ -192,6 +201,47 @@ class RowPlan:
         start = {"row_max": -math.inf, "row_min": math.inf}
         return [constant(start.get(node.operation, 0), self.vector) for node in self.reductions[number]]
 
+    def _begin_pass(self, lowering: Lowering, known: Any) -> None:
+        """What running sums begin with."""
+        for node in self.expression.nodes():
+            if node.operation in _SCANS:
+                wide = f64 if self.along else VectorType(f64, self.width)
+                carried = known.get((node, "carried")) or Value(PointerType(wide), lowering.allocate(wide))
+                known[node, "carried"] = carried
+                lowering.emit(f"store {constant(_SCANS[node.operation][1], wide)}, ptr {carried.name}")
+
+    def _scanned(self, lowering: Lowering, node: Node, value: Value, known: Any, left: Value) -> Value:
+        """A running sum or product, carried in float64."""
+        operation, identity = _SCANS[node.operation]
+        wide = VectorType(f64, self.width)
+        carried = known[node, "carried"]
+        start = constant(identity, wide)
+        total = lowering.convert(value, wide)
+        before = lowering.value(f"load {llvm_type(carried.type.target)}, ptr {carried.name}", carried.type.target)
+        if self.along:
+            total = lowering.select(self._counted(lowering, left), total, start)
+            distance = 1
+            while distance < self.width:
+                if self.reverse:  # the lanes behind, then what the sum begins with
+                    order = list(range(distance, distance + self.width))
+                else:  # that, then the lanes before
+                    order = [lane - distance if lane >= distance else self.width + lane for lane in range(self.width)]
+                total = lowering.binary(operation, total, shuffle.lower(lowering, total, start, order))
+                distance *= 2
+            total = lowering.binary(operation, total, lowering.broadcast(before, self.width))
+            edge = 0 if self.reverse else self.width - 1
+            after = lowering.value(f"extractelement {total}, i64 {edge}", f64)
+        else:
+            after = total = lowering.binary(operation, before, total)
+        lowering.emit(f"store {after}, ptr {carried.name}")
+        return lowering.convert(total, self.vector)
+
+    def _counted(self, lowering: Lowering, left: Value) -> Value:
+        """Which lanes hold elements of the row."""
+        numbers = lanes.lower(lowering, i64, self.width)
+        found: Value = lowering.compare(ast.Lt, numbers, lowering.broadcast(left, self.width))
+        return found
+
     def _combined(self, lowering: Lowering, number: int, which: int, first: Value, second: Value) -> Value:
         """Two accumulators as one."""
         return self._accumulated(lowering, self.reductions[number][which], first, second)
@@ -227,8 +277,7 @@ class RowPlan:
                 values[node] = self._value(lowering, writer, node, values, value, (number, index, position, left))
             return _operand(values, node)
 
-        lane_numbers = lanes.lower(lowering, i64, self.width)
-        counted = lowering.compare(ast.Lt, lane_numbers, lowering.broadcast(left, self.width))
+        counted = self._counted(lowering, left)
         identities = self._identities(lowering, number)
         for which, node in enumerate(self.reductions[number]):
             item = lowering.as_type(value(node.operands[0]), self.vector)
@@ -267,6 +316,9 @@ class RowPlan:
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
             return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})
+        if node.operation in _SCANS:
+            operand = lowering.as_type(value(node.operands[0]), self.vector)
+            return self._scanned(lowering, node, operand, values, left)
         if node.operation == "row_index":
             return self._positions(lowering, position)
         if node.operation == "row_put":
@@ -400,15 +452,18 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
             parts = local(vector(PLAN.element, W), max(1, len(identities)))
             for K in unrolled(len(identities)):
                 totals[K] = identities[K]
+            PLAN.begin_pass(current)
             position = i64(0)
             advance = W if PLAN.along else 1
+            last = (length - 1) // advance * advance
             while position < length:
                 for K in unrolled(len(identities)):
                     parts[K] = identities[K]
                 limit = minimum(length, position + RUN * advance)
                 while position < limit:
-                    left = length - position if PLAN.along else lanes_left
-                    PLAN.step(P, current, first + position * step, position, left, sums, parts)
+                    place = last - position if PLAN.reverse else position
+                    left = length - place if PLAN.along else lanes_left
+                    PLAN.step(P, current, first + place * step, place, left, sums, parts)
                     position += advance
                 for K in unrolled(len(identities)):
                     totals[K] = PLAN.combined(P, K, totals[K], parts[K])

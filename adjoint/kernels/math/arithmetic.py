@@ -38,7 +38,6 @@ def in_float32(function: Callable[..., Array]) -> Kernel:
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
     """`ufunc` of an array and a number, which counts no more than numbers do in promotion; half types in float32."""
-
     large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
