@@ -159,6 +159,10 @@ class Program:
         if not half and dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
         compute = FLOAT32 if half else dtype
+        if out is not None and (
+            out.dtype != dtype or numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape
+        ):
+            raise ValueError("the result does not fit what it is to be written over")
         if LOOPS.takes(max([item.size for item in operands]), self.compiled_from):
             result = self.compiled.run(operands, values, dtype, compute, out, self.contiguous)
             if result is not NotImplemented:
@@ -172,8 +176,6 @@ class Program:
             return arranged if type(results) is tuple else arranged[0]
         tile, registers, kinds = self.tile(compute.char, over_input=out is not None)
         if out is not None:
-            if numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape or out.dtype != dtype:
-                raise ValueError("the result does not fit what it is to be written over")
             outs = [out]
         else:
             outs = [result_like(operands, dtype_of(kind, dtype), self.contiguous) for kind in kinds]
