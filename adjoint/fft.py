@@ -1,5 +1,5 @@
 """`torch.fft`: discrete Fourier transforms; names, no logic."""
 
-from .operators import PUBLIC
+from .dispatch.registry import PUBLIC
 
 __getattr__, __dir__ = PUBLIC["fft"].as_module(globals())

@@ -1,4 +1,4 @@
-"""Tensors as numbers of Python, arrays of NumPy, and as what the DLPack protocol passes to other libraries."""
+"""Tensors as numbers of Python, arrays of NumPy, storages, and as what the DLPack protocol passes to other libraries."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Interchange(ArrayAttributes):
         def requires_grad(self) -> bool:
             """Whether operations on this tensor are recorded."""
 
+        def _put_array(self, seen: ndarray[Any, Any], array: ndarray[Any, Any]) -> None: ...
+
     def item(self) -> Any:
         """The only element, as a Python number."""
         array = self._array
@@ -57,6 +59,16 @@ class Interchange(ArrayAttributes):
                 f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{name}().numpy() instead."
             )
         return materialize(array)
+
+    def untyped_storage(self) -> storages.UntypedStorage:
+        """The bytes this tensor is a window on, shared with its views."""
+        array = self._array
+        return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
+
+    def storage(self) -> storages.TypedStorage:
+        """The storage seen as elements of this tensor's dtype."""
+        array = self._array
+        return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
         array = self.numpy()

@@ -1,7 +1,7 @@
-"""What lower layers call and higher layers implement: one record, which each layer fills when it is imported.
+"""What lower layers call and higher layers implement: one record, whose fields the implementing modules fill.
 
 Imports point downward. Where something below needs something above (a stale view a new node, which operators make), it reads
-a field of `LATE`; the layer that implements the field assigns it, once.
+a field of `LATE`; the module that implements the field assigns it, once. A call before that imports the module.
 """
 
 from __future__ import annotations
@@ -19,8 +19,32 @@ if TYPE_CHECKING:
     Array = ndarray[Any, Any]
 
 
+MODULES = {
+    "as_strided_node": "operators.memory.storage_views",
+    "check_new_grad": "autograd.methods",
+    "complex_view": "operators.memory.storage_views",
+    "enter_device": "tape.mode_switches",
+    "in_inference_mode": "tape.modes",
+    "is_grad_enabled": "tape.modes",
+    "lazy_view": "operators.memory.storage_views",
+    "leave_device": "tape.mode_switches",
+    "legacy_array": "operators.create.legacy",
+    "mark_if_inference": "tape.inference_tensors",
+    "note_node": "tape.anomaly",
+    "real_view": "operators.memory.storage_views",
+    "reduce_array": "serialization.rebuild",
+    "regenerate": "tape.views",
+    "replay": "operators.memory.storage_views",
+    "run_accumulate_grad": "autograd.hook_calls",
+    "share_inference": "tape.inference_tensors",
+    "subclassed": "tape.torch_function",
+    "vmap": "transforms.reverse",
+}
+"""What implements the fields that are called before their modules may have been imported."""
+
+
 class LateBound:
-    """The late-bound functions, with the module that fills each. To read a field costs one attribute."""
+    """The late-bound functions. To read a field costs one attribute."""
 
     __slots__ = (
         "as_strided_node",
@@ -49,78 +73,78 @@ class LateBound:
     )
 
     as_strided_node: Callable[[Tensor, Tensor, Any], Any]
-    """`(base, view, edge of the base)`: the node of `as_strided` that makes the view; `operators.memory.storage_views`."""
+    """`(base, view, edge of the base)`: the node of `as_strided` that makes the view."""
 
     check_new_grad: Callable[[Tensor, Any], None]
-    """Raise unless the second may become the `.grad` of the first; `autograd.methods`."""
+    """Raise unless the second may become the `.grad` of the first."""
 
     complex_view: Callable[[Tensor], Tensor]
-    """`view_as_complex`; `operators.memory.storage_views`."""
+    """`view_as_complex`."""
 
     engine_globals: dict[str, Any]
-    """The globals of the engine, by which a frame of a backward is known; `autograd.engine`."""
+    """The globals of the engine, by which a frame of a backward is known; those of no frame until there is an engine."""
 
     enter_device: Callable[[device], device]
-    """Make new tensors on the device from now on; `tape.modes`."""
+    """Make new tensors on the device from now on."""
 
     forward_tangent: Callable[[Any], Any]
-    """The tangent of a tensor in forward mode; None until there is forward mode; `transforms.forward_mode`."""
+    """The tangent of a tensor in forward mode; None until there is forward mode."""
 
     in_inference_mode: Callable[[], bool]
-    """Whether this thread is in inference mode; `tape.modes`."""
+    """Whether this thread is in inference mode."""
 
     is_grad_enabled: Callable[[], bool]
-    """Whether operators record in this thread; `tape.modes`."""
+    """Whether operators record in this thread."""
 
     lazy_view: Callable[[Tensor, int], Tensor]
-    """A view of a tensor of which more bits are yet to be conjugated or negated; `operators.memory.storage_views`."""
+    """A view of a tensor of which more bits are yet to be conjugated or negated."""
 
     leave_device: Callable[[device], None]
-    """The reverse of `enter_device`; `tape.modes`."""
+    """The reverse of `enter_device`."""
 
     legacy_array: Callable[..., Array]
-    """The array of `Tensor(2, 3)` or `Tensor(data)`; `operators.create.legacy`."""
+    """The array of `Tensor(2, 3)` or `Tensor(data)`."""
 
     mark_if_inference: Callable[[Tensor], None]
-    """Make a new tensor an inference tensor in inference mode; `tape.saved`."""
+    """Make a new tensor an inference tensor in inference mode."""
 
     note_node: Callable[[Any], None]
-    """Keep with a new node, under anomaly detection, the traceback of the call that made it; `tape.anomaly`."""
+    """Keep with a new node, under anomaly detection, the traceback of the call that made it."""
 
     real_view: Callable[[Tensor], Tensor]
-    """`view_as_real`; `operators.memory.storage_views`."""
+    """`view_as_real`."""
 
     reduce_array: Callable[[Array], tuple[Callable[..., Any], Any]]
-    """What pickles an array as checkpoints hold it: a function and its arguments; `serialization.rebuild`."""
+    """What pickles an array as checkpoints hold it: a function and its arguments."""
 
     regenerate: Callable[[Tensor, bool], None]
-    """`(view, told)`: give a stale view an edge into the present history of its base; `tape.views`."""
+    """`(view, told)`: give a stale view an edge into the present history of its base."""
 
     replay: Callable[[Tensor, tuple[Any, ...]], Any]
-    """The edge of a view of the base that these operations make; `operators.memory.storage_views`."""
+    """The edge of a view of the base that these operations make."""
 
     run_accumulate_grad: Callable[..., tuple[()]]
-    """Call an `AccumulateGrad` with a gradient; `autograd.hook_calls`."""
+    """Call an `AccumulateGrad` with a gradient."""
 
     share_inference: Callable[[Tensor, Tensor], Tensor]
-    """Make the first, an alias of the second, an inference tensor if that is one; `tape.saved`."""
+    """Make the first, an alias of the second, an inference tensor if that is one."""
 
     subclassed: Callable[[type[Tensor]], None]
-    """Told of each new class of tensors; `tape.torch_function`."""
+    """Told of each new class of tensors."""
 
     text_within_transforms: Callable[[Any], str | None]
-    """The text of a tensor that a transform wraps; None until there are transforms; `transforms.wrapped_tensors`."""
+    """The text of a tensor that a transform wraps; None until there are transforms."""
 
     vmap: Callable[..., Callable[..., Any]]
-    """`vmap` of a function; `transforms.reverse`."""
+    """`vmap` of a function."""
 
     wrap_public_functions: Callable[[], None]
-    """Put wrappers in front of all functions that classes may take over, once; `overrides`."""
+    """Put wrappers in front of all functions that classes may take over, once."""
 
     def __init__(self) -> None:
         for name in self.__slots__:
             object.__setattr__(self, name, Unfilled(name))
-        for name in ("forward_tangent", "text_within_transforms"):
+        for name in ("engine_globals", "forward_tangent", "text_within_transforms"):
             object.__setattr__(self, name, Absent(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -135,7 +159,7 @@ class LateBound:
 
 
 class Unfilled:
-    """Stands in a field that nobody has filled."""
+    """Stands in a field until the module that implements it is imported; a call imports the module."""
 
     __slots__ = ("name",)
 
@@ -143,30 +167,22 @@ class Unfilled:
         self.name = name
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        """Raise RuntimeError: the layer above is not imported."""
-        raise RuntimeError(f"the late-bound {self.name!r} is not filled: what implements it is not imported")
+        """Import the module, which fills the field, and call what it has filled it with."""
+        module = f"{__package__}.{MODULES[self.name]}"
+        import_module(module)
+        function = getattr(LATE, self.name)
+        if isinstance(function, Unfilled):
+            raise RuntimeError(f"{module} does not fill the late-bound {self.name!r}")
+        return function(*args, **names)
 
 
 class Absent(Unfilled):
-    """Stands for what no tensor has as long as the layer above is not imported."""
+    """Stands for what nothing has as long as the layer above is not imported."""
 
     __slots__ = ()
 
     def __call__(self, *args: Any, **names: Any) -> None:
         """Nothing, for every tensor."""
-
-
-def on_first_use(module: str, name: str) -> Callable[..., Any]:
-    """A function that stands for function `name` of `module`, which is imported when it is first called."""
-    function: Callable[..., Any] | None = None
-
-    def call(*args: Any, **names: Any) -> Any:
-        nonlocal function
-        if function is None:
-            function = getattr(import_module(module), name)
-        return function(*args, **names)
-
-    return call
 
 
 def importing(module: str) -> Callable[[], None]:

@@ -1,5 +1,5 @@
 """`torch.special`: special functions; names, no logic."""
 
-from .operators import PUBLIC
+from .dispatch.registry import PUBLIC
 
 __getattr__, __dir__ = PUBLIC["special"].as_module(globals())

@@ -6,7 +6,6 @@ answers is in `array_attributes`, its conversion to Python and NumPy in `interch
 
 from __future__ import annotations
 
-import copy
 import functools
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,11 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from . import dtypes, printing
+from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
 from .extra import CREATIONS, Extra
 from .interchange import Interchange
-from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
 from .late_bound import LATE
@@ -73,7 +71,8 @@ class Tensor(Interchange, TensorMethods):
     _view_version: int
     _extra: Extra | None
 
-    # Put here by `adjoint.tape.torch_function` and `adjoint.operators.memory.subclassing`.
+    # Put here by `adjoint.tape.deep_copy`, `adjoint.tape.torch_function` and `adjoint.operators.memory.subclassing`.
+    __deepcopy__: ClassVar[Any]
     __torch_function__: ClassVar[Any]
     _make_subclass: ClassVar[Any]
 
@@ -118,16 +117,6 @@ class Tensor(Interchange, TensorMethods):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
-    def untyped_storage(self) -> storages.UntypedStorage:
-        """The bytes this tensor is a window on, shared with its views."""
-        array = self._array
-        return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
-
-    def storage(self) -> storages.TypedStorage:
-        """The storage seen as elements of this tensor's dtype."""
-        array = self._array
-        return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
-
     def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
         """Look at the elements of `array` instead of those of `seen`, unless at others by now."""
         if self._array is seen:
@@ -169,10 +158,14 @@ class Tensor(Interchange, TensorMethods):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         kind = type(self)
         name = "tensor" if kind is Tensor or "_is_param" in kind.__dict__ else kind.__name__
+        from . import printing
+
         text = printing.format_tensor(self, name, tensor_contents)
         return f"Parameter({text})" if "_is_param" in self.__dict__ else text
 
     def __format__(self, specification: str) -> str:
+        from . import printing
+
         return printing.format_with(self, specification)
 
     # --- gradient and graph -----------------------------------------------------------------------------------
@@ -269,32 +262,7 @@ class Tensor(Interchange, TensorMethods):
             self._extra = Extra()
         return self._extra
 
-    # --- copying ----------------------------------------------------------------------------------------------
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-                "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
-                "see https://github.com/pytorch/pytorch/pull/103001"
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        if type(self) is not Tensor and type(self.new_empty([])) is not type(self):
-            raise RuntimeError(
-                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
-                "implement new_empty() and for which that function returns another instance of the same subclass. You should "
-                "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior "
-                "for new_empty() to return an instance of a different type."
-            )
-        result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
-        memo[id(self)] = result
-        result._edge = LEAF if self.requires_grad else None
-        LATE.mark_if_inference(result)
-        if self._grad is not None:
-            result._grad = copy.deepcopy(self._grad, memo)
-        result.__dict__ = copy.deepcopy(self.__dict__, memo)
-        return result
+    # --- pickling ---------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return (rebuild, (type(self), *LATE.reduce_array(self._array), self.requires_grad, self.__dict__))

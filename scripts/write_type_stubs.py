@@ -290,8 +290,8 @@ def exports(package: ModuleType) -> Iterator[str]:
 
 def late_exports() -> Iterator[str]:
     """What `adjoint` exports beyond: the names it imports when first asked for."""
-    yield from (f"from adjoint import {name} as {name}" for name in adjoint._LATER)
-    yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._LATER_NAMES.items())
+    yield from (f"from adjoint import {name} as {name}" for name in adjoint._MODULES)
+    yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._PLACES.items())
 
 
 def stubs() -> dict[Path, str]:

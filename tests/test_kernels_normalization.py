@@ -131,14 +131,12 @@ def test_group_norm(shape, groups):
     mean, variance = grouped.mean(2, keepdims=True), grouped.var(2, keepdims=True)
     expected = ((grouped - mean) / numpy.sqrt(variance + EPS)).reshape(shape)
     expected = expected * by_channel(weight, x.ndim) + by_channel(bias, x.ndim)
-    result, saved_mean, rstd = normalization.group_norm(x, groups, weight, bias, EPS)
+    result, saved_mean, rstd = normalization.group_norm(x, weight, bias, groups, EPS)
     numpy.testing.assert_allclose(result, expected, atol=1e-9)
     numpy.testing.assert_allclose(saved_mean, mean[:, :, 0])
     gradients = normalization.group_norm_gradients(grad, x, weight, groups, saved_mean, rstd, EPS, EVERY)
     if x.size < 10000:
-        check_gradients(
-            lambda *a: normalization.group_norm(a[0], groups, a[1], a[2], EPS)[0], [x, weight, bias], grad, gradients
-        )
+        check_gradients(lambda *a: normalization.group_norm(*a, groups, EPS)[0], [x, weight, bias], grad, gradients)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("f2", 5e-3), (BFLOAT16, 5e-2), ("f4", 1e-5)], ids=str)
@@ -147,7 +145,7 @@ def test_types(dtype, tolerance):
     wide = [each.astype("f8") for each in (x, weight, bias)]
     pairs = [
         [normalization.batch_norm(*each, None, None, True, EPS) for each in ((x, weight, bias), wide)],
-        (normalization.group_norm(x, 2, weight, bias, EPS), normalization.group_norm(wide[0], 2, *wide[1:], EPS)),
+        (normalization.group_norm(x, weight, bias, 2, EPS), normalization.group_norm(*wide, 2, EPS)),
         (normalization.layer_norm(x, (6,), None, None, EPS), normalization.layer_norm(wide[0], (6,), None, None, EPS)),
     ]  # fmt: skip
     for ours, expected in pairs:
@@ -176,7 +174,7 @@ def test_a_mean_far_from_zero(shape):
         return result, *normalization.batch_norm_gradients(grad, x, weight, mean, invstd, None, None, True, EPS, EVERY)
 
     def by_group(x):
-        result, mean, rstd = normalization.group_norm(x, 2, weight, bias, EPS)
+        result, mean, rstd = normalization.group_norm(x, weight, bias, 2, EPS)
         return result, *normalization.group_norm_gradients(grad, x, weight, 2, mean, rstd, EPS, EVERY)
 
     def by_layer(x):

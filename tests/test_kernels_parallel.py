@@ -76,3 +76,11 @@ def test_number_of_threads_is_checked():
 def test_a_forked_child_starts_its_own_workers():
     parallel._forget_workers()
     parallel_rows(lambda start, stop: None, 1000, 1 << 14)
+
+
+def test_scratch_begins_at_a_cache_line():
+    for shape in [(3,), (1000, 7), (1 << 20,)]:
+        for dtype in map(numpy.dtype, ("f4", "f8", "?")):
+            memory = parallel.scratch(f"aligned {shape}", shape, dtype)
+            assert memory.ctypes.data % parallel.LINE == 0
+            assert memory.shape == shape

@@ -6,29 +6,94 @@ import sys
 import pytest
 
 import adjoint as torch
-from adjoint.late_bound import LATE, Absent, LateBound, Unfilled, importing, on_first_use
+from adjoint.dispatch.registry import OTHER_METHODS
+from adjoint.late_bound import LATE, MODULES, Absent, LateBound, Unfilled, importing
 
-UNTIL_THERE_ARE_TRANSFORMS = {"forward_tangent", "text_within_transforms"}
+ABSENT_UNTIL_IMPORTED = {"engine_globals", "forward_tangent", "text_within_transforms"}
+
+
+def run(program):
+    """The words that a program prints in a fresh interpreter."""
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return finished.stdout.split()
 
 
 def test_each_field_has_a_type_and_no_other_has():
     assert set(LateBound.__slots__) == set(LateBound.__annotations__)
 
 
-def test_importing_the_package_fills_every_field_that_needs_filling():
-    program = (
-        "from adjoint.late_bound import LATE, Unfilled; import adjoint; print(*[name for name in LATE.__slots__ if "
-    )
-    program += "isinstance(getattr(LATE, name), Unfilled)])"
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(finished.stdout.split()) == UNTIL_THERE_ARE_TRANSFORMS
+def test_what_can_be_called_before_it_is_filled_has_its_module_listed():
+    assert MODULES.keys() == set(LateBound.__slots__) - ABSENT_UNTIL_IMPORTED - {"wrap_public_functions"}
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES.values())))
+def test_a_module_fills_its_fields_when_it_is_imported(module):
+    program = f"import adjoint.{module}; from adjoint.late_bound import LATE, Unfilled; print(*[name for name in "
+    program += "LATE.__slots__ if isinstance(getattr(LATE, name), Unfilled)])"
+    assert not {name for name, each in MODULES.items() if each == module} & set(run(program))
+
+
+def test_a_call_of_a_field_imports_its_module():
+    program = "import sys, adjoint; from adjoint.late_bound import LATE; before = 'adjoint.tape.modes' in sys.modules; "
+    program += "print(before, LATE.is_grad_enabled(), 'adjoint.tape.modes' in sys.modules)"
+    assert run(program) == ["False", "True", "True"]
+
+
+def test_a_module_that_does_not_fill_its_field_is_an_error(monkeypatch):
+    monkeypatch.setitem(MODULES, "replay", "late_bound")
+    monkeypatch.setattr("adjoint.late_bound.LATE", LateBound())
+    with pytest.raises(RuntimeError, match=r"adjoint\.late_bound does not fill the late-bound 'replay'"):
+        Unfilled("replay")()
 
 
 def test_transforms_fill_theirs():
     torch.func.grad(torch.sum)(torch.ones(2))
     from adjoint.transforms import forward_mode  # noqa: F401
 
-    assert not any(isinstance(getattr(LATE, name), Unfilled) for name in LateBound.__slots__)
+    assert not any(isinstance(getattr(LATE, name), Unfilled) for name in ABSENT_UNTIL_IMPORTED)
+
+
+@pytest.mark.parametrize("module", OTHER_METHODS)
+def test_a_module_defines_the_methods_that_are_awaited_of_it(module):
+    program = "import adjoint; from adjoint.dispatch.registry import Awaited; before = {name for name, value in "
+    program += (
+        f"vars(adjoint.Tensor).items() if type(value) is Awaited and value.module == '{module}'}}; import {module}; "
+    )
+    program += "print(*sorted(before & {n for n, value in vars(adjoint.Tensor).items() if type(value) is not Awaited}))"
+    assert run(program) == sorted(OTHER_METHODS[module].split())
+
+
+def test_no_tensor_method_is_defined_at_import_by_a_module_that_is_not_awaited():
+    program = "import adjoint; before = set(vars(adjoint.Tensor)); import adjoint.autograd, adjoint.nn, adjoint.func; "
+    program += "print(*sorted(set(vars(adjoint.Tensor)) - before))"
+    assert run(program) == []
+
+
+def test_an_awaited_method_is_that_of_tensors_also_for_a_class_that_has_its_own():
+    program = """
+import adjoint as torch
+class Loud(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    def register_hook(self, hook):
+        return "loud", super().register_hook(hook)
+x = torch.ones(2, requires_grad=True).as_subclass(Loud).requires_grad_()
+print(type(x.register_hook(print)[1]).__name__)
+"""
+    assert run(program) == ["RemovableHandle"]
+
+
+def test_awaited_attributes_are_read_set_and_deleted():
+    program = """
+import adjoint as torch
+x = torch.ones(2, requires_grad=True)
+x.grad_dtype = torch.float64
+y = torch.ones(2)
+try:
+    del y._backward_hooks
+except RuntimeError as error:
+    print(x.grad_dtype, "not" in str(error))
+"""
+    assert run(program) == ["torch.float64", "True"]
 
 
 def test_a_field_is_filled_once():
@@ -44,24 +109,16 @@ def test_there_are_no_other_fields():
         LateBound().replays = len
 
 
-def test_what_is_not_filled_cannot_be_called():
-    with pytest.raises(RuntimeError, match="the late-bound 'vmap' is not filled"):
-        LateBound().vmap(len)
-
-
-@pytest.mark.parametrize("name", sorted(UNTIL_THERE_ARE_TRANSFORMS))
-def test_without_transforms_no_tensor_has_what_they_give(name):
+@pytest.mark.parametrize("name", sorted(ABSENT_UNTIL_IMPORTED))
+def test_before_the_import_nothing_has_what_it_gives(name):
     record = LateBound()
     assert type(getattr(record, name)) is Absent and getattr(record, name)(torch.ones(2)) is None
     setattr(record, name, len)
     assert getattr(record, name) is len
 
 
-def test_functions_are_imported_when_they_are_first_called():
-    program = "import sys; from adjoint.late_bound import importing, on_first_use; call = on_first_use('colorsys', 'rgb_to_hsv')"
-    program += "; load = importing('this_module_is_not_there'); before = 'colorsys' in sys.modules; call(1, 0, b=0)"
-    program += "; print(before, 'colorsys' in sys.modules)"
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert finished.stdout.split() == ["False", "True"]
-    assert on_first_use("colorsys", "rgb_to_hsv")(1, 0, b=0) == (0.0, 1.0, 1)
+def test_what_imports_a_module_does_so_when_it_is_called():
+    program = "import sys; from adjoint.late_bound import importing; call = importing('colorsys'); "
+    program += "print('colorsys' in sys.modules, call(), 'colorsys' in sys.modules)"
+    assert run(program) == ["False", "None", "True"]
     assert importing("colorsys")() is None

@@ -26,8 +26,8 @@ LAYERS = [
         "adjoint.utils",
         "adjoint.serialization",
     },
-    {"adjoint"},
     {
+        "adjoint",
         "adjoint.autograd.__init__",
         "adjoint.linalg",
         "adjoint.special",

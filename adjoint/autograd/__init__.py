@@ -3,7 +3,6 @@
 import importlib
 from typing import Any
 
-from ..late_bound import LATE, on_first_use
 from ..tape.modes import STATE, is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from . import anomaly_mode, function, grad_mode, graph, methods
@@ -29,8 +28,6 @@ from .nested_function import NestedIOFunction
 from .private_names import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple
 from .private_names import _engine_run_backward as _engine_run_backward
 from .variable import Variable, variable
-
-LATE.vmap = on_first_use("adjoint.transforms.reverse", "vmap")
 
 
 def _profiler_enabled() -> bool:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
 import numpy
 
-from ..kernels.memory.storage import owner
 from ..kernels.runtime.meta_array import Meta
+from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
-from ..tape.versions import counting, mark_inference, shared_counter
+from ..tape.versions import counting
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
 
@@ -29,15 +27,16 @@ def _as_in_accumulate(grad: Any) -> int:
     return getrefcount(grad)
 
 
-_UNSHARED = _measure() + 1
-"""The engine passes the gradient through one more frame."""
+_UNSHARED = _measure()
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless it has been frozen since."""
     if leaf._edge is None:
         return
-    with _LOCKS[(id(leaf) >> 6) & 63]:
+    lock = _LOCKS[hash(leaf) % 64]
+    lock.acquire()
+    try:
         held = leaf._grad
         if create_graph:
             if held is not None and not STATE.grad_enabled and type(grad) is Tensor:
@@ -76,6 +75,8 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                     counter[0] += 1
             else:
                 held._array = array + grad
+    finally:
+        lock.release()
 
 
 def made(array: Any) -> Tensor:
@@ -84,31 +85,6 @@ def made(array: Any) -> Tensor:
     if FLAGS.special and STATE.inference:
         mark_inference(tensor)
     return tensor
-
-
-class Shown(dict[int, Any]):
-    """The tensors as which gradients of one backward are known outside: one for each array, by its id.
-
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
-    """
-
-    given: Sequence[Tensor | None] = ()
-
-    def tensor(self, array: Any) -> Tensor:
-        """The tensor of `array`, which shares the version of what was given if it is the same memory."""
-        if not self and self.given:
-            self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
-        key = id(array)
-        if key in self:
-            known: Tensor | None = self[key]()
-            if known is not None and known._array is array:
-                return known
-        tensor = made(array)
-        self[key] = weakref.ref(tensor)
-        for given in self.given:
-            if given is not None and owner(given._array) is owner(array):
-                tensor._counter = shared_counter(given)
-        return tensor
 
 
 def owns_memory(array: Any) -> bool:

@@ -19,12 +19,13 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS, STATE
 from ..tensor import Tensor, as_array
-from .accumulate import Shown, made
+from .accumulate import made
 from .batched_products import batched_grads, batched_products
 from .engine import run
 from .gradient_edge import GradientEdge
 from .graph_task import Capture
 from .roots import about, as_tuple, edge_of_input, make_grads, plain_root, root_edge
+from .shown import Shown
 
 
 @lazily_wrapped
@@ -55,11 +56,6 @@ def backward(
     >>> x.grad
     tensor([2., 4.])
     """
-    if STATE.transforms:
-        raise RuntimeError(
-            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
-            "instead or call backward() outside of functorch transforms."
-        )
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -68,19 +64,29 @@ def backward(
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
-    retain_graph = create_graph if retain_graph is None else retain_graph
-    if inputs is None and (plain := plain_root(tensors, grad_tensors, create_graph)) is not None:
-        start([plain[0]], [plain[1]], retain_graph, create_graph, None, True, shown_from(grad_tensors))
-        if create_graph:
-            warn_of_cycle()
-        return
-    roots = as_tuple(tensors)
-    if inputs is not None and len(as_tuple(inputs)) == 0:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    grads = make_grads(roots, grad_tensors, create_graph)
-    capture = None if inputs is None else retaining(as_tuple(inputs))
-    edges = [root_edge(root) for root in roots]
-    start(edges, grads, retain_graph, create_graph, capture, True, shown_from(grad_tensors))
+    backward_of(tensors, grad_tensors, retain_graph, create_graph, inputs)
+
+
+def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
+    """`backward` without the question whether something overrides it, which the method of a tensor has answered."""
+    if FLAGS.special and STATE.transforms:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
+            "instead or call backward() outside of functorch transforms."
+        )
+    if retain_graph is None:
+        retain_graph = create_graph
+    plain = plain_root(tensors, grad_tensors, create_graph) if inputs is None else None
+    if plain is not None:
+        start(*plain, retain_graph, create_graph, None, True, grad_tensors)
+    else:
+        roots = as_tuple(tensors)
+        if inputs is not None and len(as_tuple(inputs)) == 0:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        grads = make_grads(roots, grad_tensors, create_graph)
+        capture = None if inputs is None else retaining(as_tuple(inputs))
+        edges = [root_edge(root) for root in roots]
+        start(edges, grads, retain_graph, create_graph, capture, True, grad_tensors)
     if create_graph:
         warn_of_cycle()
 
@@ -143,7 +149,7 @@ def grad(
         return checked_results(targets, products, allow_unused, materialize_grads, create_graph)
     plain = plain_root(outputs, grad_outputs, create_graph)
     if plain is not None:
-        starts, grads = [plain[0]], [plain[1]]
+        starts, grads = plain
     else:
         roots = as_tuple(outputs)
         grads = make_grads(roots, grad_outputs, create_graph)
@@ -152,11 +158,11 @@ def grad(
     edges = [edge_of_input(item) for item in targets]
     for edge in edges:
         capture.add(edge)
-    shown = shown_from(grad_outputs)
-    start(starts, grads, retain_graph, create_graph, capture, False, shown)
+    shown = start(starts, grads, retain_graph, create_graph, capture, False, grad_outputs)
     values = [capture.value(edge) for edge in edges]
     if not create_graph:
-        tensor_of = made if len(values) == 1 and not shown and not shown.given else shown.tensor
+        single = len(values) == 1 and shown is None and grad_outputs is None
+        tensor_of = made if single else (shown or Shown(grad_outputs)).tensor
         values = [
             value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)) for value in values
         ]
@@ -174,14 +180,6 @@ def retaining(inputs: tuple[Any, ...]) -> Capture:
             item.retain_grad()
         capture.add(edge)
     return capture
-
-
-def shown_from(given: Any) -> Shown:
-    """What is known outside of a backward's gradients when it begins with the tensors `given`, if any."""
-    shown = Shown()
-    if given is not None:
-        shown.given = as_tuple(given)
-    return shown
 
 
 def checked_results(
@@ -217,8 +215,8 @@ def start(
     create_graph: bool,
     capture: Any,
     accumulating: bool,
-    shown: Shown | None = None,
-) -> None:
+    given: Any,
+) -> Shown | None:
     """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
     token = quiet()
     try:
@@ -228,11 +226,10 @@ def start(
             was_recording = STATE.grad_enabled
             modes.set_grad(create_graph)
             try:
-                run(edges, grads, retain_graph, True, capture, accumulating, shown)
+                return run(edges, grads, retain_graph, True, capture, accumulating, given)
             finally:
                 modes.set_grad(was_recording)
-        else:
-            run(edges, grads, retain_graph, False, capture, accumulating, shown)
+        return run(edges, grads, retain_graph, False, capture, accumulating, given)
     finally:
         restore(token)
 

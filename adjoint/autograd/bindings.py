@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..tape import modes
-from ..tape.node import InputMetadata as _InputMetadata
+from ..tape import mode_switches, modes
 from ..tape.node import Node
+from ..tape.node_interface import InputMetadata as _InputMetadata
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
@@ -29,7 +29,7 @@ def _pop_saved_tensors_default_hooks() -> None:
     """
     if not modes.STATE.saved_tensor_hooks:
         raise RuntimeError("there are no saved tensor hooks to leave")
-    modes.pop_saved_tensor_hooks()
+    mode_switches.pop_saved_tensor_hooks()
 
 
 def _saved_tensors_hooks_is_enabled() -> bool:

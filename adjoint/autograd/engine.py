@@ -19,12 +19,12 @@ from typing import Any
 
 from ..extra import OWN
 from ..late_bound import LATE
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
-from .accumulate import Shown, accumulate
+from .accumulate import accumulate
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
@@ -37,6 +37,7 @@ from .hook_calls import (
     run_with_hooks,
 )
 from .needed_nodes import by_dependencies, nodes_without_watch
+from .shown import Shown
 from .validate_grad import as_taken, validate_grad
 
 _by_sequence = attrgetter("sequence")
@@ -55,28 +56,30 @@ def run(
     create_graph: bool,
     capture: Capture | None,
     accumulating: bool,
-    shown: Shown | None = None,
-) -> None:
+    given: Any = None,
+) -> Shown | None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
 
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
-    only stored in `capture`. `shown`: the tensors whose arrays `grads` are.
+    only stored in `capture`. `given`: the tensors whose arrays `grads` are. Returns the tensors as which gradients are
+    known outside.
     """
-    task = GraphTask(retain_graph, create_graph, capture, accumulating, shown)
-    outer = STATE.task
+    task = GraphTask(retain_graph, create_graph, capture, accumulating, given)
+    state = STATE.__dict__  # this thread's, so as to look for it once
+    outer = state.get("task")
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
-            in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, shown)
-            return
-    STATE.task = task
+            return in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, given)
+    state["task"] = task
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
             task.stop_recording()
             run_callbacks(task.callbacks)
+        return task.shown
     finally:
-        STATE.task = outer
+        state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
 
@@ -85,20 +88,22 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
     """Discover the graph of `task` and run its nodes."""
     retain_graph, create_graph = task.retain_graph, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
-    if task.capture is not None and len(roots) == 1:
+    capture = task.capture
+    if capture is not None and len(roots) == 1:
         task.root = roots[0][0] if type(roots[0]) is tuple else roots[0]
-    finish = finish_watched_leaf if modes.ANOMALY.enabled else finish_leaf
-    plain = nodes_without_watch(task) if task.capture is not None or FLAGS.special else None
+    plain = nodes_without_watch(task) if capture is not None or FLAGS.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
-    arrived = buffers.pop
     complete: list[Tensor] = []
     nodes = iter(order)
     node: Node | None = None
     edges: Any = roots  # what the caller gives arrives as what a node returns
     results: Any = grads
     while True:
-        for edge, result in zip(edges, results):  # noqa: B905  (of one length, and this is the inner loop)
+        number = 0
+        for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
+            result = results[number]
+            number += 1
             if edge is None:
                 continue
             if type(edge) is tuple:
@@ -112,18 +117,21 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 if result is not None:
                     buffers[target] = buffers[target] + result if target in buffers else result
             if target is edge:
-                left = uses[edge] = uses[edge] - 1
+                uses[edge] = left = uses[edge] - 1
                 if not left and (edge in buffers or edge._extra is not None):
                     complete.append(edge)
         if complete:
             grad = result = results = array = None  # so that accumulation sees whether anybody else has a gradient
             for leaf in complete:
-                finish(leaf, arrived(leaf, None), task)
+                if leaf._extra is None and not FLAGS.special and (capture is None or task.accumulates(leaf)):
+                    accumulate(leaf, buffers.pop(leaf), create_graph)
+                else:
+                    finish_leaf(leaf, buffers.pop(leaf, None), task)
             complete.clear()
         node = next(nodes, None)
         if node is None:
             return
-        grad = arrived(node, None)
+        grad = buffers.pop(node, None)
         edges = node.edges
         if needed is not None:
             edges = needed.get(node, edges)
@@ -239,17 +247,18 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
     return None
 
 
-def finish_watched_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """`finish_leaf` under anomaly detection."""
+def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
+    """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
     try:
-        finish_leaf(leaf, grad, task)
+        take_to_leaf(leaf, grad, task)
     except Exception:
-        report(leaf)
+        if modes.ANOMALY.enabled:
+            report(leaf)
         raise
 
 
-def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """All gradients of `leaf` are in (None, if all were): run its hooks and accumulate, or capture."""
+def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
+    """Run the hooks of `leaf` and accumulate, or capture."""
     capture = task.capture
     if capture is not None and leaf not in capture.leaves and leaf is not task.root:
         return
@@ -265,8 +274,6 @@ def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
         return
     if FLAGS.special and STATE.recorder is not None:
         STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
-    elif extra is None:
-        accumulate(leaf, grad, task.create_graph)
     else:
         add_to_leaf(leaf, grad, task)
 
@@ -283,14 +290,14 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
         run_post_accumulate_hooks(leaf)
 
 
-def in_another_thread(function: Any, *args: Any) -> None:
-    """Call `function(*args)` in a new thread, in the modes of this one, and wait for it."""
-    state, context, errors = modes.inherited(), contextvars.copy_context(), []
+def in_another_thread(function: Any, *args: Any) -> Any:
+    """What `function(*args)` returns in a new thread, in the modes of this one."""
+    state, context, results, errors = mode_switches.inherited(), contextvars.copy_context(), [], []
 
     def call() -> None:
         try:
             with state:
-                context.run(function, *args)
+                results.append(context.run(function, *args))
         except BaseException as error:  # noqa: BLE001  (raised again by who waits)
             errors.append(error)
 
@@ -299,3 +306,4 @@ def in_another_thread(function: Any, *args: Any) -> None:
     thread.join()
     if errors:
         raise errors.pop()
+    return results.pop()

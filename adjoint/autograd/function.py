@@ -10,8 +10,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy
-
 from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart
@@ -19,15 +17,15 @@ from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start
 from ..tape.saved import released
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .debug.anomaly_mode import check_nan
 from .function_arguments import bound
 from .function_context import FunctionCtx
+from .function_grads import check_unwanted, checked_grads, materialized
 from .function_outputs import is_simple, numbers_of, tie_outputs
 from .hook_calls import recording_mode, stop_recording, to_tensor
 from .once_differentiable import once_differentiable as once_differentiable
 from .saved_variable import SavedNone, save
-from .validate_grad import as_taken
 
 if TYPE_CHECKING:
     from .nested_function import InplaceFunction, NestedIOFunction
@@ -51,6 +49,7 @@ class FunctionNode(FunctionCtx, Node):
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
     _constant_outputs: tuple[int, ...] = ()
+    _tensor_inputs: tuple[bool, ...] = ()
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
@@ -88,17 +87,11 @@ class FunctionNode(FunctionCtx, Node):
         """Call the user's `backward` as an operation among others, recorded where they are."""
         return self._call(grad, retain_graph, edges)
 
-    def _check_unwanted(self, results: tuple[Any, ...], edges: Any) -> None:
-        """Raise, as the engine does for those it takes, if a gradient that nobody needs this time does not fit its input."""
-        for result, edge, wanted in zip(results, self.edges, edges, strict=True):
-            if result is not None and edge is not None and wanted is None:
-                as_taken(result, edge, self)
-
     def _call(self, grads: list[Any], retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         if self.materialize_grads:
-            for number, grad in enumerate(grads):
+            for grad in grads:
                 if grad is None:
-                    grads = self._materialized(grads, number)
+                    grads = materialized(self, grads)
                     break
         task = modes.STATE.task
         if task is not None:
@@ -107,56 +100,15 @@ class FunctionNode(FunctionCtx, Node):
         results = (cls.backward if cls.vjp is Function.vjp else only_vjp(cls))(self, *grads)
         if not retain_graph:
             self._saved = None
-        checked = self._checked(results if isinstance(results, tuple) else (results,))
+        checked = checked_grads(self, results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(self, grads, checked)  # here, because the engine does not see the gradients that nobody needs
             for edge, result in zip(self.edges, checked, strict=True):
                 if edge is not None and result is None:
                     note_end(self, edge)
         if edges is not self.edges:
-            self._check_unwanted(checked, edges)
+            check_unwanted(self, checked, edges)
         return checked
-
-    def _materialized(self, grads: list[Any], first: int) -> list[Any]:
-        """The gradients, zeros in the places of those that are None; none before `first` is."""
-        absent = () if self._materialize_non_diff_grads else self._constant_outputs
-        grads = list(grads)
-        for number in range(first, len(grads)):
-            shape = self.shape[number]
-            if grads[number] is None and shape is not None and number not in absent:
-                grads[number] = wrap(numpy.zeros(shape, self.dtype[number]))
-        return grads
-
-    def _checked(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradients of the tensors among the arguments, one for each edge."""
-        if len(results) != len(self._tensor_inputs):
-            results = self._counted(results)
-        checked: list[Tensor | None] = []
-        for position, (result, is_tensor) in enumerate(zip(results, self._tensor_inputs), start=1):  # noqa: B905  (of one length)
-            if is_tensor:
-                if result is not None:
-                    if not isinstance(result, Tensor):
-                        raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
-                    if result._array.dtype.kind == "c":
-                        result = taken(result, self.edges[len(checked)], self)
-                checked.append(result)
-            elif result is not None:
-                raise RuntimeError(
-                    f"function {self.name()} returned a gradient different than None at position {position}, but the "
-                    "corresponding forward input was not a Variable"
-                )
-        return tuple(checked)
-
-    def _counted(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """As many gradients as there were arguments, if only Nones are too many."""
-        expected = len(self._tensor_inputs)
-        if len(results) < expected or any(result is not None for result in results[expected:]):
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
-            )
-        return results[:expected]
-
-    _tensor_inputs: tuple[bool, ...] = ()
 
 
 BackwardCFunction = FunctionNode
@@ -174,18 +126,6 @@ def only_vjp(cls: type[Function]) -> Callable[..., Any]:
             "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
         )
     return cls.vjp
-
-
-def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
-    """A complex gradient as its receiver takes it; for a real input it is an error here, not a matter of course."""
-    if edge is None:
-        return grad
-    result: Tensor = as_taken(grad, edge, node)
-    if result._array.dtype.kind != "c":
-        raise RuntimeError(
-            "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
-        )
-    return result
 
 
 class FunctionMeta(type):

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 from ..tape import views
 from ..tape.aliases import detached
+from ..tape.inference_tensors import mark_inference
 from ..tape.torch_function import has_override
-from ..tape.versions import bump, mark_inference, shared_counter
+from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..dispatch.signatures import type_name
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 
@@ -262,7 +262,7 @@ class _force_original_view_tracking(_Switch):
         super().__init__(mode)
 
     def _set(self, value: bool) -> None:
-        modes.set_view_replay(value)
+        mode_switches.set_view_replay(value)
 
 
 class _unsafe_preserve_version_counter(_Mode):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ..tape import modes, node
+from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
 from ..tape.versions import bump
 from ..tensor import Tensor
@@ -120,10 +120,10 @@ class saved_tensors_hooks:
                 "supported:\n    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
                 f"Invoked with: {self.pack_hook!r}, {self.unpack_hook!r}"
             )
-        modes.push_saved_tensor_hooks((self.pack_hook, self.unpack_hook))
+        mode_switches.push_saved_tensor_hooks((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exception: object) -> None:
-        modes.pop_saved_tensor_hooks()
+        mode_switches.pop_saved_tensor_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):

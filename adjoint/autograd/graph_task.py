@@ -10,7 +10,7 @@ from typing import Any
 from ..tape import modes
 from ..tape.node import AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
-from .accumulate import Shown
+from .shown import Shown
 
 _next_id = count().__next__
 
@@ -48,7 +48,8 @@ class GraphTask:
     found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
     stands for its `AccumulateGrad`); `frame`: the user's, from which it was started, if somebody has looked for that; `root`:
     where it begins, if that is one place: the hooks of a tensor there run whatever is asked for, as they do in PyTorch;
-    `shown`: the tensors as which gradients that are arrays are known outside, if any are.
+    `given`: the tensors of the gradients that it begins with, if the caller has given any; `shown`: the tensors as which
+    gradients that are arrays are known outside, once somebody has been shown one.
     """
 
     order: list[Node]
@@ -61,6 +62,7 @@ class GraphTask:
     stopped_recording = False
     frame: FrameType | None = None
     root: Node | Tensor | None = None
+    shown: Shown | None = None
 
     def __init__(
         self,
@@ -68,13 +70,17 @@ class GraphTask:
         create_graph: bool,
         capture: Capture | None,
         accumulating: bool,
-        shown: Shown | None = None,
+        given: Any = None,
     ) -> None:
         self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.capture = capture
         self.accumulating = accumulating
-        self.shown = shown
+        self.given = given
+
+    def accumulates(self, leaf: Tensor) -> bool:
+        """Whether this run adds to the `.grad` of `leaf`, which it reaches."""
+        return self.capture is None or (self.accumulating and leaf in self.capture.leaves)
 
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless it records gradients; for the user's code that it calls."""

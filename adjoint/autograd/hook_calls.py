@@ -11,7 +11,8 @@ from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
-from .accumulate import Shown, accumulate, made
+from .accumulate import accumulate, made
+from .shown import Shown
 from .validate_grad import as_taken
 
 
@@ -47,7 +48,7 @@ def to_tensor(grad: Any) -> Any:
     if task is None or (grad.size < 2 and not grad.flags.writeable):
         return made(grad.copy())
     if task.shown is None:
-        task.shown = Shown()
+        task.shown = Shown(task.given)
     return task.shown.tensor(grad)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,12 +11,13 @@ from numpy import ndarray
 from ..dtypes import C_NAMES, dtype
 from ..extra import OWN
 from ..late_bound import LATE
+from ..notices import warn
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, history, is_recorded
-from .backward import backward as run_backward
+from .backward import backward_of
 
 
 def backward(
@@ -32,7 +32,7 @@ def backward(
     `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. The other
     arguments are those of `adjoint.autograd.backward`.
     """
-    run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    backward_of(self, gradient, retain_graph, create_graph, inputs)
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
@@ -160,15 +160,13 @@ def set_backward_hooks(self: Tensor, hooks: Any) -> None:
 
 def volatile(self: Tensor) -> bool:
     """Always False: what `no_grad` does now once was a property of tensors."""
-    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    warn("volatile was removed (Variable.volatile is always False)", UserWarning)
     return False
 
 
 def set_volatile(self: Tensor, value: bool | None = None) -> None:
     """Warn that it does nothing."""
-    warnings.warn(
-        "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning, stacklevel=2
-    )
+    warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning)
 
 
 def keep_backward_hooks(self: Tensor) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..kernels.memory import storage
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tensor import Tensor, pending
 
 
@@ -94,13 +94,13 @@ class allow_mutation_on_saved_tensors:
         if modes.STATE.before_change is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         self.context = _AllowMutationOnSavedContext()
-        modes.push_saved_tensor_hooks((self.context.pack, self.context.unpack))
-        modes.set_before_change(self.context.before_change)
+        mode_switches.push_saved_tensor_hooks((self.context.pack, self.context.unpack))
+        mode_switches.set_before_change(self.context.before_change)
         return self.context
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        modes.set_before_change(None)
-        modes.pop_saved_tensor_hooks()
+        mode_switches.set_before_change(None)
+        mode_switches.pop_saved_tensor_hooks()
         self.context.clear()

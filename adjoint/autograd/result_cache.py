@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..dispatch.overload_names import OpOverload, overload_of
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tensor import Tensor
 
 __all__ = ["ResultCache", "caching_results"]
@@ -34,10 +34,10 @@ class caching_results:
 
     def __enter__(self) -> None:
         self.outer = modes.STATE.result_cache
-        modes.set_result_cache(self)
+        mode_switches.set_result_cache(self)
 
     def __exit__(self, *exception: object) -> None:
-        modes.set_result_cache(self.outer)
+        mode_switches.set_result_cache(self.outer)
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """Ask the keeper; what in turn it computes, it computes as the keeper outside of this one says."""

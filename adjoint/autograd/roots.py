@@ -82,7 +82,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     return wrap(ones) if as_tensor else ones
 
 
-def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None:
+def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[Any]] | None:
     """The edge of a root and the gradient it begins with, where nothing is in question about either; else None."""
     if type(root) is not Tensor or FLAGS.special:
         return None
@@ -90,17 +90,21 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[Any, Any] | None
     if type(array) is not ndarray:
         return None
     if given is None:
-        if array.size != 1 or array.dtype.kind != "f":
+        if array.ndim or array.dtype not in _ONES:
             return None
-        seed = first_grad(root, as_tensor)
-    elif type(given) is Tensor and type(given._array) is ndarray:
-        if given._array.dtype is not array.dtype or given._array.shape != array.shape:
+        seed = first_grad(root, True) if as_tensor else _ONES[array.dtype]
+    elif type(given) is Tensor:
+        seed = given._array
+        if type(seed) is not ndarray or seed.dtype is not array.dtype or seed.shape != array.shape:
             return None
-        seed = given if as_tensor else given._array
+        if as_tensor:
+            seed = given
     else:
         return None
-    edge = asked_edge(root)
-    return None if edge is None or edge is NOWHERE else (edge, seed)
+    edge = root._edge if root._base is None else history(root)
+    if type(edge) is not tuple:
+        edge = edge_of(root)
+    return None if edge is None or edge is NOWHERE else ([edge], [seed])
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:

@@ -10,8 +10,8 @@ from ..tape.aliases import detached
 from ..tape.edges import edge_of
 from ..tape.node import Node
 from ..tape.packing import Packed, modes_without_hooks, pack, shown
-from ..tape.saved import stale_error
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
+from ..tape.stale_error import stale_error
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 

@@ -17,11 +17,15 @@ from ..kernels.runtime.parallel import scratch
 RUN = 1024
 """Elements that are summed in one vectorised run, whose partial sums are then added."""
 
-BLOCK = 32
+BLOCK = 64
 """Rows that are added one after the other, before the sums of blocks are added."""
 
+SPAN = 16
+"""Elements that are summed up by one product with a triangle of ones."""
+
+_TRIANGLE = numpy.triu(numpy.ones((SPAN, SPAN)))
+_ONES_BESIDE = numpy.ones((SPAN, 2))  # two columns: a single one BLAS would take for a vector
 _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
-_add: Any = numpy.add.reduce
 _maximum: Any = numpy.maximum.reduce
 _minimum: Any = numpy.minimum.reduce
 _FLOAT64 = numpy.dtype(numpy.float64)
@@ -102,6 +106,9 @@ def column_sum(x: ndarray, out: ndarray) -> None:
         numpy.add.reduce(x, axis=(0, 2), out=out, keepdims=True)
         return
     whole = len(x) // BLOCK * BLOCK
+    if whole <= BLOCK:
+        numpy.add.reduce(x, axis=0, out=out, keepdims=True)
+        return
     partial = numpy.add.reduce(x[:whole].reshape(-1, BLOCK, x.shape[1]), axis=1)
     numpy.add.reduce(partial, axis=0, out=out, keepdims=True)
     if whole < len(x):
@@ -110,16 +117,12 @@ def column_sum(x: ndarray, out: ndarray) -> None:
 
 def column_dot(x: ndarray, y: ndarray, out: ndarray) -> None:
     """The sum of the products of two arrays over the rows of the tile."""
-    if x.ndim == 3:
-        product = scratch("product", x.shape, x.dtype)
-        numpy.multiply(x, y, out=product)
-        column_sum(product, out)
+    if x.ndim == 2 and len(x) <= BLOCK:
+        numpy.einsum("ij,ij->j", x, y, out=out[0])
         return
-    whole = len(x) // BLOCK * BLOCK
-    blocks = [item[:whole].reshape(-1, BLOCK, x.shape[1]) for item in (x, y)]
-    numpy.add.reduce(numpy.einsum("bij,bij->bj", *blocks), axis=0, out=out, keepdims=True)
-    if whole < len(x):
-        out += numpy.einsum("ij,ij->j", x[whole:], y[whole:])
+    product = scratch("product", x.shape, x.dtype)
+    numpy.multiply(x, y, out=product)
+    column_sum(product, out)
 
 
 # --- scans ----------------------------------------------------------------------------------------------------
@@ -148,21 +151,33 @@ def _accumulated(ufunc: numpy.ufunc, x: ndarray, out: ndarray, carried: numpy.dt
 
 def row_cumsum(x: ndarray, out: ndarray) -> None:
     """The sums up to each element."""
-    rows, length = x.shape[:2]
-    if x.ndim == 3 or x.dtype.char != "f" or rows < 2:
+    by_spans = x.ndim == 2 and x.dtype.char == "f" and x.shape[1] >= 4 * SPAN
+    if not (by_spans and _cumsum_by_spans(x, out)):
         _accumulated(numpy.add, x, out, _carried(x.dtype))
-        return
-    # Two rows as the parts of complex numbers are added up in the time of one: each sum waits for the one before.
-    pairs = rows // 2
-    wide = scratch("carried", (pairs, length, 2), _FLOAT64)
-    numpy.copyto(wide[:, :, 0], x[:pairs])
-    numpy.copyto(wide[:, :, 1], x[pairs : 2 * pairs])
-    both = wide.view(_COMPLEX128)[:, :, 0]
-    numpy.add.accumulate(both, 1, None, both)
-    numpy.copyto(out[:pairs], wide[:, :, 0], casting="same_kind")
-    numpy.copyto(out[pairs : 2 * pairs], wide[:, :, 1], casting="same_kind")
-    if rows % 2:
-        _accumulated(numpy.add, x[-1:], out[-1:], _FLOAT64)
+
+
+def _cumsum_by_spans(x: ndarray, out: ndarray) -> bool:
+    """Sums within spans, as products with a triangle of ones, begun with the sum of all spans before; in float64.
+
+    In a running sum each addition waits for the one before. Returns False where sums are not finite: zero times infinity is nan.
+    """
+    rows, length = x.shape
+    spans = -(-length // SPAN)
+    wide = scratch("carried", (rows, spans * SPAN), _FLOAT64)
+    wide[:, length:] = 0
+    numpy.copyto(wide[:, :length], x)
+    parts = wide.reshape(rows, spans, SPAN)
+    before = scratch("before", (rows, spans), _FLOAT64)
+    before[:, 0] = 0
+    sums = numpy.matmul(parts, _ONES_BESIDE)[:, :, 0]
+    numpy.add.accumulate(sums[:, :-1], 1, None, before[:, 1:])
+    if not numpy.isfinite(before[:, -1]).all() or not numpy.isfinite(sums[:, -1]).all():
+        return False
+    parts[:, :, 0] += before
+    summed = scratch("summed", wide.shape, _FLOAT64)
+    numpy.matmul(parts, _TRIANGLE, out=summed.reshape(parts.shape))
+    numpy.copyto(out, summed[:, :length], casting="same_kind")
+    return True
 
 
 def row_cumprod(x: ndarray, out: ndarray) -> None:
@@ -202,11 +217,11 @@ for _scan in (row_cumsum, row_cumprod, row_cummax, row_cummin, row_logcumsumexp)
 
 
 def _sum(x: ndarray) -> ndarray:
-    ones = _ONES.get(x.dtype.char)
-    if ones is None or x.ndim == 3 or x.size > len(ones):
-        total: ndarray = _add(x, 1, None, None, True)
-        return total
-    return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
+    if x.size <= len(_ONES["f"]) and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
+        return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
+    total = numpy.empty((len(x), 1, *x.shape[2:]), x.dtype)
+    row_sum(x, total)
+    return total
 
 
 def _max(x: ndarray) -> Any:
@@ -218,7 +233,9 @@ def _min(x: ndarray) -> Any:
 
 
 def _column_sum(x: ndarray) -> Any:
-    return _add(x, 0, None, None, True) if x.ndim == 2 else _add(x, (0, 2), keepdims=True)
+    total = numpy.empty((1, x.shape[1], *(1,) * (x.ndim - 2)), x.dtype)
+    column_sum(x, total)
+    return total
 
 
 STRAIGHT_FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -10,16 +10,12 @@ from ..codegen.backend import NUMPY
 from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
 from ..tensor import Tensor
-from . import registry
 from .declaration import ARRAY, OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors
 from .lazy_stubs import named
 from .numpy_names import takes_dim, taking_numpy_names
-from .registry import Declared
+from .registry import PUBLIC as PUBLIC
 from .signatures import FORMS
-
-PUBLIC = {name: Declared(registry.declared_in(name)) for name in ("torch", "functional", "linalg", "special", "fft")}
-"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
 
 PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
 """What the functions of a namespace are called besides their name in it."""

@@ -12,7 +12,7 @@ import functools
 import inspect
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from types import CodeType, FrameType, FunctionType
@@ -24,8 +24,8 @@ from ..tape.torch_function import WRAPPERS, about_to_be_overridden, overloaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_named: list[FunctionType] = []
-"""The public functions that were made by `named`."""
+_public: list[FunctionType] = []
+"""The public functions: those whose calls can be overridden."""
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
@@ -78,8 +78,8 @@ class LazyStub:
         put_code(function, code, original.__defaults__, keywords)
 
     def again(self) -> Any:
-        """The call that has failed again, through a wrapper, if an argument takes over calls and no other retry is about to."""
-        return repeated(self.function, sys._getframe(1))
+        """The call that has failed in the retry wrapper, again, as `overridden` says."""
+        return overridden(sys._getframe(1))
 
 
 def stub_of(function: Any) -> LazyStub | None:
@@ -114,7 +114,6 @@ def named(function: Any, name: str, retried: bool = False) -> Any:
     other = FunctionType(standing_in(cells(function)), function.__globals__, name, None, function.__closure__)
     put_stub(other, original, retried and "BUILD" not in function.__globals__)
     other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name
-    _named.append(other)
     return other
 
 
@@ -130,6 +129,7 @@ def put_stub(function: FunctionType, original: FunctionType, retried: bool) -> N
     """Let `function`, which stands in for `original`, begin."""
     function.__dict__.update(original.__dict__)
     put_in_front(function, original, LazyStub(function, original, retried))
+    _public.append(function)
 
 
 def put_in_front(function: FunctionType, behind: FunctionType, enter: Callable[..., Any]) -> None:
@@ -169,45 +169,28 @@ def duplicate(function: FunctionType) -> FunctionType:
 
 
 # --- calls that turn out to be overridden ---------------------------------------------------------------------------
+#
+# A class that takes over calls may be defined after the first call of a function, when the function's own code is in place.
+# Then that code fails, as the argument is no tensor. What the user has called, and how, is still to be read in the frame of the
+# call: so the call is made once more, through a wrapper.
 
 
 def overridden(frame: FrameType) -> Callable[[], Any] | None:
-    """The call in `frame` again, through a wrapper, if it has not come through one and an argument takes over calls.
+    """The call in `frame`, which is about to fail, again through a wrapper; None unless one of its arguments takes over calls.
 
-    Asked where a call is about to fail: the class may have been defined after the function's first call.
+    None also for a call within a public function that asks for itself, and for calls of functions that are not public.
     """
-    if not overloaded(values_in(frame), {}):
+    values = list(frame.f_locals.values())
+    for several in [value for value in values if type(value) is tuple or type(value) is dict]:
+        values += several.values() if type(several) is dict else several
+    if not overloaded(values, {}):
         return None
-    function = next((function for function in _named if own(function).__code__ is frame.f_code), None)
-    return None if function is None else repeated(function, frame)  # None: called by a function of ours
-
-
-def repeated(function: FunctionType, frame: FrameType) -> Callable[[], Any] | None:
-    """The call of `function` in `frame` again, as `overridden` says."""
-    if not overloaded(values_in(frame), {}) or stands_behind(frame):
+    function = next((function for function in _public if own(function).__code__ is frame.f_code), None)
+    if function is None or is_within_another(frame):
         return None
     args, keywords = arguments(own(function), frame)
     LATE.wrap_public_functions()
     return functools.partial(function, *args, **keywords)
-
-
-def values_in(frame: FrameType) -> list[Any]:
-    """The values of the variables of `frame`, and what tuples and dictionaries among them hold."""
-    values = list(frame.f_locals.values())
-    for value in frame.f_locals.values():
-        if type(value) is tuple or type(value) is dict:
-            values += value.values() if type(value) is dict else value
-    return values
-
-
-def stands_behind(frame: FrameType) -> bool:
-    """Whether the call in `frame` comes from a wrapper or a retry wrapper, which ask themselves."""
-    user, outer = nearest_user_frame(frame), frame.f_back
-    while outer is not None and outer is not user:
-        if outer.f_code.co_filename.startswith(STANDS_IN):
-            return True
-        outer = outer.f_back
-    return False
 
 
 def own(function: FunctionType) -> FunctionType:
@@ -216,43 +199,55 @@ def own(function: FunctionType) -> FunctionType:
     return function.__dict__["__wrapped__"] if has_wrapper else function
 
 
-def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of the call of `function` in `frame`, without those that are defaults, as far as that is known any more.
+def is_within_another(frame: FrameType) -> bool:
+    """Whether the call in `frame` comes from a wrapper or a retry wrapper."""
+    user, outer = nearest_user_frame(frame), frame.f_back
+    while outer is not None and outer is not user:
+        if outer.f_code.co_filename.startswith(STANDS_IN):
+            return True
+        outer = outer.f_back
+    return False
 
-    Of parameters that may be given either way, those that the calling instruction does not name were given by position.
+
+def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of the call of `function` in `frame`: those by position, and those by keyword.
+
+    Those whose values are the defaults count as left out, unless the calling instruction names them.
     """
-    values, code = frame.f_locals, function.__code__
-    defaults = dict(
-        zip(reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False)
-    )
-    defaults.update(function.__kwdefaults__ or {})
-    names = names_given(frame.f_back) if frame.f_back is not None else ()
+    named = names_given(frame.f_back)
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
-    number = code.co_argcount
-    for place, name in enumerate(code.co_varnames[: number + code.co_kwonlyargcount]):
-        if name in defaults and values[name] is defaults[name] and name not in names:
-            continue
-        if len(positional) == place < number and name not in names:
-            positional.append(values[name])
+    by_position = True
+    for name, parameter in signature_of_own(function).items():
+        value, kind = frame.f_locals[name], parameter.kind
+        by_position = by_position and kind is not parameter.KEYWORD_ONLY and name not in named
+        if kind is parameter.VAR_POSITIONAL:
+            positional += value
+        elif kind is parameter.VAR_KEYWORD:
+            keywords.update(value)
+        elif value is parameter.default and name not in named:
+            by_position = False
+        elif by_position:
+            positional.append(value)
         else:
-            keywords[name] = values[name]
-    rest = list(code.co_varnames[number + code.co_kwonlyargcount :])
-    if code.co_flags & inspect.CO_VARARGS:
-        positional += values[rest.pop(0)]
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        keywords.update(values[rest.pop(0)])
-    keywords.pop("retried", None)
+            keywords[name] = value
     return positional, keywords
 
 
-def names_given(caller: FrameType) -> tuple[str, ...]:
+def names_given(caller: FrameType | None) -> tuple[str, ...]:
     """The names of arguments in the call that `caller` is making; none if its instruction does not tell."""
+    if caller is None:
+        return ()
     code = caller.f_code
     before = [step for step in dis.get_instructions(code) if step.offset <= caller.f_lasti][-3:]
     if before[-1].opname == "CALL_KW":  # since Python 3.13
         return before[-2].argval
     return next((code.co_consts[step.arg or 0] for step in before if step.opname == "KW_NAMES"), ())
+
+
+def signature_of_own(function: FunctionType) -> Mapping[str, inspect.Parameter]:
+    """The parameters of the code that `function` has, whatever it stands for."""
+    return inspect.signature(function, follow_wrapped=False).parameters
 
 
 # --- code that stands in ----------------------------------------------------------------------------------------
@@ -268,7 +263,7 @@ CONSTANTS = (None, True, False)
 """Defaults that a retry wrapper compares with: leaving arguments out is quicker than to pass them on by keyword."""
 
 RETRY = """
-    def {name}({parameters}):
+    def {name}{parameters}:
         try:
             if {plain}:
                 return retried.original({positional})
@@ -289,28 +284,21 @@ def standing_in(cells: int) -> CodeType:
 
 def retry_code(function: FunctionType) -> CodeType:
     """Code of the same parameters that calls `function`, and where that fails sees whether an argument takes over calls."""
-    code, name = function.__code__, function.__code__.co_name.strip("<>")
-    names = list(code.co_varnames)
-    leading = names[: code.co_argcount]
-    by_keyword = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    rest = names[code.co_argcount + code.co_kwonlyargcount :]
-    several = [f"*{rest.pop(0)}"] if code.co_flags & inspect.CO_VARARGS else []
-    others = [f"**{rest.pop(0)}"] if code.co_flags & inspect.CO_VARKEYWORDS else []
-    if code.co_posonlyargcount:
-        leading.insert(code.co_posonlyargcount, "/")
-    parameters = [*leading, *(several or ["*"]), *by_keyword, "retried", *others]
-    positional = [*(one for one in leading if one != "/"), *several]
-    arguments = [*positional, *(f"{one}={one}" for one in by_keyword), *others]
-    defaults = function.__kwdefaults__ or {}
-    plain = [f"{one} is {defaults[one]}" for one in by_keyword if any(defaults.get(one, ...) is it for it in CONSTANTS)]
-    plain += [f"not {one.strip('*')}" for one in others]
-    left_out = len(plain) == len(arguments) - len(positional)
+    parameters = [one.replace(annotation=one.empty) for one in signature_of_own(function).values()]
+    keyword_only = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+    others = [one for one in parameters if one.kind is one.VAR_KEYWORD]
+    positional = [one for one in parameters if one not in keyword_only and one not in others]
+    constant = [one for one in keyword_only if any(one.default is each for each in CONSTANTS)]
+    plain = [*(f"{one.name} is {one.default}" for one in constant), *(f"not {one.name}" for one in others)]
+    given = [*positional, *keyword_only, inspect.Parameter("retried", inspect.Parameter.KEYWORD_ONLY), *others]
+    bare = [str(one.replace(default=one.empty)) for one in positional]
+    name = function.__code__.co_name.strip("<>")
     definition = RETRY.format(
         name=name,
-        parameters=", ".join(parameters),
-        plain=(" and ".join(plain) or "True") if left_out else "False",
-        positional=", ".join(positional),
-        arguments=", ".join(arguments),
+        parameters=inspect.Signature([one.replace(default=one.empty) for one in given]),
+        plain="False" if len(constant) < len(keyword_only) else " and ".join(plain) or "True",
+        positional=", ".join(bare),
+        arguments=", ".join([*bare, *(f"{one.name}={one.name}" for one in keyword_only), *map(str, others)]),
     )
     return code_of(name, definition, cells(function))
 

@@ -1,22 +1,35 @@
 """Families of operators: each is loaded when something that it declares is first asked for.
 
 `operator_index` lists what each family declares. Until a family is loaded, the namespaces below load it for a name they lack,
-and descriptors that do so stand in for methods of `Tensor`.
+and descriptors that do so stand in for methods of `Tensor`. `import adjoint` loads this module and the index, and no family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..tensor import Tensor
 from .operator_index import FAMILIES
 
+NAMESPACES = ("torch", "functional", "linalg", "special", "fft")
+"""The parts of the index for public functions."""
+
 METHODS, OPERATORS = "Tensor", "operators"
 """The parts of the index for methods and properties of `Tensor`, and for what formulas know under no other name."""
+
+OTHER_METHODS = {
+    "adjoint.autograd.methods": (
+        "_backward_hooks _post_accumulate_grad_hooks backward grad_dtype register_hook register_post_accumulate_grad_hook "
+        "requires_grad_ retain_grad retains_grad volatile"
+    ),
+    "adjoint.tape.deep_copy": "__deepcopy__",
+    "adjoint.tape.torch_function": "__torch_function__",
+}
+"""The methods and properties of `Tensor` that are no operators, and the modules that define them."""
 
 _package = "adjoint.operators"
 
@@ -27,26 +40,31 @@ def load(family: str) -> None:
 
 
 def load_all() -> None:
-    """Load every family: for those who look at all there is."""
+    """Load every family, and all methods of `Tensor`: for those who look at all there is."""
     for family in FAMILIES:
         load(family)
+    for module in OTHER_METHODS:
+        import_module(module)
 
 
-def declared_in(*parts: str) -> dict[str, str]:
-    """The names that the index has in these parts, and the family that declares each."""
-    return {
-        name: family
-        for family, found in FAMILIES.items()
-        for places, names in found.items()
-        if not set(parts).isdisjoint(places.split())
-        for name in names.split()
-    }
+def _by_part() -> dict[str, dict[str, str]]:
+    """The names that the index has in each part, and the family that declares each."""
+    parts: dict[str, dict[str, str]] = {part: {} for part in (*NAMESPACES, METHODS, OPERATORS)}
+    for family, found in FAMILIES.items():
+        for places, names in found.items():
+            declared = dict.fromkeys(names.split(), family)
+            for part in places.split():
+                parts[part].update(declared)
+    return parts
+
+
+_DECLARED = _by_part()
 
 
 @cache
 def operators() -> dict[str, str]:
     """The family of each operator, and of whatever else formulas may use."""
-    return declared_in("torch", METHODS, OPERATORS)
+    return {**_DECLARED["torch"], **_DECLARED[METHODS], **_DECLARED[OPERATORS]}
 
 
 class Declared(dict[str, Any]):
@@ -67,21 +85,31 @@ class Declared(dict[str, Any]):
         """All names, also of families that are not loaded."""
         return {*self, *self._families}
 
-    def as_module(self, module: dict[str, Any], *more: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """`__getattr__` and `__dir__` for the module with these globals: it has these names (and `more` of its own)."""
+    def as_module(
+        self, module: dict[str, Any], modules: tuple[str, ...] = (), elsewhere: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """`__getattr__` and `__dir__` for the module with these globals: it has these names, imported when first asked for.
+
+        So it has the `modules` in it, and what they define of the names `elsewhere`.
+        """
+        package = module["__name__"]
 
         def look_up(name: str) -> Any:
+            if name in modules:
+                return import_module(f"{package}.{name}")
             if name == "__all__":
-                exported = {name for name, value in module.items() if type(value) is not ModuleType} | self.names()
-                return sorted(name for name in exported if name[0] != "_")
+                exported = {name for name, value in module.items() if type(value) is not ModuleType}
+                return sorted(name for name in exported | elsewhere.keys() | self.names() if name[0] != "_")
             try:
-                value = module[name] = self[name]
+                place = elsewhere.get(name)
+                value = self[name] if place is None else getattr(import_module(f"{package}.{place}"), name)
             except KeyError:
-                raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}") from None
+                raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+            module[name] = value
             return value
 
         def listed() -> list[str]:
-            return sorted({*module, *self.names(), *more})
+            return sorted({*module, *self.names(), *modules, *elsewhere})
 
         return look_up, listed
 
@@ -100,27 +128,38 @@ class Namespace:
         return vars(self)[name]
 
 
+PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
+"""The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`."""
+
+
 class Awaited:
-    """Stands in for a method or a property of `Tensor` until the family that declares it is loaded."""
+    """Stands in for a method or a property of `Tensor` until the module that defines it is imported."""
 
-    __slots__ = ("family", "name")
+    __slots__ = ("module", "name")
 
-    def __init__(self, family: str, name: str) -> None:
-        self.family = family
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
         self.name = name
 
     def __get__(self, tensor: Any, owner: type) -> Any:
-        load(self.family)
-        return getattr(owner if tensor is None else tensor, self.name)
+        import_module(self.module)
+        return vars(Tensor)[self.name].__get__(tensor, owner)
 
     def __set__(self, tensor: Any, value: Any) -> None:
-        load(self.family)
+        import_module(self.module)
         setattr(tensor, self.name, value)
+
+    def __delete__(self, tensor: Any) -> None:
+        import_module(self.module)
+        delattr(tensor, self.name)
 
 
 def stand_in_for_methods() -> None:
-    """Put what stands in for the methods of families that are not loaded on `Tensor`."""
+    """Put what stands in for the methods of modules that are not imported on `Tensor`."""
     there = {name for kind in Tensor.__mro__[:-1] for name in vars(kind)}
-    for name, family in declared_in(METHODS).items():
+    methods = {name: f"{_package}.{family}" for name, family in _DECLARED[METHODS].items()}
+    for module, names in OTHER_METHODS.items():
+        methods.update(dict.fromkeys(names.split(), module))
+    for name, module in methods.items():
         if name not in there:
-            setattr(Tensor, name, Awaited(family, name))
+            setattr(Tensor, name, Awaited(module, name))

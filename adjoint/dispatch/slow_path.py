@@ -20,8 +20,8 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_la
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
+from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import innermost, lower, note_created
-from ..tape.versions import mark_inference
 from ..tensor import Tensor, as_array, wrap
 from .arguments import MISSING, bind
 from .declaration import Operator

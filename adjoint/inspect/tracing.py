@@ -16,7 +16,7 @@ import numpy
 from ..autograd.backward import backward
 from ..autograd.roots import as_tuple
 from ..autograd.validate_grad import as_taken
-from ..tape import modes
+from ..tape import mode_switches, modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
 from ..tensor import Tensor
@@ -87,11 +87,11 @@ def run(tracer: Tracer, tensors: Any, gradient: Any, retain_graph: Any, create_g
 def watching(tracer: Tracer) -> Iterator[None]:
     """Let `tracer` see the nodes that run in this thread, and go on showing them to who already does."""
     tracer.outer = modes.STATE.recorder
-    modes.set_recorder(tracer)
+    mode_switches.set_recorder(tracer)
     try:
         yield
     finally:
-        modes.set_recorder(tracer.outer)
+        mode_switches.set_recorder(tracer.outer)
         tracer.forget()
 
 

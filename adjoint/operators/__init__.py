@@ -9,17 +9,11 @@ from typing import Any
 from ..dispatch.declaration import OPERATORS
 from ..dispatch.decorators import PUBLIC
 from ..dispatch.decorators import tensors as _by_name
-from ..dispatch.lazy_stubs import lazily_wrapped
-from ..dispatch.registry import load_all, stand_in_for_methods
+from ..dispatch.lazy_stubs import lazily_wrapped as lazily_wrapped
+from ..dispatch.registry import load_all
 from ..dispatch.source import SOURCES
-from ..late_bound import LATE, on_first_use
-from .memory import storage_views  # what the tape asks for
-from .shape import parts, view  # what the tape asks for
 
-stand_in_for_methods()
-LATE.legacy_array = on_first_use(f"{__name__}.create.legacy", "legacy_array")
-
-__all__ = ["OPERATORS", "PUBLIC", "SOURCES", "begun", "load_all"]
+__all__ = ["OPERATORS", "PUBLIC", "SOURCES", "load_all"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ import numpy
 from ..kernels.memory.storage import address, element_strides, memory, owner, strided
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
+from ..late_bound import LATE
 
 __all__ = ["reduce_array", "split_array", "view_array"]
 
@@ -50,3 +51,6 @@ def view_array(
 ) -> Array:
     """Undo `reduce_array`: a view of the memory of `root`, of which `bits` are pending."""
     return with_lazy_bits(strided(root, size, stride, offset, dtype), bits)
+
+
+LATE.reduce_array = reduce_array

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..extra import CREATIONS
 from ..tensor import Tensor
-from . import modes
+from . import mode_switches, modes
 
 
 class Interpreter:
@@ -79,7 +79,7 @@ class Transform:
         if not isinstance(
             self, Interpreter
         ):  # which raises the flag itself, for the operators whose arguments it wraps
-            modes.raise_flag()
+            mode_switches.raise_flag()
         if self.notes_creation:
             CREATIONS.notes = (note_creation,)
 
@@ -87,7 +87,7 @@ class Transform:
         """The function has returned or raised."""
         modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
         if not isinstance(self, Interpreter):
-            modes.lower_flag()
+            mode_switches.lower_flag()
         if not modes.FLAGS.special:  # nor does another thread run such a function
             CREATIONS.notes = ()
 

@@ -12,17 +12,14 @@ import threading
 import weakref
 from itertools import count
 from types import CodeType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import numpy
-
-from ..device import device as device_class
-from ..dtypes import dtype, from_numpy
 from ..late_bound import LATE
-from ..tensor import Tensor, as_array, wrap
+from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
-from .modes import ANOMALY, is_grad_enabled
+from .modes import ANOMALY
+from .node_interface import NodeInterface
 
 FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -34,20 +31,7 @@ FREED_MESSAGE = (
 next_sequence = count().__next__
 
 
-class InputMetadata(NamedTuple):
-    """What a gradient arriving at a node looks like."""
-
-    shape: list[int]
-    dtype: dtype
-    device: device_class = device_class("cpu")
-    is_nested_tensor: bool = False
-    is_cpp_nested_tensor: bool = False
-
-    def __repr__(self) -> str:
-        return f"<torch._C._autograd._InputMetadata object at {hex(id(self))}>"
-
-
-class Node:
+class Node(NodeInterface):
     """One recorded operation: what its derivative needs, and where the gradients of its inputs go.
 
     `edges` has one edge for each input that may need a gradient; `shape` and `dtype` describe the output
@@ -58,29 +42,18 @@ class Node:
     __slots__ = (
         "__weakref__",
         "_ends",
-        "_metadata",
         "code",
         "dtype",
         "edges",
         "hooks",
         "lasti",
-        "sequence",
         "shape",
     )
 
-    edges: tuple[Any, ...]
-    sequence: int
-    shape: Any
-    dtype: Any
     hooks: NodeHooks | None
     code: CodeType
     lasti: int
     operator: ClassVar[Any]  # of the nodes of operators
-    grad_count: ClassVar[int | None] = None
-    """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
-    renumbered: ClassVar[bool] = False
-    """Whether any node has been given another sequence number than that of its making."""
-    runs_undefined: ClassVar[bool] = False
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     saved_tensor_names: ClassVar[tuple[str, ...]] = ()
@@ -108,47 +81,6 @@ class Node:
         self._ends: Any = [function for function, _ in functions if isinstance(function, AccumulateGrad)]
         return functions
 
-    @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dict for the user's own notes on this node."""
-        try:
-            return self._metadata
-        except AttributeError:
-            self._metadata: dict[Any, Any] = {}
-            return self._metadata
-
-    @property
-    def _input_metadata(self) -> tuple[InputMetadata, ...]:
-        """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
-        shapes = self.shape[: self.grad_count] if type(self.shape) is list else [self.shape]
-        dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
-        return tuple(
-            InputMetadata(list(shape or ()), from_numpy(kind or numpy.dtype("f4")))
-            for shape, kind in zip(shapes, dtypes, strict=False)
-        )
-
-    def _sequence_nr(self) -> int:
-        return self.sequence
-
-    def _set_sequence_nr(self, number: int) -> None:
-        """Set the number by which backward chooses among the nodes whose gradients are complete: the highest runs first."""
-        if not isinstance(number, int):
-            raise TypeError("an integer is required")
-        if number < 0:
-            raise OverflowError("can't convert negative int to unsigned")
-        if number >> 64:
-            raise OverflowError("int too big to convert")
-        self.sequence = number
-        Node.renumbered = True
-
-    @property
-    def requires_grad(self) -> bool:
-        """True: what a node made required grad."""
-        return True
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
-
     def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
         own_hooks(self).add_dict(hooks)
 
@@ -171,31 +103,6 @@ class Node:
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """The same on tensors: the computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
-
-    def __call__(self, *grads: Any, **names: Any) -> Any:
-        """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
-        self._check_call(grads, names)
-        if not self.runs_undefined and all(grad is None for grad in grads):
-            return None if len(self.edges) == 1 else (None,) * len(self.edges)
-        if is_grad_enabled():
-            grad = list(grads) if type(self.shape) is list else grads[0]
-            results = self.backward_recorded(grad, True, self.edges)
-        else:
-            arrays = [None if grad is None else grad._array for grad in grads]
-            raw = self.backward(arrays if type(self.shape) is list else arrays[0], True, self.edges)
-            results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
-        return results[0] if len(results) == 1 else results
-
-    def _check_call(self, grads: tuple[Any, ...], names: dict[str, Any]) -> None:
-        """Raise unless there is one gradient for each output."""
-        if names:
-            raise TypeError("keyword arguments are not supported")
-        expected = len(self.shape) if type(self.shape) is list else 1
-        if len(grads) != expected:
-            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
-        for position, grad in enumerate(grads):
-            if grad is not None and not isinstance(grad, Tensor):
-                raise TypeError(f"argument {position} is not a Variable")
 
     def describe_origin(self) -> str:
         """The user's line that made this node."""

@@ -15,6 +15,7 @@ from ..autograd.backward import grad as gradients
 from ..autograd.engine import discover
 from ..autograd.grad_mode import inference_mode
 from ..dispatch.decorators import tensors as operators
+from ..late_bound import LATE
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
@@ -32,6 +33,8 @@ from .wrapped_tensors import debug_unwrap
 __all__ = [
     "debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
 ]  # fmt: skip
+
+LATE.vmap = vmap
 
 
 # --- inputs and outputs of reverse mode -------------------------------------------------------------------------

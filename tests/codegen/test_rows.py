@@ -152,6 +152,12 @@ def test_outputs_of_all_extents(shape, dim, weighted, wanted):
         assert products is None
 
 
+@pytest.mark.parametrize("shape", [(6, 3), (600, 300)])
+def test_outputs_lie_row_by_row_in_memory(shape):
+    x = numpy.asfortranarray(numbers(shape))
+    assert standardized.run((x, x), 1).flags.c_contiguous
+
+
 def test_numbers_of_rows_and_columns_have_the_dtype_computed_in():
     x = numbers((600, 40), numpy.float16)
     result, means, products, sums = several.run((x, numbers(600, numpy.float32), None), 1, (1.0, True))
@@ -205,18 +211,32 @@ def scans(x: Array, reverse: bool):
 UFUNCS = [numpy.add, numpy.multiply, numpy.maximum, numpy.minimum, numpy.logaddexp]
 
 
+@pytest.mark.parametrize("finite", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64])
 @pytest.mark.parametrize(("shape", "dim"), [*FULL, ((601, 30), 1), ((1101, 50), 1), ((3, 4), 1)])
-def test_scans(shape, dim, dtype, reverse):
+def test_scans(shape, dim, dtype, reverse, finite):
     x = numbers(shape, dtype)
-    x.reshape(-1)[3 % x.size :: 977] = numpy.nan
-    x.reshape(-1)[5 % x.size :: 1013] = numpy.inf
+    if not finite:
+        x.reshape(-1)[3 % x.size :: 977] = numpy.nan
+        x.reshape(-1)[5 % x.size :: 1013] = numpy.inf
     along = numpy.flip(x, dim) if reverse else x
     for ufunc, result in zip(UFUNCS, scans.run((x,), dim, (reverse,)), strict=True):
         with numpy.errstate(all="ignore"):
             expected = ufunc.accumulate(along, dim, numpy.float64).astype(dtype)
-        numpy.testing.assert_array_equal(result, numpy.flip(expected, dim) if reverse else expected, ufunc.__name__)
+        expected = numpy.flip(expected, dim) if reverse else expected
+        if finite and ufunc is numpy.add:  # the order of additions in float64 is free
+            error = 1e-13 * numpy.abs(x).sum(dim, keepdims=True).max()
+            numpy.testing.assert_allclose(result, expected, rtol=1.2e-7 if dtype == numpy.float32 else 0, atol=error)
+        else:
+            numpy.testing.assert_array_equal(result, expected, ufunc.__name__)
+
+
+def test_running_sums_of_long_rows_are_carried_in_float64():
+    x = numpy.full((2, 3_000_000), 0.1, numpy.float32)
+    result = scans.run((x,), 1, (False,))[0]
+    expected = numpy.arange(1, x.shape[1] + 1) * float(numpy.float32(0.1))
+    numpy.testing.assert_allclose(result, numpy.broadcast_to(expected, x.shape), rtol=1e-7)
 
 
 @row_program()

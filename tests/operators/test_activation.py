@@ -160,3 +160,12 @@ def test_half_types_are_rounded_once(name, dtype):
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call(torch.ones(3))
+
+
+@pytest.mark.parametrize("size", [3000, 300_000])
+def test_gelu_is_as_exact_as_float32_allows(size):
+    x = numpy.linspace(-8, 8, size).astype(numpy.float32)
+    wide = x.astype(numpy.float64)
+    half = numpy.array([math.erfc(-value * math.sqrt(0.5)) / 2 for value in wide])
+    result = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
+    assert (numpy.abs(result - wide * half) <= 1.5e-7 * numpy.abs(wide)).all()

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
 from ...dispatch import profiled_functions
-from ...tape import modes
+from ...tape import mode_switches, modes
 from ...tape.profile_recorder import USER, Event, Recorder
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
@@ -109,12 +109,12 @@ class profile:
         self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, profiled_functions.NAMES)
         profiled_functions.watch()
         self.origin = perf_counter_ns()
-        modes.set_recorder(self.recorder)
+        mode_switches.set_recorder(self.recorder)
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self.enabled:
-            modes.set_recorder(None)
+            mode_switches.set_recorder(None)
             profiled_functions.stop_watching()
             self.recorder.close()
 

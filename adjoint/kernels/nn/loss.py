@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.rows import row_program
+from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
 from ..index.scatter import out_of_bounds
 from ..reduce.reduction import total as total_of
 from ..runtime.floating import compute_dtype, is_floating, quietly, type_name, widen
@@ -148,24 +149,37 @@ def nll_loss_forward(
         NotImplementedError: if `log_probs` is not floating-point.
     """
     _check(log_probs, target, weight)
-    target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
-    used = _used(target, _classes(log_probs), ignore_index)
-    picked = widen(log_probs.reshape(-1).take(_positions(log_probs, target, used)))
+    target = _classes_of(log_probs, target, ignore_index)
+    losses, factors = nll_rows.run((log_probs, target, weight), _class_dim(log_probs), (ignore_index,))
     dtype = log_probs.dtype
-    if weight is None and used is None:
-        total = target.size
-        loss = numpy.negative(picked)
-    else:
-        factor = _factor(log_probs, target, weight, used)
-        total = numpy.add.reduce(factor, None)
-        # Not a product where a target is ignored: zero times inf is nan.
-        loss = numpy.negative(picked * factor) if used is None else numpy.where(used, -(picked * factor), 0)
     if reduction == "none":
-        return asarray(loss).astype(dtype, copy=False), numpy.zeros((), dtype)
-    result = numpy.add.reduce(loss, None)
+        return losses.reshape(target.shape).astype(dtype, copy=False), numpy.zeros((), dtype)
+    result, total = numpy.add.reduce(losses, None), numpy.add.reduce(factors, None)
     if reduction == "mean":
-        result = numpy.true_divide(result, total, dtype=compute_dtype(dtype))
+        result = numpy.true_divide(result, total, dtype=losses.dtype)
     return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
+
+
+@row_program()
+def nll_rows(log_probs: Array, target: RowIndex, weight: PerColumn | None, ignore_index: int) -> Any:
+    """The negative log-probability of the target times the weight of its class, and that weight; 0 for ignored targets."""
+    used = target != ignore_index
+    index = xp.where(used, target, 0)
+    loss = -row.take(log_probs, index)
+    if weight is None:
+        return xp.where(used, loss, 0), xp.where(used, 1, 0)
+    factor = row.take(weight, index)
+    # Not a product where a target is ignored: zero times inf is nan.
+    return xp.where(used, loss * factor, 0), xp.where(used, factor, 0)
+
+
+@row_program()
+def nll_backward_rows(grad: PerRow, target: RowIndex, weight: PerColumn | None, ignore_index: int) -> Any:
+    """The gradient of the log-probabilities: `-grad` times the weight of the class at the target, 0 elsewhere."""
+    used = target != ignore_index
+    index = xp.where(used, target, 0)
+    value = -grad if weight is None else -grad * row.take(weight, index)
+    return row.put(xp.where(used, value, 0), index)
 
 
 def nll_loss_backward(
@@ -183,61 +197,42 @@ def nll_loss_backward(
         result = numpy.zeros(log_probs.shape, log_probs.dtype)
         result.put(target + _starts(*log_probs.shape), value / len(target) if reduction == "mean" else value)
         return result
-    target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
-    used = _used(target, _classes(log_probs), ignore_index)
-    value = -widen(asarray(grad))
-    factor = None if weight is None and used is None else _factor(log_probs, target, weight, used)
+    target = _classes_of(log_probs, target, ignore_index)
+    value = widen(asarray(grad))
     if reduction == "mean":
-        value = value / (target.size if factor is None else numpy.add.reduce(factor, None))
-    if factor is not None:
-        value = value * factor
-        if used is not None:
-            value = numpy.where(used, value, 0)
-    result = numpy.zeros(log_probs.shape, log_probs.dtype)
-    result.reshape(-1)[_positions(log_probs, target, used)] = value
-    return result
+        value = value / _total_weight(log_probs, target, weight, ignore_index)
+    spread = numpy.broadcast_to(value, target.shape).astype(log_probs.dtype if value.ndim else value.dtype, copy=False)
+    arrays = spread, target, weight
+    gradient: ndarray = nll_backward_rows.run(arrays, _class_dim(log_probs), (ignore_index,), shape=log_probs.shape)
+    return gradient.astype(log_probs.dtype, copy=False)
+
+
+def _total_weight(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
+    """The sum of the weights of the targets that are used."""
+    used = target != ignore_index
+    if weight is None:
+        return numpy.add.reduce(used, None, compute_dtype(log_probs.dtype))
+    return numpy.add.reduce(widen(weight).take(numpy.where(used, target, 0)) * used, None)
+
+
+def _class_dim(log_probs: ndarray) -> int:
+    return 0 if log_probs.ndim == 1 else 1
+
+
+def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarray:
+    """The targets, which are classes or ignored, in the shape of `log_probs` without classes; refuses others."""
+    target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
+    classes = log_probs.shape[_class_dim(log_probs)]
+    if out_of_bounds(target, classes) is not None:
+        wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
+        if wrong.any():
+            raise IndexError(f"Target {target[wrong].reshape(-1)[0]} is out of bounds.")
+    return target
 
 
 def _target_shape(log_probs: ndarray) -> tuple[int, ...]:
     """The shape of `log_probs` without classes; a single target may come with a dimension more."""
     return log_probs.shape[:1] + log_probs.shape[2:] if log_probs.ndim > 1 else ()
-
-
-def _classes(log_probs: ndarray) -> int:
-    return log_probs.shape[0 if log_probs.ndim == 1 else 1]
-
-
-def _used(target: ndarray, classes: int, ignore_index: int) -> ndarray | None:
-    """Which targets are not ignored; None if all are used."""
-    if not 0 <= ignore_index < classes and out_of_bounds(target, classes) is None:
-        return None
-    used = target != ignore_index
-    wrong = used & ((target < 0) | (target >= classes))
-    if wrong.any():
-        raise IndexError(f"Target {target[wrong].reshape(-1)[0]} is out of bounds.")
-    return asarray(used)
-
-
-def _positions(log_probs: ndarray, target: ndarray, used: ndarray | None) -> ndarray:
-    """Where each target's log-probability is in the flattened array; ignored targets point at class 0."""
-    if used is not None:
-        target = numpy.where(used, target, 0)
-    if log_probs.ndim == 1:
-        return target
-    batch, classes = log_probs.shape[:2]
-    if log_probs.ndim == 2:
-        return target + numpy.arange(0, batch * classes, classes or 1)[:batch]
-    inner = math.prod(log_probs.shape[2:])
-    outer = numpy.arange(batch).reshape((-1,) + (1,) * (log_probs.ndim - 2)) * (classes * inner)
-    return target * inner + outer + numpy.arange(inner).reshape(log_probs.shape[2:])
-
-
-def _factor(log_probs: ndarray, target: ndarray, weight: ndarray | None, used: ndarray | None) -> ndarray:
-    if weight is None:
-        return asarray(used).astype(compute_dtype(log_probs.dtype))
-    if used is None:
-        return asarray(widen(weight.take(target)))
-    return asarray(widen(weight.take(numpy.where(used, target, 0))) * used)
 
 
 def _check(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
@@ -260,7 +255,7 @@ def _check(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
         raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{type_name(log_probs.dtype)}'")
     if weight is None:
         return
-    classes = _classes(log_probs)
+    classes = log_probs.shape[_class_dim(log_probs)]
     if weight.shape != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "

@@ -7,6 +7,7 @@ Large arrays are worked through in tiles that stay in cache, by several threads;
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -19,7 +20,6 @@ from ..reduce import reduction
 from ..reduce.reduction import sum_kept
 from ..runtime.floating import is_floating, is_inexact, quietly, refuse, widen
 from ..runtime.layout import row_major
-from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import Dims, normalize_dims
 
 Array = numpy.ndarray[Any, Any]
@@ -153,20 +153,31 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     if reduction.count(x.shape, dims) == 0:
         shape = [1 if axis in dims else n for axis, n in enumerate(x.shape) if keepdim or axis not in dims]
         return numpy.full(shape, -math.inf, x.dtype)
-    wide = widen(x)
-    largest = reduction.amax(wide.real, dims, True)
-    largest = numpy.where(numpy.isinf(largest), 0, largest)
-    if wide.size <= _SMALL:
-        total = asarray(numpy.add.reduce(_exp(wide - largest), dims, None, None, True))  # type: ignore[call-overload]
+    if x.dtype.kind == "c" or x.size <= _SMALL:
+        total = _logsumexp_in_steps(widen(x), dims)
     else:
-        total = reduction.sum(_exp_shifted(wide, largest), dims, True)
-    _log(total, out=total)
-    total += largest
+        total = _as_rows(x, dims, lambda rows: logsumexp_rows.run((rows,), 1))
     return row_major((total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False))
 
 
-def _exp_shifted(x: ndarray, shift: ndarray) -> ndarray:
-    shifted = numpy.subtract(x, shift, order="C")
-    flat = shifted.reshape(-1)
-    parallel_rows(lambda start, stop: _exp(flat[start:stop], flat[start:stop]), flat.size, flat.itemsize)
-    return shifted
+@row_program()
+def logsumexp_rows(x: Array) -> Any:
+    """The logarithm of the sum of the exponentials of the row, of which the largest finite element is factored out."""
+    largest = row.max(x)
+    shift = xp.where(xp.isinf(largest), 0, largest)
+    return xp.log(row.sum(xp.exp(x - shift))) + shift
+
+
+def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], ndarray]) -> ndarray:
+    """What a function makes of rows, one number of each, for rows that lie along all of `dims`; these keep length 1."""
+    others = [axis for axis in range(x.ndim) if axis not in dims]
+    kept = tuple(1 if axis in dims else n for axis, n in enumerate(x.shape))
+    rows = x.transpose(*others, *dims).reshape(math.prod(kept), -1)
+    return function(rows).reshape(kept)
+
+
+def _logsumexp_in_steps(x: ndarray, dims: tuple[int, ...]) -> ndarray:
+    largest = reduction.amax(x.real, dims, True)
+    largest = numpy.where(numpy.isinf(largest), 0, largest)
+    total: ndarray = numpy.log(reduction.sum(_exp(x - largest), dims, True)) + largest
+    return total

@@ -85,6 +85,8 @@ def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
     if x.ndim == 0:
         return x
+    if x.size < _LARGE:
+        return row_major(numpy.flip(cumsum(numpy.flip(x, dim), dim), dim))
     result: Array = reversed_cumsum_rows.run((x,), dim)
     return result
 
@@ -238,7 +240,7 @@ def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Arra
         return numpy.asarray(grad).reshape(())
     result = numpy.zeros(shape, grad.dtype)
     outer, inner = math.prod(shape[: dim % len(shape)]), math.prod(shape[dim % len(shape) + 1 :])
-    places = indices.reshape(outer, -1, inner) * inner
+    places = indices.reshape(outer, indices.shape[dim], inner) * inner
     places += numpy.arange(outer).reshape(-1, 1, 1) * (shape[dim] * inner) + numpy.arange(inner)
     numpy.add.at(result.reshape(-1), places.reshape(-1), grad.reshape(-1))
     return result

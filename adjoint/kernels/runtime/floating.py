@@ -22,6 +22,9 @@ FLOAT16 = numpy.dtype(numpy.float16)
 FLOAT32 = numpy.dtype(numpy.float32)
 HALVES = (FLOAT16, BFLOAT16)
 
+UNBUFFERED_LENGTH = 192
+"""From how many elements of a row on its loop may begin anew."""
+
 
 def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
     """The type that arithmetic on `dtype` is done in: float32 for the half types, otherwise `dtype`."""
@@ -63,6 +66,16 @@ try:
     restore = _state.reset
     """Turn the warnings back to what they were."""
 
+    _UNBUFFERED = _make_extobj(all="ignore", bufsize=16)
+
+    def quiet_rows(length: int) -> Any:
+        """`quiet`, and make NumPy's loops fast for broadcast rows of this length; returns what `restore` takes.
+
+        NumPy's iterator copies operands that do not lie one after the other into buffers, unless rows fill these. Small ones
+        are filled by rows from a few hundred elements on, for which copying costs more than beginning a loop anew.
+        """
+        return _state.set(_UNBUFFERED if length >= UNBUFFERED_LENGTH else _QUIET)
+
 except ImportError:  # pragma: no cover
 
     def quiet() -> Any:  # type: ignore[misc]
@@ -72,6 +85,10 @@ except ImportError:  # pragma: no cover
     def restore(token: Any) -> None:
         """Turn the warnings back to what they were."""
         numpy.seterr(**token)
+
+    def quiet_rows(length: int) -> Any:
+        """`quiet`: here nothing is known of buffers."""
+        return quiet()
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:

@@ -17,9 +17,10 @@ from ...kernels.memory.bounds import whole
 from ...kernels.runtime.meta_array import parked
 from ...kernels.runtime.scalar import scalar_array
 from ...notices import warn
-from ...tape import modes
+from ...tape import mode_switches, modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
-from ...tape.versions import bump, mark_inference
+from ...tape.inference_tensors import mark_inference
+from ...tape.versions import bump
 from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
 from ..memory.conversion import checked_dtype, is_meta
 
@@ -35,7 +36,7 @@ def leaf(
         RuntimeError: if it is to require grad and cannot, or to be where tensors cannot be.
     """
     if device is None and modes.FLAGS.special:
-        device = modes.current_place()
+        device = mode_switches.current_place()
     if device is not None and device is not cpu and is_meta(device):
         array = parked(array)
     if pin_memory:
@@ -206,7 +207,7 @@ def as_tensor(data, *, dtype=None, device=None):
     """`data` as a tensor, without a copy where it is a tensor or a NumPy array of the dtype asked for."""
     dtype = checked_dtype(dtype, "as_tensor")
     if isinstance(data, Tensor):
-        place = modes.current_place() if device is None else device
+        place = mode_switches.current_place() if device is None else device
         return data if place is None and dtype is None else data.to(place, dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
         return leaf(_adopted(data), False, device)

@@ -12,8 +12,9 @@ from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public
 from ...kernels.create.creation import array_from_data
 from ...kernels.memory import storage as storages
+from ...late_bound import LATE
 from ...notices import warn
-from ...tape import modes
+from ...tape import mode_switches
 from ...tensor import Tensor, tensor_array, wrap
 from ..memory.conversion import check_device, converted, is_meta
 
@@ -181,7 +182,7 @@ def set_default_tensor_type(t, /):
 @public()
 def get_default_device():
     """Where new tensors are made that are told no other place: on the CPU, if nothing else has been said."""
-    place = modes.current_place()
+    place = mode_switches.current_place()
     return cpu if place is None else place
 
 
@@ -191,4 +192,7 @@ def set_default_device(device):
     place = None if device is None else device_class(device)
     if place is not None:
         is_meta(place)
-    modes.set_default_place(place)
+    mode_switches.set_default_place(place)
+
+
+LATE.legacy_array = legacy_array

@@ -21,7 +21,7 @@ from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
-from ...tape import modes
+from ...tape import mode_switches, modes
 from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor
 from ..memory.conversion import checked_dtype, is_meta
@@ -78,7 +78,7 @@ def for_each_example(create: Any) -> Any:
 def _draws_nothing(device: Any) -> bool:
     """Whether a new tensor is to have no elements, because it is on `meta`."""
     if device is None and modes.FLAGS.special:
-        device = modes.current_place()
+        device = mode_switches.current_place()
     return device is not None and device is not cpu and is_meta(device)
 
 

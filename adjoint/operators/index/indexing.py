@@ -20,7 +20,8 @@ from ...kernels.index import indexing as kernels
 from ...kernels.runtime.lazy_conj import materialize
 from ...tape import modes
 from ...tape.packing import Packed, pack, shown
-from ...tape.saved import stale_error, unpack_list
+from ...tape.saved import unpack_list
+from ...tape.stale_error import stale_error
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
 from ..shape.view import alias, unsqueeze

@@ -17,9 +17,10 @@ from ...late_bound import LATE
 from ...tape import modes, views
 from ...tape.aliases import detached
 from ...tape.anomaly import BY_DEFINITION, note_cut
+from ...tape.inference_tensors import share_inference
 from ...tape.interpreters import check_owned
 from ...tape.node import Node, start
-from ...tape.versions import detach_in_place, share_inference, shared_counter
+from ...tape.versions import detach_in_place, shared_counter
 from ...tensor import Tensor, is_recorded
 from ..shape.parts import select
 

@@ -8,7 +8,8 @@ from ... import dtypes
 from ...dispatch.decorators import public
 from ...kernels.memory import storage
 from ...tape import modes
-from ...tape.versions import share_inference, shared_counter
+from ...tape.inference_tensors import share_inference
+from ...tape.versions import shared_counter
 from ...tensor import Tensor, can_require_grad, make_subclass, new
 from ..shape.view import alias
 

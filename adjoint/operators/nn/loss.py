@@ -152,7 +152,7 @@ _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
 @operator(
-    kernel=Kernel(kernels.nll_loss, quiet=True),
+    kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
     check=_check_nll,
     namespace=None,
     method=False,
@@ -174,7 +174,7 @@ class nll_loss_of:
 
 
 @operator(
-    kernel=Kernel(kernels.nll_loss, quiet=True),
+    kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
     check=_check_nll,
     namespace=None,
     method=False,

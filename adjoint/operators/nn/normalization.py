@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import dtypes
+from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.operands import check_constant
@@ -190,6 +191,7 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
 
 
 @operator(
+    kernel=Kernel(kernels.layer_norm, rows=kernels.layer_norm_rows, quiet=True),
     namespace=None,
     method=False,
     out=False,
@@ -209,8 +211,7 @@ class native_layer_norm:
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
 
-    def forward(input: Array, normalized_shape, weight: Array | None, bias: Array | None, eps):
-        return kernels.layer_norm(input, normalized_shape, weight, bias, eps)
+    def forward(input: Array, normalized_shape, weight: Array | None, bias: Array | None, eps): ...
 
     def grad_inputs(grads, input, normalized_shape, weight, bias, result1, result2, eps, needs, xp):
         if grads[0] is None:
@@ -303,6 +304,7 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 
 
 @operator(
+    kernel=Kernel(kernels.group_norm),
     namespace=None,
     method=False,
     out=False,
@@ -322,8 +324,7 @@ class native_group_norm:
     nondifferentiable = ("result1", "result2")
     grad_count = 3  # in PyTorch, unlike for the statistics of other normalizations
 
-    def forward(input: Array, weight: Array | None, bias: Array | None, group, eps):
-        return kernels.group_norm(input, group, weight, bias, eps)
+    def forward(input: Array, weight: Array | None, bias: Array | None, group, eps): ...
 
     def grad_inputs(grads, input, weight, group, result1, result2, eps, needs, xp):
         if grads[0] is None:

@@ -14,7 +14,8 @@ from ...kernels.shape import view as kernels
 from ...notices import warn
 from ...tape import modes
 from ...tape.aliases import detached
-from ...tape.versions import mark_inference, shared_counter
+from ...tape.inference_tensors import mark_inference
+from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap_dim
 
 

@@ -1,0 +1,74 @@
+"""The gradients that the `backward` of a custom function is given, and those that it returns: completed and checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ..tensor import Tensor, wrap
+from .validate_grad import as_taken
+
+if TYPE_CHECKING:
+    from .function import FunctionNode
+
+
+def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
+    """The gradients, zeros in the places of those that are None."""
+    absent = () if node._materialize_non_diff_grads else node._constant_outputs
+    completed = list(grads)
+    for number, grad in enumerate(grads):
+        shape = node.shape[number]
+        if grad is None and shape is not None and number not in absent:
+            completed[number] = wrap(numpy.zeros(shape, node.dtype[number]))
+    return completed
+
+
+def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients of the tensors among the arguments, one for each edge."""
+    if len(results) != len(node._tensor_inputs):
+        results = counted(node, results)
+    checked: list[Tensor | None] = []
+    for position, (result, is_tensor) in enumerate(zip(results, node._tensor_inputs), start=1):  # noqa: B905  (of one length)
+        if is_tensor:
+            if result is not None:
+                if not isinstance(result, Tensor):
+                    raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
+                if result._array.dtype.kind == "c":
+                    result = taken(result, node.edges[len(checked)], node)
+            checked.append(result)
+        elif result is not None:
+            raise RuntimeError(
+                f"function {node.name()} returned a gradient different than None at position {position}, but the "
+                "corresponding forward input was not a Variable"
+            )
+    return tuple(checked)
+
+
+def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """As many gradients as there were arguments, if only Nones are too many."""
+    expected = len(node._tensor_inputs)
+    if len(results) < expected or any(result is not None for result in results[expected:]):
+        raise RuntimeError(
+            f"function {node.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
+        )
+    return results[:expected]
+
+
+def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
+    """A complex gradient as its receiver takes it; for a real input it is an error here, not a matter of course."""
+    if edge is None:
+        return grad
+    result: Tensor = as_taken(grad, edge, node)
+    if result._array.dtype.kind != "c":
+        raise RuntimeError(
+            "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
+        )
+    return result
+
+
+def check_unwanted(node: FunctionNode, results: tuple[Any, ...], edges: Any) -> None:
+    """Raise, as the engine does for those it takes, if a gradient that nobody needs this time does not fit its input."""
+    for result, edge, wanted in zip(results, node.edges, edges, strict=True):
+        if result is not None and edge is not None and wanted is None:
+            as_taken(result, edge, node)

@@ -1,0 +1,38 @@
+"""The tensors as which the gradients of one backward are known outside: to hooks, and to the caller."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..kernels.memory.storage import owner
+from ..tape.versions import shared_counter
+from ..tensor import Tensor
+from .accumulate import made
+
+
+class Shown(dict[int, Any]):
+    """The tensors as which gradients of one backward are known outside: one for each array, by its id.
+
+    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given,
+    or a single one.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
+
+    def tensor(self, array: Any) -> Tensor:
+        """The tensor of `array`, which shares the version of what was given if it is the same memory."""
+        if not self and self.given:
+            self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
+        key = id(array)
+        if key in self:
+            known: Tensor | None = self[key]()
+            if known is not None and known._array is array:
+                return known
+        tensor = made(array)
+        self[key] = weakref.ref(tensor)
+        for given in self.given:
+            if given is not None and owner(given._array) is owner(array):
+                tensor._counter = shared_counter(given)
+        return tensor

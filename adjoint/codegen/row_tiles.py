@@ -1,0 +1,176 @@
+"""The NumPy interpreter of row programs for large arrays: in tiles of whole rows that stay in cache, on several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ..kernels.runtime.floating import quiet, quiet_rows, restore, widen
+from ..kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows, scratch
+from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW, ROW_SCANS, Expression, is_absent
+from .schedule import Pool
+
+Dtype = numpy.dtype[Any]
+Geometry = tuple[int, int, int]
+"""Arrays as (outer, length, inner), with the row along the middle."""
+
+SHORT = 32
+"""Rows up to this long are put side by side, for vector loops across rows."""
+
+SCANNED_ROWS = 512
+"""Rows whose running extremes are computed in one call: NumPy does not let go of the interpreter lock for fewer."""
+
+STRIP = 256
+"""Columns in one tile, where a block of rows side by side is too much for the cache."""
+
+SCANNED_STRIP = 4096
+"""The same for scans, which make one call for each place in a row."""
+
+_OTHERS: dict[str, Dtype] = {BOOL: numpy.dtype(bool), INTEGER: numpy.dtype(numpy.int64)}
+
+
+def dtype_of(kind: str, dtype: Dtype) -> Dtype:
+    """The dtype of what has this kind where numbers have `dtype`."""
+    return _OTHERS.get(kind, dtype)
+
+
+class Tile:
+    """The code for tiles of one expression and dtype: `function(*arrays, *scalars, row_length, *outs, *registers)`."""
+
+    def __init__(
+        self, function: Callable[..., Any], registers: Sequence[Pool], expression: Expression, dtype: Dtype
+    ) -> None:
+        self.function = function
+        self.dtype = dtype
+        self.registers = [(f"row {n}", extent, dtype_of(kind, dtype)) for n, (kind, extent) in enumerate(registers)]
+        self.outputs = [
+            None if is_absent(node) else (node.extent, dtype_of(node.kind, dtype)) for node in expression.outputs
+        ]
+        self.sums = [number for number, output in enumerate(self.outputs) if output is not None and output[0] == COLUMN]
+        self.walked = _walked(expression)
+        self.scans = frozenset(node.operation for node in expression.nodes()) & ROW_SCANS
+
+
+def _walked(expression: Expression) -> int:
+    """How many arrays of elements are read as a whole, and not at one place of each row; 1 if some are only written."""
+    nodes = expression.nodes()
+    read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
+    count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)
+    return count or any(node.extent == ELEMENT and not is_absent(node) for node in expression.outputs)
+
+
+@dataclass(slots=True)
+class Run:
+    """One call of a tile's code for all parts of the arrays."""
+
+    tile: Tile
+    geometry: Geometry
+    inputs: list[tuple[ndarray | None, str]]
+    scalars: Sequence[Any]
+    outs: list[ndarray | None]
+    across: bool
+    sums: dict[int, list[ndarray]]
+
+
+def run_rows(
+    tile: Tile,
+    geometry: Geometry,
+    inputs: list[tuple[ndarray | None, str]],
+    scalars: Sequence[Any],
+    outs: list[ndarray | None],
+) -> None:
+    """Compute all tiles of the inputs, which come with their extents, and add up what these have summed over rows."""
+    _, length, inner = geometry
+    run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
+    # Scans have loops of their own, which convert to what is carried.
+    token = quiet() if tile.scans else quiet_rows(length if inner == 1 else inner)
+    try:
+        _compute(run)
+    finally:
+        restore(token)
+    for place, number in enumerate(tile.sums):
+        out: Any = outs[number]
+        parts: list[Any] = [run.sums[key][place] for key in sorted(run.sums)]
+        wide = numpy.dtype(numpy.float64) if out.dtype.kind == "f" else out.dtype
+        total = parts[0] if len(parts) == 1 else numpy.add.reduce(numpy.array(parts, wide), 0)
+        out[...] = total.reshape(out.shape)
+
+
+def _compute(run: Run) -> None:
+    outer, length, inner = run.geometry
+    column_bytes = max(1, length * run.tile.dtype.itemsize * run.tile.walked)
+    scans = run.tile.scans
+    if inner == 1 or column_bytes * inner <= TILE_BYTES:
+        row_bytes = column_bytes * inner
+        if inner == 1 and not scans.isdisjoint(("row_cummax", "row_cummin")):
+            row_bytes = min(row_bytes, TILE_BYTES // SCANNED_ROWS)
+        shape = (length,) if inner == 1 else (length, inner)
+
+        def rows(start: int, stop: int) -> None:
+            where = slice(start, stop)
+            _work(run, start, where, where, (1, length, stop - start) if run.across else (stop - start, *shape))
+
+        parallel_rows(rows, outer, row_bytes)
+        return
+    # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
+    width = STRIP
+    if scans:
+        width = max(STRIP, min(SCANNED_STRIP, inner if outer > 1 else -(-inner // get_num_threads())))
+    width = min(width, inner)
+    strips = -(-inner // width)
+
+    def columns(start: int, stop: int) -> None:
+        while start < stop:
+            block, strip = divmod(start, strips)
+            count = min(stop - start, strips - strip)
+            part = slice(strip * width, min((strip + count) * width, inner))
+            where = slice(block, block + 1), slice(None), part
+            _work(run, start, where, where, (1, length, part.stop - part.start))
+            start += count
+
+    parallel_rows(columns, outer * strips, width * column_bytes)
+
+
+def _work(run: Run, key: int, elements: Any, rows: Any, size: tuple[int, ...]) -> None:
+    """Compute one tile: the `elements` and the `rows` of the arrays. Short rows stand side by side in it."""
+    tile, across = run.tile, run.across
+    parts: list[ndarray | None] = []
+    for array, extent in run.inputs:
+        if array is not None:
+            if extent == COLUMN:
+                array = array.reshape(1, -1, 1) if across else array
+            else:
+                array = array[elements if extent == ELEMENT else rows]
+                if across:
+                    array = numpy.ascontiguousarray(array.T[None])
+            if array.dtype is not tile.dtype:
+                array = widen(array)
+        parts.append(array)
+    below = (1,) * (len(size) - 2)
+    shapes = {ELEMENT: size, ROW: (size[0], 1, *size[2:]), COLUMN: (1, size[1], *below)}
+    targets: list[ndarray | None] = []
+    written = []
+    for number, (out, output) in enumerate(zip(run.outs, tile.outputs, strict=True)):
+        if out is None or output is None:
+            targets.append(None)
+            continue
+        extent, dtype = output
+        if extent == COLUMN:
+            targets.append(numpy.empty(shapes[COLUMN], dtype))
+            continue
+        part = out[elements if extent == ELEMENT else rows]
+        target = part.T[None] if across else part
+        if across or out.dtype != dtype:
+            written.append((target, target := scratch(f"row out {number}", shapes[extent], dtype)))
+        targets.append(target)
+    kept = [scratch(name, shapes[extent], dtype) for name, extent, dtype in tile.registers]
+    tile.function(*parts, *run.scalars, run.geometry[1], *targets, *kept)
+    for part, target in written:
+        numpy.copyto(part, target, casting="unsafe")
+    if tile.sums:
+        found: list[Any] = [targets[number] for number in tile.sums]
+        run.sums[key] = [total.reshape(-1) for total in found]

@@ -1,0 +1,41 @@
+"""`copy.deepcopy` of tensors, imported when the first one is copied."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ..kernels.memory import storage as storages
+from ..tensor import LEAF, Tensor, make_subclass
+from .inference_tensors import mark_if_inference
+
+
+def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """`copy.deepcopy` of a leaf: a leaf on a copy of its memory, with copies of its gradient and of its attributes."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    if type(self) is not Tensor and type(self.new_empty([])) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
+            "implement new_empty() and for which that function returns another instance of the same subclass. You should "
+            "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior "
+            "for new_empty() to return an instance of a different type."
+        )
+    result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
+    memo[id(self)] = result
+    result._edge = LEAF if self.requires_grad else None
+    mark_if_inference(result)
+    if self._grad is not None:
+        result._grad = copy.deepcopy(self._grad, memo)
+    result.__dict__ = copy.deepcopy(self.__dict__, memo)
+    return result
+
+
+deep_copy.__name__, deep_copy.__qualname__ = "__deepcopy__", "Tensor.__deepcopy__"
+Tensor.__deepcopy__ = deep_copy

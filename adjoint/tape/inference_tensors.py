@@ -1,0 +1,80 @@
+"""Inference tensors: those made in inference mode, and their aliases. They have no versions and cannot be saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..late_bound import LATE
+from ..tensor import Tensor
+from . import modes
+from .anomaly import BY_DEFINITION, note_cut
+from .versions import shared_counter
+
+
+class InferenceVersions:
+    """The version counter of inference tensors: asking it for a version, as saving does, is an error.
+
+    `counter`: what counts changes nevertheless, where the tensor was not itself made in inference mode, but is an alias of one
+    that was.
+    """
+
+    __slots__ = ("counter",)
+
+    def __init__(self, counter: list[Any] | None) -> None:
+        self.counter = counter
+
+    def counted(self) -> list[Any]:
+        """What counts changes; RuntimeError where nothing does."""
+        if self.counter is None:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self.counter
+
+    def __getitem__(self, index: Any) -> Any:
+        # A transform in reverse, or one that was called in inference mode, may save one: its graph is used within it.
+        state = modes.STATE
+        if state.task is not None or any(
+            transform.begun_in_inference or not hasattr(transform, "wraps") for transform in state.transforms
+        ):
+            return 0 if self.counter is None else self.counter[index]
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+            "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
+            "use `torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+
+
+_NO_VERSIONS: Any = InferenceVersions(None)
+"""The counter of tensors that were made in inference mode."""
+
+
+def mark_inference(tensor: Tensor) -> None:
+    """Make `tensor` one that was made in inference mode: it has no versions and can never be saved."""
+    tensor._own_extra().inference = True
+    tensor._counter = _NO_VERSIONS
+
+
+def mark_if_inference(tensor: Tensor) -> None:
+    """Make `tensor`, which no operator has made, an inference tensor if this thread is in inference mode."""
+    if modes.STATE.inference:
+        mark_inference(tensor)
+
+
+def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor:
+    """Make `alias`, no view, which has got the memory of `tensor`, an inference tensor if that is one.
+
+    Outside of inference mode its changes are counted. `name`: what has made the alias, which ends the history.
+    """
+    if modes.ANOMALY.enabled and tensor.requires_grad:
+        note_cut(name, BY_DEFINITION, [tensor], [alias])
+    if tensor._extra is None or not tensor._extra.inference:  # asked without going through wrappers
+        return alias
+    if (alias._extra is None or not alias._extra.inference) and alias._base is None:
+        alias._own_extra().inference = True
+        versions: Any = _NO_VERSIONS if modes.STATE.inference and alias._counter is None else shared_counter(alias)
+        versions = InferenceVersions(versions) if isinstance(versions, list) else versions
+        alias._counter = versions
+    return alias
+
+
+LATE.share_inference = share_inference
+LATE.mark_if_inference = mark_if_inference

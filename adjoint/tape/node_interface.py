@@ -1,0 +1,111 @@
+"""What programs may ask of a node besides its edges and hooks: notes, shapes, its number, and to run it alone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy
+
+from ..device import device as device_class
+from ..dtypes import dtype, from_numpy
+from ..tensor import Tensor, as_array, wrap
+from .modes import is_grad_enabled
+
+
+class InputMetadata(NamedTuple):
+    """What a gradient arriving at a node looks like."""
+
+    shape: list[int]
+    dtype: dtype
+    device: device_class = device_class("cpu")
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+    def __repr__(self) -> str:
+        return f"<torch._C._autograd._InputMetadata object at {hex(id(self))}>"
+
+
+class NodeInterface:
+    """The base of `Node`, which has the attributes that are named here."""
+
+    __slots__ = ("_metadata", "sequence")
+
+    edges: tuple[Any, ...]
+    sequence: int
+    shape: Any
+    dtype: Any
+    backward: Any
+    backward_recorded: Any
+    _metadata: dict[Any, Any]
+    grad_count: ClassVar[int | None] = None
+    """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
+    runs_undefined: ClassVar[bool] = False
+    """Whether the node also runs if no gradient has arrived."""
+    renumbered: ClassVar[bool] = False
+    """Whether any node has been given another sequence number than that of its making."""
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's own notes on this node."""
+        try:
+            return self._metadata
+        except AttributeError:
+            self._metadata = {}
+            return self._metadata
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        """Shape and dtype of the gradients this node takes, one entry for each output of the operation."""
+        shapes = self.shape[: self.grad_count] if type(self.shape) is list else [self.shape]
+        dtypes = self.dtype if type(self.dtype) is list else [self.dtype]
+        return tuple(
+            InputMetadata(list(shape or ()), from_numpy(kind or numpy.dtype("f4")))
+            for shape, kind in zip(shapes, dtypes, strict=False)
+        )
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def _set_sequence_nr(self, number: int) -> None:
+        """Set the number by which backward chooses among the nodes whose gradients are complete: the highest runs first."""
+        if not isinstance(number, int):
+            raise TypeError("an integer is required")
+        if number < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        if number >> 64:
+            raise OverflowError("int too big to convert")
+        self.sequence = number
+        NodeInterface.renumbered = True
+
+    @property
+    def requires_grad(self) -> bool:
+        """True: what a node made required grad."""
+        return True
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
+
+    def __call__(self, *grads: Any, **names: Any) -> Any:
+        """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
+        self._check_call(grads, names)
+        if not self.runs_undefined and all(grad is None for grad in grads):
+            return None if len(self.edges) == 1 else (None,) * len(self.edges)
+        if is_grad_enabled():
+            grad = list(grads) if type(self.shape) is list else grads[0]
+            results = self.backward_recorded(grad, True, self.edges)
+        else:
+            arrays = [None if grad is None else grad._array for grad in grads]
+            raw = self.backward(arrays if type(self.shape) is list else arrays[0], True, self.edges)
+            results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
+        return results[0] if len(results) == 1 else results
+
+    def _check_call(self, grads: tuple[Any, ...], names: dict[str, Any]) -> None:
+        """Raise unless there is one gradient for each output."""
+        if names:
+            raise TypeError("keyword arguments are not supported")
+        expected = len(self.shape) if type(self.shape) is list else 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        for position, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, Tensor):
+                raise TypeError(f"argument {position} is not a Variable")

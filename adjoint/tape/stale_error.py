@@ -1,0 +1,45 @@
+"""The error for a saved tensor that was changed in place: which one, who saved it, and who changed it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import from_numpy
+from ..tensor import is_recorded
+from . import modes, origin
+from .node import Node
+
+_TRACE = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_TRACED = (
+    "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "
+    "changed in there or anywhere later. Good luck!"
+)
+
+
+def stale_error(
+    node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
+) -> RuntimeError:
+    """The error for a saved tensor that was changed in place: who saved it, and who changed it."""
+    described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
+    if output_nr is not None and node is not None:
+        described += f", which is output {output_nr} of {node.operation()},"
+    elif is_recorded(edge):
+        described += f", which is output {edge[1]} of {edge[0].operation()},"
+    error = RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{described} is at version {int(counter[0])}; expected version {int(expected)} instead. "
+        f"{_TRACED if modes.ANOMALY.enabled else _TRACE}"
+    )
+    error.node = node  # type: ignore[attr-defined]
+    if node is not None:
+        error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
+    if len(counter) > 1:
+        error.add_note(f"{counter[3]} changed it in place at {origin.describe(counter[1], counter[2])}")
+    return error
+
+
+def _tensor_type(array: Any) -> str:
+    return f"torch.{from_numpy(array.dtype).scalar_type}Tensor"
