@@ -8,7 +8,13 @@ from collections.abc import Callable
 
 from mypy.plugin import ClassDefContext, Plugin
 
-DECORATORS = ("adjoint.dispatch.decorators.", "adjoint.dispatch.overloads.", "adjoint.operators.")
+DECORATORS = (
+    "adjoint.dispatch.decorators.",
+    "adjoint.dispatch.overloads.",
+    "adjoint.dispatch.reductions.",
+    "adjoint.dispatch.slopes.",
+    "adjoint.operators.",
+)
 
 
 class Declarations(Plugin):

@@ -21,7 +21,7 @@ SPECIAL = [
 ]  # fmt: skip
 
 
-@loops(noalias=False, vectors=True)
+@loops(noalias=False, explicit=True)
 def of_one(out: Pointer[T], x: Pointer[T], n: Int, W: Static, F: Static) -> None:
     i = 0
     while i < n:
@@ -29,7 +29,7 @@ def of_one(out: Pointer[T], x: Pointer[T], n: Int, W: Static, F: Static) -> None
         i += W
 
 
-@loops(noalias=False, vectors=True)
+@loops(noalias=False, explicit=True)
 def of_two(out: Pointer[T], x: Pointer[T], y: Pointer[T], n: Int, W: Static, F: Static) -> None:
     i = 0
     while i < n:

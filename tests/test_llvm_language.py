@@ -13,6 +13,7 @@ from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import (
     CompilationError,
     Int,
+    Loops,
     Pointer,
     Static,
     T,
@@ -26,6 +27,7 @@ from adjoint.codegen.llvm.language import (
     from_bits,
     i32,
     i64,
+    lanes,
     load,
     local,
     loops,
@@ -87,6 +89,22 @@ def test_vectors_static_parameters_and_calls_of_other_kernels():
     x, y = numpy.random.default_rng(0).random((2, 1003))
     assert absolute_dot.compiled(T=f64, W=8)(address(x), address(-y), 3) == pytest.approx(x[:3] @ y[:3])
     assert absolute_dot.compiled(T=f64, W=8)(address(x), address(y), 1003) == pytest.approx(x @ y)
+
+
+@loops(flags="contract", explicit=True)
+def plain_sum(x: Pointer[T], n: Int) -> T:
+    total = T(0)
+    for i in range(n):
+        total += x[i]
+    return total
+
+
+def test_llvm_makes_no_vectors_in_explicit_kernels():
+    x = numpy.arange(100, dtype=numpy.int32)
+    function = plain_sum.compiled(T=i32)
+    assert function(address(x), 100) == 4950
+    assert " x i32>" not in function.code.optimized
+    assert " x i32>" in Loops(plain_sum.function).compiled(T=i32).code.optimized
 
 
 @loops
@@ -194,3 +212,23 @@ def test_machine_code_can_be_looked_at():
     assert "ret" in HOST.assembly(code)
     assert HOST.instruction_set in ("AVX-512", "AVX2", "SSE", "NEON")
     assert ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+@loops
+def masked_head(out: Pointer[f32], x: Pointer[T], n: Int) -> None:
+    store(out, f32(load(x, 8, lanes(i32, 8) < i32(n))))
+
+
+@pytest.mark.parametrize("type_", [f16, bf16])
+def test_a_masked_load_of_half_types_reads_zeros_elsewhere(type_):
+    x = numpy.full(8, 0x3F80 if type_ is bf16 else 0x3C00, numpy.uint16)
+    out = numpy.empty(8, numpy.float32)
+    masked_head.compiled(T=type_)(address(out), address(x), 3)
+    assert out.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_the_address_of_an_array_is_that_of_its_first_element():
+    x = numpy.arange(12.0).reshape(3, 4)
+    for array in (x, x[1:, ::-1], x[2, 3], numpy.asarray(5)):
+        array = numpy.asarray(array)
+        assert address(array) == array.__array_interface__["data"][0]

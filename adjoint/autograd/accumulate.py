@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..codegen.backend import NUMPY
 from ..kernels.runtime.meta_array import Meta
 from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
@@ -64,7 +65,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             array = held._array
             if array.flags.writeable and (held._base is None or 0 not in array.strides):
                 try:
-                    numpy.add(array, grad, out=array)
+                    NUMPY.add(array, grad, array)
                 except (ValueError, TypeError):  # the leaf has been given another shape, or dtype
                     if grad.shape == array.shape:
                         raise

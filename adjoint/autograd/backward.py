@@ -13,7 +13,6 @@ from typing import Any
 import numpy
 
 from ..dispatch.lazy_stubs import lazily_wrapped
-from ..kernels.runtime.floating import quiet, restore
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -78,7 +77,8 @@ def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, crea
         retain_graph = create_graph
     plain = plain_root(tensors, grad_tensors, create_graph) if inputs is None else None
     if plain is not None:
-        start(*plain, retain_graph, create_graph, None, True, grad_tensors)
+        begin = start if create_graph else run
+        begin(plain[0], plain[1], retain_graph, create_graph, None, True, grad_tensors)
     else:
         roots = as_tuple(tensors)
         if inputs is not None and len(as_tuple(inputs)) == 0:
@@ -154,18 +154,19 @@ def grad(
         roots = as_tuple(outputs)
         grads = make_grads(roots, grad_outputs, create_graph)
         starts = [root_edge(root) for root in roots]
-    capture = Capture()
-    edges = [edge_of_input(item) for item in targets]
-    for edge in edges:
+    capture, edges = Capture(), []
+    for item in targets:
+        edge = edge_of_input(item)
         capture.add(edge)
-    shown = start(starts, grads, retain_graph, create_graph, capture, False, grad_outputs)
-    values = [capture.value(edge) for edge in edges]
-    if not create_graph:
-        single = len(values) == 1 and shown is None and grad_outputs is None
-        tensor_of = made if single else (shown or Shown(grad_outputs)).tensor
-        values = [
-            value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)) for value in values
-        ]
+        edges.append(edge)
+    begin = start if create_graph or plain is None else run
+    shown = begin(starts, grads, retain_graph, create_graph, capture, False, grad_outputs)
+    single = len(edges) == 1 and shown is None and grad_outputs is None
+    tensor_of = made if single else (shown or Shown(grad_outputs)).tensor
+    values = []
+    for edge in edges:
+        value = capture.value(edge)
+        values.append(value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)))
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
 
 
@@ -217,21 +218,17 @@ def start(
     accumulating: bool,
     given: Any,
 ) -> Shown | None:
-    """Run the engine with NumPy's warnings off, recording only under `create_graph`."""
-    token = quiet()
-    try:
-        if (
-            create_graph or (FLAGS.special and STATE.interpreters) or (grads and isinstance(grads[0], Tensor))
-        ):  # on `meta`
-            was_recording = STATE.grad_enabled
-            modes.set_grad(create_graph)
-            try:
-                return run(edges, grads, retain_graph, True, capture, accumulating, given)
-            finally:
-                modes.set_grad(was_recording)
+    """Run the engine, on tensors where that is due, recording only under `create_graph`."""
+    if not (
+        create_graph or (FLAGS.special and STATE.interpreters) or (grads and isinstance(grads[0], Tensor))
+    ):  # on `meta`
         return run(edges, grads, retain_graph, False, capture, accumulating, given)
+    was_recording = STATE.grad_enabled
+    modes.set_grad(create_graph)
+    try:
+        return run(edges, grads, retain_graph, True, capture, accumulating, given)
     finally:
-        restore(token)
+        modes.set_grad(was_recording)
 
 
 _warned_of_cycle = False

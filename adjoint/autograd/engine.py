@@ -12,12 +12,11 @@ them is recorded. State is local to the call, so backward may run in many thread
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from operator import attrgetter
 from typing import Any
 
 from ..extra import OWN
+from ..kernels.runtime.floating import quiet, restore
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
@@ -58,20 +57,25 @@ def run(
     accumulating: bool,
     given: Any = None,
 ) -> Shown | None:
-    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`.
+    """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients are
     only stored in `capture`. `given`: the tensors whose arrays `grads` are. Returns the tensors as which gradients are
     known outside.
     """
-    task = GraphTask(retain_graph, create_graph, capture, accumulating, given)
+    task = GraphTask()
+    task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
+    task.capture, task.given = capture, given
     state = STATE.__dict__  # this thread's, so as to look for it once
     outer = state.get("task")
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
-            return in_another_thread(run, roots, grads, retain_graph, create_graph, capture, accumulating, given)
+            return mode_switches.in_another_thread(
+                run, roots, grads, retain_graph, create_graph, capture, accumulating, given
+            )
     state["task"] = task
+    token = quiet()
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
@@ -79,6 +83,7 @@ def run(
             run_callbacks(task.callbacks)
         return task.shown
     finally:
+        restore(token)
         state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
@@ -94,12 +99,31 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
     plain = nodes_without_watch(task) if capture is not None or FLAGS.special else None
     needed = task.needed
     buffers: dict[Any, Any] = {}
+    arrive(roots, grads, buffers, task)
     complete: list[Tensor] = []
-    nodes = iter(order)
-    node: Node | None = None
-    edges: Any = roots  # what the caller gives arrives as what a node returns
-    results: Any = grads
-    while True:
+    for node in order:
+        grad = buffers.pop(node, None)
+        edges = node.edges
+        if needed is not None:
+            edges = needed.get(node, edges)
+        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
+            results = visit(node, grad, task, edges)
+            if results is None:
+                results = (None,) * len(edges)
+        else:
+            try:
+                if not create_graph:
+                    results = node.backward(grad, retain_graph, edges)
+                elif WRAPPERS.open:
+                    results = recorded(node, grad, retain_graph, edges)
+                else:
+                    results = node.backward_recorded(grad, retain_graph, edges)
+            except Exception as error:
+                explain(error, node)
+                raise
+            # Unpacking what it saved may have put hooks there.
+            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]
+                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
         for edge in edges:  # counted by hand, as `zip` costs more than all that is done with one gradient
             result = results[number]
@@ -128,30 +152,27 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 else:
                     finish_leaf(leaf, buffers.pop(leaf, None), task)
             complete.clear()
-        node = next(nodes, None)
-        if node is None:
+
+
+def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: GraphTask) -> None:
+    """Put the gradients that the caller gives where the nodes and leaves at `roots` find them."""
+    if len(roots) == 1 and type(roots[0]) is tuple:
+        node, grad = roots[0][0], grads[0]
+        array = grad._array if task.create_graph else grad
+        if array.shape == node.shape and array.dtype is node.dtype:
+            buffers[node] = grad
             return
-        grad = buffers.pop(node, None)
-        edges = node.edges
-        if needed is not None:
-            edges = needed.get(node, edges)
-        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
-            results = visit(node, grad, task, edges)
-            if results is None:
-                results = (None,) * len(edges)
-        else:
-            try:
-                if not create_graph:
-                    results = node.backward(grad, retain_graph, edges)
-                elif WRAPPERS.open:
-                    results = recorded(node, grad, retain_graph, edges)
-                else:
-                    results = node.backward_recorded(grad, retain_graph, edges)
-            except Exception as error:
-                explain(error, node)
-                raise
-            if node.hooks is not None:  # which unpacking what it saved has put there
-                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
+    for edge, grad in zip(roots, grads, strict=True):
+        if edge is None:
+            continue
+        grad = None if grad is None else fitted(grad, edge, None, buffers)
+        target = edge[0] if type(edge) is tuple else edge
+        if grad is not None:
+            buffers[target] = buffers[target] + grad if target in buffers else grad
+        if target is edge:
+            task.uses[edge] -= 1
+            if not task.uses[edge] and edge in buffers:
+                finish_leaf(edge, buffers.pop(edge), task)
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
@@ -185,7 +206,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
             results = recorder.backward(node, run, grad, task.retain_graph, task.create_graph, edges)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
-        if run is run_node and node.hooks is not None:
+        if run is run_node and node.hooks is not None and node.hooks.post:
             results = run_post_hooks(node, results, grad, task.create_graph, edges)
     except Exception:
         if modes.ANOMALY.enabled:
@@ -202,13 +223,13 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     """The nodes reachable from the roots, latest first, and how many edges lead to each leaf."""
-    seen: set[Node] = set()
+    seen: dict[Node, None] = {}  # which is made, and added to, in less time than a set
     uses: dict[Tensor, int] = {}
     order: list[Node] = []
     for edge in roots:
         if type(edge) is tuple:
             if edge[0] not in seen:
-                seen.add(edge[0])
+                seen[edge[0]] = None
                 order.append(edge[0])
         elif edge is not None:
             uses[edge] = uses.get(edge, 0) + 1
@@ -217,7 +238,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
             if type(edge) is tuple:
                 target = edge[0]
                 if target not in seen:
-                    seen.add(target)
+                    seen[target] = None
                     order.append(target)
             elif edge is not None:
                 uses[edge] = uses[edge] + 1 if edge in uses else 1
@@ -234,12 +255,13 @@ def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -
 
     A node of several outputs has a list of what has arrived, to which this adds. An edge to nowhere takes nothing.
     """
-    if type(edge) is tuple and edge[0].is_nowhere:
-        return None
-    grad = as_taken(grad, edge, source)
-    if type(edge) is not tuple or type(edge[0].shape) is not list:
-        return grad
+    if type(edge) is not tuple:
+        return as_taken(grad, edge, source)
     node, number = edge
+    if type(node.shape) is not list:
+        return None if node.is_nowhere else as_taken(grad, edge, source)
+    if grad.shape != node.shape[number] or grad.dtype is not node.dtype[number]:  # a tensor's dtype is never NumPy's
+        grad = as_taken(grad, edge, source)
     held = buffers.get(node)
     if held is None:
         held = buffers[node] = [None] * len(node.shape)
@@ -288,22 +310,3 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
         if grad is not None:
             accumulate(leaf, grad, task.create_graph)
         run_post_accumulate_hooks(leaf)
-
-
-def in_another_thread(function: Any, *args: Any) -> Any:
-    """What `function(*args)` returns in a new thread, in the modes of this one."""
-    state, context, results, errors = mode_switches.inherited(), contextvars.copy_context(), [], []
-
-    def call() -> None:
-        try:
-            with state:
-                results.append(context.run(function, *args))
-        except BaseException as error:  # noqa: BLE001  (raised again by who waits)
-            errors.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors.pop()
-    return results.pop()

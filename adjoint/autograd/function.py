@@ -219,10 +219,11 @@ class Function(metaclass=FunctionMeta):
         separate = cls.setup_context is not Function.setup_context
         if keywords or (separate and len(args) != cls._argument_count):
             args = bound(cls.forward, args, keywords, separate)
-        if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
-            return interpreter.apply_function(cls, args)
-        if modes.FLAGS.special and modes.STATE.recorder is not None:
-            return modes.STATE.recorder.custom(cls.__name__, cls.applied, args)[1]
+        if modes.FLAGS.special:
+            if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
+                return interpreter.apply_function(cls, args)
+            if modes.STATE.recorder is not None:
+                return modes.STATE.recorder.custom(cls.__name__, cls.applied, args)[1]
         return cls.applied(args)[1]
 
     @classmethod

@@ -35,7 +35,10 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
         return False
     if node.dirty_tensors or node.non_differentiable or output._array.dtype.kind not in "fc":
         return False
-    return id(output) not in map(id, args)
+    for arg in args:  # noqa: SIM110  (`all` takes longer than the rest of these questions)
+        if arg is output:
+            return False
+    return True
 
 
 def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:

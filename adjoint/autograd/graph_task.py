@@ -43,7 +43,7 @@ class Capture:
 class GraphTask:
     """One run of the engine.
 
-    `keep`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
+    `retain_graph`: nodes keep what they saved; `create_graph`: gradients are tensors, and recorded; `capture`: the inputs asked
     for, None for all leaves; `accumulating`: leaves accumulate into `.grad`; `order`, `uses`, `needed`: what discovery
     found; `depth`: how many runs of this thread it is inside of; `node`: what it is at, where somebody may ask (a leaf
     stands for its `AccumulateGrad`); `frame`: the user's, from which it was started, if somebody has looked for that; `root`:
@@ -52,6 +52,11 @@ class GraphTask:
     gradients that are arrays are known outside, once somebody has been shown one.
     """
 
+    retain_graph = False
+    create_graph = False
+    capture: Capture | None = None
+    accumulating = False
+    given: Any = None
     order: list[Node]
     uses: dict[Tensor, int]
     depth = 0
@@ -63,20 +68,6 @@ class GraphTask:
     frame: FrameType | None = None
     root: Node | Tensor | None = None
     shown: Shown | None = None
-
-    def __init__(
-        self,
-        retain_graph: bool,
-        create_graph: bool,
-        capture: Capture | None,
-        accumulating: bool,
-        given: Any = None,
-    ) -> None:
-        self.retain_graph = retain_graph
-        self.create_graph = create_graph
-        self.capture = capture
-        self.accumulating = accumulating
-        self.given = given
 
     def accumulates(self, leaf: Tensor) -> bool:
         """Whether this run adds to the `.grad` of `leaf`, which it reaches."""

@@ -18,8 +18,9 @@ from .validate_grad import as_taken
 
 def stop_recording() -> None:
     """Record nothing of what the user's hooks do until the backward ends, unless it records gradients."""
-    if STATE.grad_enabled and STATE.task is not None:
-        STATE.task.stop_recording()
+    task = STATE.task
+    if task is not None:
+        task.stop_recording()
 
 
 class recording_mode:
@@ -63,14 +64,18 @@ def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> N
         raise TypeError(f"expected Variable, but hook returned '{type(replacement).__name__}'")
     if original is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value in {hook!r}")
-    name = getattr(hook, "__name__", repr(hook))
     if replacement._array.dtype != original._array.dtype:
         raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was torch.{original.dtype.scalar_type}Tensor "
+            f"hook '{name_of(hook)}' has changed the type of value (was torch.{original.dtype.scalar_type}Tensor "
             f"got torch.{replacement.dtype.scalar_type}Tensor)"
         )
     if replacement._array.shape != original._array.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
+        raise RuntimeError(f"hook '{name_of(hook)}' has changed the size of value")
+
+
+def name_of(hook: Any) -> str:
+    """What errors call a hook."""
+    return getattr(hook, "__name__", None) or repr(hook)
 
 
 def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:
@@ -102,8 +107,7 @@ def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
         tensor = reference()
         if tensor is not None and values[number] is not None:
             keep_grad(tensor, values[number], create_graph)
-    results = [from_tensor(value, create_graph) for value in values]
-    return results if several else results[0]
+    return [from_tensor(value, create_graph) for value in values] if several else from_tensor(values[0], create_graph)
 
 
 def keep_grad(tensor: Tensor, grad: Tensor, create_graph: bool) -> None:
@@ -148,7 +152,7 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
         raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
     if len(result) != len(grads):
         raise RuntimeError(
-            f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values (got {len(result)}, but "
+            f"hook '{name_of(hook)}' has returned an incorrect number of values (got {len(result)}, but "
             f"expected {len(grads)})"
         )
     for old, new in zip(grads, result, strict=True):
@@ -186,7 +190,7 @@ def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None
     hooks = own_hooks(node)
     grads: tuple[Any, ...] = (to_tensor(grad),)
     stop_recording()
-    for hook in list(hooks.pre.values()):
+    for hook in list((hooks.pre or {}).values()):
         grads = replaced_tuple(hook, hook(grads), grads)
     if grads[0] is not None:
         accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..codegen.backend import NUMPY
 from ..device import Size
 from ..dispatch.meta import has_meta
 from ..dtypes import from_numpy
@@ -61,13 +62,7 @@ def edge_of_input(item: Any) -> Any:
     return edge
 
 
-def _read_only_one(kind: Any) -> Any:
-    one = numpy.ones((), kind)
-    one.flags.writeable = False
-    return one
-
-
-_ONES = {numpy.dtype(kind): _read_only_one(kind) for kind in (numpy.float32, numpy.float64)}
+_ONES = {numpy.dtype(kind): NUMPY.constant(1, kind) for kind in (numpy.float32, numpy.float64)}
 
 
 def first_grad(root: Tensor, as_tensor: bool) -> Any:
@@ -90,9 +85,11 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[
     if type(array) is not ndarray:
         return None
     if given is None:
-        if array.ndim or array.dtype not in _ONES:
+        seed = None if array.ndim else _ONES.get(array.dtype)
+        if seed is None:
             return None
-        seed = first_grad(root, True) if as_tensor else _ONES[array.dtype]
+        if as_tensor:
+            seed = wrap(seed.copy())
     elif type(given) is Tensor:
         seed = given._array
         if type(seed) is not ndarray or seed.dtype is not array.dtype or seed.shape != array.shape:

@@ -26,8 +26,7 @@ class SavedVariable(SavedTensor):
         self.counter = None if output_nr is None else shared_counter(tensor)
         self.version = 0 if tensor._counter is None else tensor._counter[0]
         self.tensor: Any = tensor if self.counter is None else detached(tensor, self.counter)
-        hooks = modes.STATE.saved_tensor_hooks
-        if hooks:
+        if modes.FLAGS.hooked and (hooks := modes.STATE.saved_tensor_hooks):
             edge = edge_of(tensor)
             with modes_without_hooks():
                 if output_nr is None:

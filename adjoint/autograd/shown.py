@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from ..kernels.memory.storage import owner
@@ -14,9 +15,11 @@ from .accumulate import made
 class Shown(dict[int, Any]):
     """The tensors as which gradients of one backward are known outside: one for each array, by its id.
 
-    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given,
-    or a single one.
+    So who changes one in place, in a hook, is seen to have changed the other. `given`: those that the caller has given.
     """
+
+    owners: Sequence[tuple[Any, Tensor]] = ()
+    """The owner of the memory of each of the `given`."""
 
     def __init__(self, given: Any) -> None:
         self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
@@ -25,6 +28,7 @@ class Shown(dict[int, Any]):
         """The tensor of `array`, which shares the version of what was given if it is the same memory."""
         if not self and self.given:
             self.update({id(given._array): weakref.ref(given) for given in self.given if given is not None})
+            self.owners = [(owner(given._array), given) for given in self.given if given is not None]
         key = id(array)
         if key in self:
             known: Tensor | None = self[key]()
@@ -32,7 +36,7 @@ class Shown(dict[int, Any]):
                 return known
         tensor = made(array)
         self[key] = weakref.ref(tensor)
-        for given in self.given:
-            if given is not None and owner(given._array) is owner(array):
+        for memory, given in self.owners:
+            if array is memory or (array.base is not None and owner(array) is memory):
                 tensor._counter = shared_counter(given)
         return tensor

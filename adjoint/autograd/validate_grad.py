@@ -9,7 +9,8 @@ import numpy
 from ..dispatch.decorators import tensors as tensor_operators
 from ..dtypes import from_numpy
 from ..extra import OWN
-from ..kernels.runtime.shapes import can_expand, sum_to_shape
+from ..kernels.reduce.reduction import sum_to_shape
+from ..kernels.runtime.shapes import can_expand
 from ..tape.node import Node
 from ..tensor import Tensor, as_array
 

@@ -80,11 +80,13 @@ class CompiledLoops:
         form = self.form(path)
         if form is None:
             return NotImplemented
-        from .llvm.values import CompilationError
-
         try:
             return form(*args, **options)
-        except CompilationError as error:
+        except Exception as error:
+            from .llvm.values import CompilationError
+
+            if not isinstance(error, CompilationError):
+                raise
             self.give_up(path, error)
             return NotImplemented
 

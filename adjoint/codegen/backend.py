@@ -1,13 +1,14 @@
 """Backends: what holds arrays and computes on them.
 
-A backend is asked where an operator's arrays are computed, for the namespace `xp` of formulas that run on arrays, and for
-constants; nothing else has to know which one there is. So far NumPy's is the only one. Another one needs these three answers, and
-can make its kernels of pointwise operators from the `expression` of NumPy's.
+A backend is asked where an operator's arrays are computed, for the namespace `xp` of formulas that run on arrays, for constants
+and for memory, and where gradients are accumulated; nothing else has to know which one there is. So far NumPy's is the only one.
+Another one needs these five answers, and can make its kernels of pointwise operators from the `expression` of NumPy's.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
 
 import numpy
 
@@ -20,6 +21,12 @@ class Backend(Protocol):
     array_type: type
     """The exact type of its arrays, which the straight-line code of operators tests its inputs for."""
 
+    def allocate(self, shape: Any, dtype: Any) -> Any:
+        """An array, row by row in memory, whose elements are yet to be written."""
+
+    def add(self, first: Any, second: Any, out: Any) -> Any:
+        """Write the sum of two arrays, broadcast together, into `out`, which may be one of them."""
+
     def constant(self, number: Any, dtype: Any) -> Any:
         """A number as an array without dimensions, which nobody writes to."""
 
@@ -31,6 +38,8 @@ class NumpyBackend:
     """Arrays of NumPy; every operator is declared with its kernel for them."""
 
     array_type = numpy.ndarray
+    allocate: ClassVar[Callable[..., Any]] = staticmethod(numpy.empty)
+    add: ClassVar[Callable[..., Any]] = staticmethod(numpy.add)
 
     def __init__(self) -> None:
         self._kernels: dict[str, Kernel] = {}

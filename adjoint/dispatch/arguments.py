@@ -11,7 +11,7 @@ import numpy
 from .. import dtypes
 from ..tensor import Tensor
 from .declaration import Operator
-from .signatures import FORMS, expected, type_name
+from .signatures import FORMS, TYPE_WORDS, expected, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """The default of parameters that have none."""
@@ -20,12 +20,6 @@ ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim",
 """NumPy's names for parameters."""
 
 NUMBERS = frozenset((int, float, bool, complex))
-
-TYPE_WORDS = {
-    "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
-    "Str": "str", "Float": "float",
-}  # fmt: skip
-"""What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
 
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ parameters name is what the node saves:
                      tensors under `create_graph=True`, so that a formula is written once
 
 An operator that is one overload of a function says what that is `function_name`. Other parameters may be annotated,
-`dim: Int`, with the type (`dispatch.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
+`dim: Int`, with the type (`signatures.TYPE_WORDS`) that PyTorch wants: what is not of it is refused in PyTorch's words.
 `lists` names the saved values that are several tensors: open to saved-tensor hooks, each by itself, and let go of by backward.
 `constants` are the inputs that must not require grad, each with the function that an error about it names.
 `saved_display` says what people see as `node._saved_<name>`, as functions of the node, where that is not what is saved.
@@ -53,6 +53,17 @@ _reading = threading.RLock()
 _RESERVED = ("grad", "grads", "xp", "needs")
 
 
+_OPTIONS = frozenset(
+    """
+    aten aten_inplace aten_name aten_number batch caller check deprecated_order elementwise function_name inplace
+    inplace_node kernel method name no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
+    out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements tangent
+    uniform_write view vmap_name
+    """.split()
+)
+"""What a declaration may say besides its class."""
+
+
 class Operator:
     """A declared operator: its signature, its array function, its formulas and what they need saved.
 
@@ -70,6 +81,8 @@ class Operator:
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
+        if not _OPTIONS.issuperset(options):
+            raise TypeError(f"a declaration has no option {min(options.keys() - _OPTIONS)!r}")
         self.declaration = declaration
         self.name: str = options.get("name") or declaration.__name__
         self.function_name: str = options.get("function_name") or self.name
@@ -238,6 +251,15 @@ def _wanted(formula: Callable[..., Any]) -> list[str]:
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a plain function's parameters (`inspect.signature` is too slow for every import)."""
     return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def underived(name: str) -> Callable[[Any], Any]:
+    """The formula of an operator, which PyTorch calls `name`, without a derivative: it is recorded, and raises in backward."""
+
+    def formula(grad: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
 
 
 def _unbound(*args: Any) -> Any:

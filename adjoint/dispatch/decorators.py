@@ -42,7 +42,7 @@ def operator(
     alias: tuple[str, ...] = (),
     namespace: str | None = "torch",
     public_inplace: bool | tuple[str, ...] = False,
-    forms: tuple[str, ...] = (),
+    forms: Callable[[Operator], tuple[str, ...]] | None = None,
     **options: Any,
 ) -> Callable[[type], Any]:
     """Declare an operator; see `adjoint.dispatch.declaration` for what the class contains.
@@ -51,11 +51,12 @@ def operator(
     (the named tuple for them), `node` (the node's name), `name`; and where the function goes: `namespace`, `alias`,
     `out_decides` (the dtype of `out=` is the default of `dtype`; or a function of the input and `out` that may refuse
     it), `out_underived` (with `out=`, it is recorded without a derivative), `out_no_overlap` (it may share no memory with the
-    inputs), `apart` (in place, no operand may share memory with the tensor that is changed),
+    inputs), `no_overlap` (in place, no operand may share memory with the tensor that is changed),
     `same_out` (what is given as `out=` must have the result's dtype), `overloaded` (a wrong first operand is an invalid
     combination of arguments), `inplace_node` (its name where it differs), `method` (True, False, or the names of the
     methods; `()`: none, not in place either), `public_inplace` (the variant in place is public as a function too: True, or the
-    names for which it is), `forms` (how it may be called, for errors), `dunder` (`"__mul__"`), `reflected` (`"__rmul__"`).
+    names for which it is), `forms` (how it may be called, for errors: a function of `signatures`), `dunder` (`"__mul__"`),
+    `reflected` (`"__rmul__"`).
     """
 
     def declare(declaration: type) -> Any:
@@ -68,8 +69,8 @@ def operator(
         op.function = function
         OPERATORS[op.name] = op
         NUMPY.declare(op.name, op.kernel)
-        if forms:
-            FORMS[op.function_name] = forms
+        if forms is not None:
+            FORMS[op.function_name] = lambda: forms(op)
         setattr(arrays, op.name, NUMPY.kernel(op.name).general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
@@ -145,7 +146,7 @@ def public(
     fast: Any = None,
     contiguous: bool = False,
     retried: bool = True,
-    forms: tuple[str, ...] = (),
+    forms: tuple[str, ...] | Callable[[], tuple[str, ...]] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a function written by hand on top of operators; `on_arrays` is its counterpart in formulas' `xp`.
 
@@ -155,7 +156,7 @@ def public(
     `retried`: where it fails, a retry wrapper sees whether an argument takes over calls (see `lazy_stubs`); functions that see it
     themselves need none.
 
-    `forms`: those in which it may be called, for the errors about arguments that fit none of them.
+    `forms`: those in which it may be called, or what tells them, for the errors about arguments that fit none of them.
 
     With `numpy_names` it also takes NumPy's names for its parameters: the function all, the method those of dimensions.
     """

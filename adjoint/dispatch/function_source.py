@@ -283,7 +283,7 @@ def layout_lines(op: Operator) -> list[str]:
         condition = f"not ({' and '.join(others)})"
     else:
         first, second = arrays[0], public_name(op.operands[1])
-        condition = f"{first}.ndim > 1 and not {first}.flags.c_contiguous or {second}._base is not None"
+        condition = f"not {first}.flags.c_contiguous or {second}._base is not None"
     return [f"if {condition}:", f"    array = laid_out(array, ({', '.join(arrays)}))"]
 
 

@@ -20,7 +20,7 @@ from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
 from ..tape.aliases import alias
 from ..tape.edges import current_edge
-from ..tape.node import NOWHERE, Node, next_sequence
+from ..tape.node import NOWHERE, Node, sequence_numbers
 from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
@@ -76,7 +76,7 @@ _BASE: dict[str, Any] = {
     "LARGE": LargeUfuncs(),
     "quiet": floating.quiet,
     "restore": floating.restore,
-    "next_sequence": next_sequence,
+    "sequence_numbers": sequence_numbers,
     "current_edge": current_edge,
     "shared_counter": shared_counter,
     "constant": constant,

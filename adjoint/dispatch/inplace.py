@@ -22,7 +22,7 @@ from .arguments import bind
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_change, has_meta
-from .operands import operands, result_dtype
+from .operands import given_arrays, operands, result_dtype
 from .out import check_castable, check_overlap, check_partial_overlap
 from .recording import record_change, wanted_edges, with_tensors
 from .signatures import overload
@@ -66,7 +66,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if changing is None:
         result = inplace_result(op, arrays, tensors)
     elif op.operands:
-        check_fits(array.shape, broadcast_shapes(*(item.shape for item in arrays if isinstance(item, numpy.ndarray))))
+        check_fits(array.shape, broadcast_shapes(*(item.shape for item in given_arrays(op, arrays))))
     array = target._array
     if not op.uniform_write:
         check_overlap(target)

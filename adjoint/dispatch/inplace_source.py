@@ -31,7 +31,7 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
         f"    {leave}",
         f"counter = {target}._counter",
         "if counter is None:",
-        f"    counter = {target}._counter = [0]",
+        f"    counter = {target}._counter = [0, None]",
         *bump_lines(op),
     ]
     if is_recorded_inplace(op):
@@ -91,7 +91,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
 
 def bump_lines(op: Operator) -> list[str]:
     """Count the change, and note the line that made it."""
-    return [f"counter[1:] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
+    return [f"counter[1] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
 
 
 def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
@@ -113,7 +113,7 @@ def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
         "input._array = array",
         "counter = input._counter",
         "if counter is None:",
-        "    counter = input._counter = [0]",
+        "    counter = input._counter = [0, None]",
         *bump_lines(op),
         "return input",
     ]

@@ -39,6 +39,8 @@ def passed_arguments(op: Operator) -> list[str]:
     passed = []
     for name in op.names:
         value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
+        if op.types.get(name) == "Dtype":
+            value += f" and {value}.numpy"
         passed.append(f"{name}={value}" if name in op.keyword_only else value)
     return passed
 

@@ -17,6 +17,7 @@ from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
+from .operands import given_arrays
 
 
 def has_meta(args: Iterable[Any]) -> bool:
@@ -93,7 +94,7 @@ def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
         raise Meta.error(Meta.refusal)
     shape = target._array.shape
     if op.operands or op.name == "copy":
-        broadcast = broadcast_shapes(*(array.shape for array in arrays if isinstance(array, numpy.ndarray)))
+        broadcast = broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
         if broadcast != shape:
             raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
 

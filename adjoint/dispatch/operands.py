@@ -10,10 +10,10 @@ from .. import dtypes
 from ..dtypes import Rank, promote
 from ..kernels.runtime.lazy_conj import materialize, without_lazy_bits
 from ..tape import modes
-from ..tape.edges import edges_of
-from ..tensor import PLAIN_TYPES, Tensor, ndarray, wrap
+from ..tape.edges import current_edge
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments
-from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
 
 
@@ -54,7 +54,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
-            arrays.append(value)
+            arrays.append(value.numpy if isinstance(value, dtypes.dtype) and op.types.get(name) == "Dtype" else value)
         elif op.kinds[name] == ARRAYS:
             arrays.append([prepared(read(item._array), target) for item in tensors[name]])
         elif isinstance(tensors[name], Tensor):
@@ -65,6 +65,12 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
             arrays.append(tensors[name]._array)
     return tensors, arrays
+
+
+def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
+    """Those among the arguments of the array function that are single arrays."""
+    single = (ARRAY, OPTIONAL_ARRAY)
+    return [item for name, item in zip(op.names, arrays, strict=True) if op.kinds[name] in single and item is not None]
 
 
 def check_constant(function: str, name: str, value: Tensor | None) -> None:
@@ -96,7 +102,9 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
     """
     if type(items) is not list and type(items) is not tuple:
         return None, None
-    arrays, with_edges, kind = [], False, None
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    kind, recorded = None, False
     for item in items:
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
@@ -108,9 +116,11 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
                 return None, None
             kind = array.dtype
         arrays.append(array)
-        if item._edge is not None or item._base is not None:
-            with_edges = True
-    return arrays, edges_of(items) if with_edges else None
+        edge = item._edge if item._base is None else current_edge(item)
+        if edge is not None:
+            recorded = True
+        edges.append(item if edge is LEAF else edge)
+    return arrays, tuple(edges) if recorded else None
 
 
 def prepared(array: Any, target: Any) -> Any:

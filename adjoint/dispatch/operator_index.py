@@ -253,6 +253,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "softshrink_backward threshold_backward "
         ),
     },
+    "nn.attention": {
+        "operators": "attention_in_blocks blocked_attention blocked_attention_gradients",
+    },
     "nn.convolution": {
         "operators": "conv_input_grad conv_weight_grad convolution",
         "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
@@ -324,6 +327,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d "
             "max_pool3d "
         ),
+    },
+    "nn.recurrence": {
+        "operators": "recurrent_layer recurrent_layer_gradients runs_as_one_layer",
     },
     "nn.softmax": {
         "Tensor special torch": "log_softmax logsumexp softmax",

@@ -7,12 +7,14 @@ functions that choose among such operators: the public one, the one in place, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from ..tensor import Tensor
 from .arguments import invalid_arguments, is_number
 from .constants import NUMBERS
-from .decorators import PREFIXES, binary, public
+from .declaration import ARRAY, Operator
+from .decorators import PREFIXES, binary, operator, public
 from .slow_path import not_known
 
 _SYMBOLS = {"__mod__": "%", "__floordiv__": "//", "__pow__": "**"}
@@ -35,7 +37,7 @@ def overloads(
     public_inplace: bool = False,
     only_inplace: bool = False,
     second: str = "other",
-    forms: tuple[str, ...] = (),
+    forms: tuple[str, ...] | Callable[[Operator], tuple[str, ...]] = (),
 ) -> Callable[[type], Any]:
     """Declare a function that chooses among operators; the class gives its name and its documentation.
 
@@ -57,62 +59,107 @@ def overloads(
         public_inplace: whether the function in place is public besides the method.
         only_inplace: whether there is only the method in place; the class has its documentation.
         second: the name of the second parameter.
-        forms: how the function may be called, for errors.
+        forms: how the function may be called, for errors; or the function of `signatures` that tells it from `by_tensor`.
     """
 
     def declare(declaration: type) -> Any:
-        def variant(which: str, given: Any, left_out: str | None = None, **more: Any) -> Any:
-            if not isinstance(given, dict):
-                return given
-            options = {"namespace": None, "method": (), "function_name": declaration.__name__, **more, **given}
-            return binary(kernel, promote, **options)(_part(declaration, which, left_out))
-
-        tensors = variant("by_tensor", by_tensor)
-        numbers = variant("by_number", by_number, "grad_other")
-        first = variant("of_number", of_number, "grad_self", number_first=True, inplace=False)
+        shared = {"namespace": None, "method": (), "function_name": declaration.__name__}
+        tensors, numbers, first = by_tensor, by_number, of_number
+        if isinstance(by_tensor, dict):
+            tensors = _declared(declaration, "by_tensor", kernel, promote, {**shared, **by_tensor})
+        if isinstance(by_number, dict):
+            numbers = _declared(declaration, "by_number", kernel, promote, {**shared, **by_number})
+        if isinstance(of_number, dict):
+            of = {"number_first": True, "inplace": False, **shared, **of_number}
+            first = _declared(declaration, "of_number", kernel, promote, of)
         if first is None and tensors.operator.number_first:
             first = tensors
 
-        def identify(function: Any, name: str, doc: str | None = declaration.__doc__, parameter: str = second) -> None:
-            _identify(function, name, doc, declaration.__module__, parameter)
+        def named(function: Any, name: str, doc: str | None = declaration.__doc__, parameter: str = second) -> None:
+            identify(function, name, doc, declaration.__module__, parameter)
 
         name = declaration.__name__
         choose = _choice(f"{PREFIXES.get(namespace, '')}{name}{'_' * only_inplace}", tensors, numbers, first)
         function = _function(choose, numbers, of_numbers)
         if method:
             function.inplace = _inplace_function(choose)
-            identify(function.inplace, f"{name}_", declaration.__doc__ if only_inplace else f"`{name}` in place.")
+            named(function.inplace, f"{name}_", declaration.__doc__ if only_inplace else f"`{name}` in place.")
             augmented = () if dunder is None else (dunder.replace("__", "__i", 1),)
             names = (f"{name}_", *alias_inplace, *augmented)
             public(namespace=namespace if public_inplace else None, method=names)(function.inplace)
         if only_inplace:
             return function.inplace
-        identify(function, name)
-        public(namespace=namespace, method=method, numpy_names=namespace == "torch", forms=forms)(function)
+        named(function, name)
+        listed: Any = (lambda: forms(tensors.operator)) if callable(forms) else forms
+        public(namespace=namespace, method=method, numpy_names=namespace == "torch", forms=listed)(function)
         if dunder is None:
             return function
         operation = _operation(function, numbers)
-        identify(operation, dunder, f"`input {_SYMBOLS[dunder]} {second}`.")
+        named(operation, dunder, f"`input {_SYMBOLS[dunder]} {second}`.")
         public(namespace=None, method=(dunder,))(operation)
         if reflected is not None:
             exchanged = _exchanged(function)
-            identify(exchanged, reflected, f"`other {_SYMBOLS[dunder]} input`.", "other")
+            named(exchanged, reflected, f"`other {_SYMBOLS[dunder]} input`.", "other")
             public(namespace=None, method=(reflected,))(exchanged)
         return function
 
     return declare
 
 
-def _part(declaration: type, which: str, left_out: str | None) -> type:
-    """The declaration of one of the operators: without the formula of the operand that is a number."""
-    members = {name: value for name, value in vars(declaration).items() if name[:5] == "grad_" and name != left_out}
-    doc = (declaration.__doc__ or "").partition("\n")[0]
-    return type(
-        f"{declaration.__name__}_{which}", (), {**members, "__doc__": doc, "__module__": declaration.__module__}
-    )
+class Pair(NamedTuple):
+    """The functions of two operators."""
+
+    by_tensor: Any
+    by_number: Any
 
 
-def _identify(function: Any, name: str, doc: str | None, module: str, parameter: str) -> None:
+def pair(
+    kernel: Any,
+    *,
+    by_tensor: dict[str, Any],
+    by_number: dict[str, Any],
+    promote: str | None = None,
+    **shared: Any,
+) -> Callable[[type], Pair]:
+    """Declare two operators with one kernel, for functions that choose between them by the type of their last operand.
+
+    The class has the signature and the formulas of that for tensors. That for a number has no formula for the last tensor.
+    `by_tensor` and `by_number` are the options in which the two differ, `shared` those of both. The operator by number may have
+    the option `values`: the operands that are parameters in it, which its kernel is given as they are, with their types.
+    """
+
+    def declare(declaration: type) -> Pair:
+        options = {"namespace": None, "method": (), "function_name": declaration.__name__, **shared}
+        return Pair(
+            _declared(declaration, "by_tensor", kernel, promote, {**options, **by_tensor}),
+            _declared(declaration, "by_number", kernel, promote, {**options, **by_number}),
+        )
+
+    return declare
+
+
+def _declared(declaration: type, which: str, kernel: Any, promote: str | None, options: dict[str, Any]) -> Any:
+    """One of several operators of a function, with the formulas of those of its operands that are tensors."""
+    members = {name: value for name, value in vars(declaration).items() if name not in ("__dict__", "__weakref__")}
+    members["__doc__"] = (declaration.__doc__ or "").partition("\n")[0]
+    forward, values = members.get("forward"), options.pop("values", {})
+    if forward is None:
+        numbers = {"by_number": ("other",), "of_number": ("self",)}.get(which, ())
+    else:
+        arrays = [name for name, kind in forward.__annotations__.items() if kind == ARRAY]
+        numbers = tuple(values or arrays[-1:]) if which == "by_number" else ()
+        copied = FunctionType(forward.__code__, forward.__globals__, "forward", forward.__defaults__)
+        copied.__kwdefaults__, copied.__annotations__ = forward.__kwdefaults__, {**forward.__annotations__, **values}
+        members["forward"] = copied
+    for name in numbers:
+        members.pop(f"grad_{name}", None)
+    part = type(f"{declaration.__name__}_{which}", (), members)
+    if forward is None:
+        return binary(kernel, promote, **options)(part)
+    return operator(kernel=kernel, promote=promote, **{"elementwise": None if numbers else True, **options})(part)
+
+
+def identify(function: Any, name: str, doc: str | None, module: str, parameter: str = "other") -> None:
     """Give a function made below the name, the documentation and the second parameter of the one it is."""
     code = function.__code__
     variables = tuple(parameter if variable == "other" else variable for variable in code.co_varnames)

@@ -65,7 +65,7 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
         "node = NodeClass()",
         f"node.edges = {edges}",
         "node.hooks = None",
-        "node.sequence = next_sequence()",
+        "node.sequence = next(sequence_numbers)",
         f"node.shape = {shape}",
         f"node.dtype = {dtype}",
         "node.code = frame.f_code",
@@ -109,7 +109,7 @@ def result_lines(op: Operator) -> list[str]:
     for item in op.saved_results:
         array = f"{item}_array" if op.outputs else "array"
         lines += [f"node.saved_{item} = {array}", f"node.version_{item} = 0"]
-        lines.append(f"node.counter_{item} = {item}._counter = [0]")
+        lines.append(f"node.counter_{item} = {item}._counter = [0, None]")
     return lines
 
 

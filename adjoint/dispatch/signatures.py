@@ -5,6 +5,7 @@ Read only when such an error is raised, or the name of the form called is to be 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -13,21 +14,77 @@ from ..device import Size, device
 from ..dtypes import dtype
 from ..kernels.memory.storage import UntypedStorage
 from ..tensor import Tensor
-from .declaration import Operator
+from .declaration import VALUE, Operator
+
+TYPE_WORDS = {
+    "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
+    "Str": "str", "Float": "float",
+}  # fmt: skip
+"""What parameters may be declared as (`dim: Int`), and what PyTorch calls that."""
 
 OUT = "*, Tensor out = None"
 """The end of the forms of functions that take `out=`."""
 
-FORMS: dict[str, tuple[str, ...]] = {}
-"""The forms in which a function may be called, as PyTorch lists them: what declarations say as `forms`."""
+FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
+"""The forms in which a function may be called, as PyTorch lists them: those of its operators, or what a declaration says."""
 
 
 def expected(name: str) -> str:
     """What the error for wrong arguments of function `name` says of the right ones."""
-    forms = FORMS.get(name, ())
+    found = FORMS.get(name, ())
+    forms = found() if callable(found) else found
     if len(forms) < 2:
         return "".join(f", but expected ({form})" for form in forms)
     return ", but expected one of:\n" + "".join(f" * ({form})\n" for form in forms)
+
+
+def form(
+    op: Operator,
+    *,
+    left_out: tuple[str, ...] = (),
+    required: tuple[str, ...] = (),
+    words: dict[str, str] | None = None,
+    out: bool | None = None,
+) -> str:
+    """How an operator may be called, as PyTorch writes it: its parameters with their types and defaults.
+
+    Args:
+        op: the operator.
+        left_out: parameters that this form of the function has not.
+        required: parameters without a default in this form.
+        words: what the types of parameters are called, where the declaration does not say it.
+        out: whether `out=` is listed; by default, whether the operator takes it.
+    """
+    parts = []
+    for name in op.names:
+        if name in left_out:
+            continue
+        if name in op.keyword_only and "*" not in parts:
+            parts.append("*")
+        word = "Tensor" if op.kinds[name] != VALUE else TYPE_WORDS.get(op.types.get(name, "Number"))
+        default = f" = {op.defaults[name]}" if name in op.defaults and name not in required else ""
+        word = (words or {}).get(name, word)
+        parts.append(f"{word} {'input' if name == 'self' and word == 'Tensor' else name}{default}")
+    if op.out if out is None else out:
+        parts += [] if "*" in parts else ["*"]
+        parts.append("tuple of Tensors out = None" if op.outputs else "Tensor out = None")
+    return ", ".join(parts)
+
+
+def alone(op: Operator) -> tuple[str, ...]:
+    """The forms of a function that has one: that of its operator."""
+    return (form(op),)
+
+
+def with_number(op: Operator) -> tuple[str, ...]:
+    """The forms of a function of two tensors, or of a tensor and a number in place of the operator's last one."""
+    return form(op), form(op, words={op.tensors[-1]: "Number"})
+
+
+def number_either_way(op: Operator) -> tuple[str, ...]:
+    """The forms of a function of two operands of which either may be a number."""
+    of_tensors, by_number = with_number(op)
+    return of_tensors, form(op, words={"self": "Number"}, out=False), by_number
 
 
 def type_name(value: Any) -> str:

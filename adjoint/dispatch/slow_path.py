@@ -27,7 +27,7 @@ from .arguments import MISSING, bind
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, has_meta, on_meta, put
-from .operands import operands
+from .operands import given_arrays, operands
 from .out import STRICT, check_dtype, check_out, write_out
 from .recording import make_view, record, wanted_edges
 
@@ -179,12 +179,12 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
         return (kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
     except ValueError as error:
         if op.promote or "broadcast" in str(error):
-            broadcast_shapes(*(a.shape for a in arrays if isinstance(a, numpy.ndarray)))
+            broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
         raise RuntimeError(str(error)) from error
     except TypeError as error:
         if "ufunc" not in str(error):
             raise
-        kinds = [dtypes.from_numpy(a.dtype) for a in arrays if isinstance(a, numpy.ndarray)]
-        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{kinds[0].scalar_type}'") from error
+        kind = dtypes.from_numpy(given_arrays(op, arrays)[0].dtype)
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{kind.scalar_type}'") from error
     finally:
         restore(token)

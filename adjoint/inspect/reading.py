@@ -174,7 +174,7 @@ def hooks_of_node(node: Node) -> list[Hook]:
     found += [
         Hook("retain_grad", number, "retain_grad") for number, kept in hooks.retained.items() if kept() is not None
     ]
-    found += [Hook("node pre", None, described(hook)) for hook in hooks.pre.values()]
+    found += [Hook("node pre", None, described(hook)) for hook in (hooks.pre or {}).values()]
     return found + [Hook("node post", None, described(hook)) for each in hooks.post for hook in each.values()]
 
 
@@ -187,7 +187,7 @@ def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
     own = None if node is None else node.hooks
     found = [Hook("tensor", 0, described(hook)) for hook in (extra.hooks or {}).values()]
     if own is not None:
-        found += [Hook("node pre", None, described(hook)) for hook in own.pre.values()]
+        found += [Hook("node pre", None, described(hook)) for hook in (own.pre or {}).values()]
     found += [Hook("post accumulate", None, described(hook)) for hook in (extra.post_hooks or {}).values()]
     if own is not None:
         found += [Hook("node post", None, described(hook)) for each in own.post for hook in each.values()]

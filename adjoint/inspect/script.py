@@ -54,14 +54,13 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) ->
 def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
     """Draw each graph before the engine walks it, in the outermost backward of each."""
     engine: Any = sys.modules[f"{autograd.__name__}.backward"]
-    start = engine.start
+    run = engine.run
     running = False
 
-    def drawing(edges: Any, *args: Any) -> None:
+    def drawing(edges: Any, *args: Any) -> Any:
         nonlocal running
         if running:
-            start(edges, *args)
-            return
+            return run(edges, *args)
         running = True
         try:
             walk = walked([_as_gradient_edge(edge) for edge in edges if edge is not None], None, _variables())
@@ -70,18 +69,17 @@ def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
                 tracer = Tracer(walk)
                 kept.graph = Trace(walk.picture)
                 with watching(tracer):
-                    start(edges, *args)
-            else:
-                kept.graph = Graph(walk.picture)
-                start(edges, *args)
+                    return run(edges, *args)
+            kept.graph = Graph(walk.picture)
+            return run(edges, *args)
         finally:
             running = False
 
-    engine.start = drawing
+    engine.run = drawing
     try:
         yield
     finally:
-        engine.start = start
+        engine.run = run
 
 
 def _as_gradient_edge(edge: Any) -> GradientEdge:

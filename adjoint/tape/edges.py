@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..late_bound import LATE
@@ -24,14 +23,3 @@ def current_edge(view: Tensor) -> Any:
     if view._base._edge is None:  # type: ignore[union-attr]
         return None if edge is NOWHERE else edge  # the base may have been told to require no grad since
     return NOWHERE if edge is None else edge
-
-
-def edges_of(items: Iterable[Tensor]) -> tuple[Any, ...] | None:
-    """Where gradients of each tensor go; None if they all go nowhere."""
-    edges, recorded = [], False
-    for item in items:
-        edge = item._edge if item._base is None else current_edge(item)
-        if edge is not None:
-            recorded = True
-        edges.append(item if edge is LEAF else edge)
-    return tuple(edges) if recorded else None

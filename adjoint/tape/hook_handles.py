@@ -80,28 +80,36 @@ class NodeHooks:
     """All hooks of one node.
 
     `tensor[i]`: the hooks of the tensors that are output `i`, each tensor's in its own dict; `retained[i]`: that
-    tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs. Beside hooks,
+    tensor, weakly, if its gradient is to be kept; `pre` and `post`: the node's own, before and after it runs, in dicts that
+    are made for the first of them; `own_post`: that of the hooks registered one by one, which run first. Beside hooks,
     `tangents[item]`: in forward mode, the tangents of the result that is saved as `item`, by level; `of_view`: of an operation
     that changed a view in place, the node by which the view found its place in its base's history.
     """
 
-    __slots__ = ("of_view", "post", "pre", "retained", "tangents", "tensor")
+    __slots__ = ("of_view", "own_post", "post", "pre", "retained", "tangents", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, list[HookDict]] = {}
         self.retained: dict[int, weakref.ref[Any]] = {}
-        self.pre = HookDict()
-        self.post: list[HookDict] = [HookDict()]
+        self.pre: HookDict | None = None
+        self.post: list[HookDict] = []
+        self.own_post: HookDict | None = None
         self.tangents: dict[str, dict[Any, Any]] = {}
         self.of_view: weakref.ref[Any] | None = None
 
     def register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Add a `"pre"` or `"post"` hook of the node."""
-        return self.pre.register(hook) if kind == "pre" else self.post[0].register(hook)
+        if kind == "pre":
+            self.pre = HookDict() if self.pre is None else self.pre
+            return self.pre.register(hook)
+        if self.own_post is None:
+            self.own_post = HookDict()
+            self.post.insert(0, self.own_post)
+        return self.own_post.register(hook)
 
     def around(self) -> bool:
         """Whether the node itself has hooks, of its own and not of its outputs."""
-        return bool(self.pre or self.post[0] or len(self.post) > 1)
+        return bool(self.pre or self.post)
 
     def add_dict(self, hooks: Any) -> None:
         """Also run the post-hooks in `hooks`, a dict that its owner goes on changing."""

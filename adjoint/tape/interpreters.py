@@ -132,7 +132,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
         if not transforms[-1].owns(source):
             return
         born = source._counter.born if type(source._counter) is CreationCounter else born
-    tensor._counter = counter = CreationCounter((0,))
+    tensor._counter = counter = CreationCounter((0, None))
     counter.born = born
 
 
@@ -143,7 +143,7 @@ def note_created(results: Any) -> Any:
         return results
     if type(results) is Tensor:
         if results._counter is None:
-            results._counter = counter = CreationCounter((0,))
+            results._counter = counter = CreationCounter((0, None))
             counter.born = transforms[-1].serial
         return results
     for result in results if isinstance(results, (tuple, list)) else (results,):

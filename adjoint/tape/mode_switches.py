@@ -5,6 +5,8 @@ Each counts, by `modes.count`, that its thread has left the defaults, or has com
 
 from __future__ import annotations
 
+import contextvars
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +120,25 @@ class inherited:
         count("special", change * (asked + self.state.get("general", 0)))
         count("grad", change * (not self.state.get("grad_enabled", True)))
         count_hooks(change * hooks)
+
+
+def in_another_thread(function: Any, *args: Any) -> Any:
+    """What `function(*args)` returns in a new thread, in the modes of this one."""
+    state, context, results, errors = inherited(), contextvars.copy_context(), [], []
+
+    def call() -> None:
+        try:
+            with state:
+                results.append(context.run(function, *args))
+        except BaseException as error:  # noqa: BLE001  (raised again by who waits)
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors.pop()
+    return results.pop()
 
 
 def raise_flag() -> None:

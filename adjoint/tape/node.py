@@ -18,7 +18,7 @@ from ..late_bound import LATE
 from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
-from .modes import ANOMALY
+from .modes import ANOMALY, FLAGS
 from .node_interface import NodeInterface
 
 FREED_MESSAGE = (
@@ -28,7 +28,7 @@ FREED_MESSAGE = (
     "after calling backward."
 )
 
-next_sequence = count().__next__
+sequence_numbers = count()
 
 
 class Node(NodeInterface):
@@ -125,7 +125,7 @@ class Nowhere(Node):
     def __init__(self) -> None:
         self.edges = ()
         self.hooks = None
-        self.sequence = next_sequence()
+        self.sequence = next(sequence_numbers)
         self.shape = self.dtype = None
 
 
@@ -199,8 +199,10 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     """Fill in what every node has; `depth` counts the frames between the caller and the user's call."""
     node.edges = tuple([None if edge is NOWHERE else edge for edge in edges])
     node.hooks = None
-    node.sequence = next_sequence()
-    frame = origin.user_frame(depth + 1)
+    node.sequence = next(sequence_numbers)
+    frame = origin.getframe(depth + 1)
+    if frame.f_globals is not FLAGS.user:
+        frame = origin.nearest_user_frame(frame)
     node.code = frame.f_code
     node.lasti = frame.f_lasti
     if ANOMALY.enabled:

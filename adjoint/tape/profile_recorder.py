@@ -127,7 +127,7 @@ class Recorder:
         if event is None or not around:
             event = self.begin(name, inputs=inputs)
         event.open = False
-        before = nodes.next_sequence()
+        before = next(nodes.sequence_numbers)
         try:
             result = function(*args, **names)
         finally:

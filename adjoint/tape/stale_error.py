@@ -36,8 +36,9 @@ def stale_error(
     error.node = node  # type: ignore[attr-defined]
     if node is not None:
         error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
-    if len(counter) > 1:
-        error.add_note(f"{counter[3]} changed it in place at {origin.describe(counter[1], counter[2])}")
+    if counter[1] is not None:
+        code, lasti, name = counter[1]
+        error.add_note(f"{name} changed it in place at {origin.describe(code, lasti)}")
     return error
 
 

@@ -1,6 +1,6 @@
 """Version counters: they count the changes of memory in place, so that what was saved of it can tell that it has changed.
 
-A counter is a list that views and aliases share: the version, and the line that made the latest change.
+A counter is a list that views and aliases share: the version, and the latest change (code, instruction, operation) or None.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def shared_counter(tensor: Tensor) -> list[Any]:
         with _counter_lock:
             counter = tensor._counter
             if counter is None:
-                counter = tensor._counter = [0]
+                counter = tensor._counter = [0, None]
     return counter
 
 
@@ -76,7 +76,7 @@ def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     if counter is None:
         return
     frame = origin.user_frame(depth + 1)
-    counter[1:] = (frame.f_code, frame.f_lasti, name)
+    counter[1] = (frame.f_code, frame.f_lasti, name)
     counter[0] += 1
 
 
@@ -90,5 +90,5 @@ def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
             counter = counting(tensor)
             if counter is None:
                 continue
-        counter[1:] = change
+        counter[1] = change
         counter[0] += 1

@@ -281,7 +281,7 @@ def _span(geometry: Geometry) -> int:
 
 
 def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
-    from ..kernels.runtime.shapes import sum_to_shape
+    from ..kernels.reduce.reduction import sum_to_shape
 
     return array if array.shape == shape else sum_to_shape(array, shape)
 

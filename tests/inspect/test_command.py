@@ -93,9 +93,9 @@ def test_mistakes_are_told(script, tmp_path, capsys):
 
 def test_the_engine_is_as_before(script, tmp_path):
     engine = sys.modules["adjoint.autograd.backward"]
-    start = engine.start
+    run = engine.run
     main(["graph", "-o", str(tmp_path / "graph.txt"), str(script)])
-    assert engine.start is start
+    assert engine.run is run
 
 
 def test_backwards_within_hooks_do_not_count(script, tmp_path, capsys):

@@ -261,7 +261,8 @@ def _input_names(node: Node) -> list[str]:
 def _of_backward(root: Tensor) -> Explanation:
     """Run a backward of `root` that has no effects, and stop at the first nan."""
     state = modes.STATE
-    task, outer = GraphTask(True, False, Capture(), False), state.task
+    task, outer = GraphTask(), state.task
+    task.retain_graph, task.capture = True, Capture()
     task.order, task.uses = discover([edge_of(root)])
     token, state.task = quiet(), task
     try:

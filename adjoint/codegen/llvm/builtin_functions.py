@@ -118,7 +118,7 @@ def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> 
     text = llvm_type(type_)
     name = f"llvm.masked.load.{_suffix(type_)}.p0"
     lowering.declarations.add(f"declare {text} @{name}(ptr, <{width} x i1>, {text})")
-    zero = constant(0, type_).name
+    zero = "zeroinitializer"
     at = f"ptr align {alignment(type_)} {pointer.name}"
     return lowering.value(f"call {text} @{name}({at}, {mask}, {text} {zero})", type_)
 
@@ -160,7 +160,7 @@ def gather(lowering: Lowering, pointer: Any, indices: Any, mask: Any = None) -> 
     name = f"llvm.masked.gather.{_suffix(type_)}.v{width}p0"
     lowering.declarations.add(f"declare {text} @{name}(<{width} x ptr>, <{width} x i1>, {text})")
     chosen = mask if mask is not None else constant(1, VectorType(boolean, width))
-    zero = constant(0, type_).name
+    zero = "zeroinitializer"
     at = f"<{width} x ptr> align {alignment(type_)} {places}"
     return lowering.value(f"call {text} @{name}({at}, {chosen}, {text} {zero})", type_)
 

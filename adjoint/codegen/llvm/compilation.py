@@ -44,7 +44,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, ctypes_result, ctypes_arguments = lower_kernel(kernel, name, given)
-        code = HOST.compile(name, text, kernel.vectors)
+        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain)
         found = CompiledFunction(kernel, code, ctypes.CFUNCTYPE(ctypes_result, *ctypes_arguments)(code.address))
         COMPILED.append(found)
         return found

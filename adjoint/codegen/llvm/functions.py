@@ -18,15 +18,18 @@ class LoopKernel:
     """A function in the language of kernels; `compile` of `host` makes machine code of it.
 
     `flags`: LLVM's permissions for floating-point arithmetic, such as "contract" (fused multiply-add where it fits) or
-    "reassoc". `noalias`: no two pointers lead to the same memory. `vectors`: its loops are written with vectors already.
+    "reassoc". `noalias`: no two pointers lead to the same memory. `explicit`: LLVM does not look for vectors.
+    `plain`: nor does it move anything out of loops; the few passes that it needs take a tenth of the time.
     """
 
-    def __init__(self, function: Callable[..., Any], flags: str, noalias: bool, vectors: bool = False) -> None:
+    plain = False
+
+    def __init__(self, function: Callable[..., Any], flags: str, noalias: bool, explicit: bool) -> None:
         self.function = function
         self.name: str = function.__name__
         self.flags = f"{flags} " if flags else ""
         self.noalias = noalias
-        self.vectors = vectors
+        self.explicit = explicit
         self.__doc__ = function.__doc__
         self._tree: ast.FunctionDef | None = None
 

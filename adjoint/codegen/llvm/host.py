@@ -85,10 +85,10 @@ class Host:
         with self.lock:
             self.llvm.add_symbol(name, address)
 
-    def compile(self, name: str, text: str, vectors: bool = False) -> MachineCode:
-        """Make machine code of LLVM's text; `name` is its one public function.
+    def compile(self, name: str, text: str, *, explicit: bool = False, plain: bool = False) -> MachineCode:
+        """Make machine code of LLVM's text; `name` is its one public function. If `explicit`, its loops are left as they are.
 
-        `vectors`: its loops are written with vectors; the passes that look for some, which take most of the time, are left out.
+        `plain`: only what its text needs most is done, in a tenth of the time.
 
         Raises:
             CompilationError: if LLVM refuses the text.
@@ -103,29 +103,26 @@ class Host:
                 module.verify()
             except RuntimeError as error:
                 raise CompilationError(f"LLVM refuses the kernel {name}: {error}") from None
-            options = llvm.create_pipeline_tuning_options(speed_level=3)
-            options.loop_vectorization = options.slp_vectorization = not vectors
-            options.loop_interleaving = options.loop_unrolling = not vectors
+            options = llvm.create_pipeline_tuning_options(speed_level=1 if explicit else 3)
+            options.loop_vectorization = not explicit
+            options.slp_vectorization = not explicit
+            options.loop_interleaving = not explicit
+            options.loop_unrolling = not explicit
             builder = llvm.create_pass_builder(machine, options)
-            if vectors:
+            passes = builder.getModulePassManager()
+            if plain:
                 passes = llvm.create_new_module_pass_manager()
                 passes.add_sroa_pass()
                 passes.add_simplify_cfg_pass()
                 passes.add_instruction_combine_pass()
                 passes.add_simplify_cfg_pass()
-            else:
-                passes = builder.getModulePassManager()
             passes.run(module, builder)
-            return self._finish(name, text, module, before)
-
-    def _finish(self, name: str, text: str, module: Any, before: float) -> MachineCode:
-        """Make machine code of a module that has been optimized."""
-        optimized = str(module)
-        engine = self.llvm.create_mcjit_compiler(module, self._new_machine())
-        engine.finalize_object()
-        self._engines.append(engine)
-        address = engine.get_function_address(name)
-        return MachineCode(name, address, text, 1000 * (time.perf_counter() - before), optimized)
+            optimized = str(module)
+            engine = llvm.create_mcjit_compiler(module, self._new_machine())
+            engine.finalize_object()
+            self._engines.append(engine)
+            address = engine.get_function_address(name)
+            return MachineCode(name, address, text, 1000 * (time.perf_counter() - before), optimized)
 
     def _new_machine(self) -> Any:
         """Another description of the processor: an engine takes its own with it."""

@@ -189,7 +189,7 @@ def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: S
         store(cast_pointer(at + i * stride, ELEMENT), part[i])
 
 
-@loops(noalias=False, vectors=True)
+@loops(noalias=False, explicit=True)
 def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the elements from `start` to `stop`, counted row by row."""
     W = PLAN.width
@@ -241,8 +241,10 @@ def write_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left:
 class PointwiseKernel(Loops):
     """The loops for one expression; their text shows the expression."""
 
+    plain = True
+
     def __init__(self, name: str, expression: str) -> None:
-        super().__init__(pointwise.function, noalias=False, vectors=True)
+        super().__init__(pointwise.function, noalias=False, explicit=True)
         self.name = name
         self._expression = expression
 

@@ -424,7 +424,7 @@ def _levels(expression: Expression) -> dict[Node, int]:
     return levels
 
 
-@loops(noalias=False, vectors=True)
+@loops(noalias=False, explicit=True)
 def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the blocks from `start` to `stop`: rows one by one, or groups of rows that lie side by side."""
     W = PLAN.width
@@ -484,8 +484,10 @@ def SUMS_BYTES(plan: RowPlan) -> int:
 class RowKernel(Loops):
     """The loops for one row program; their text shows the expression."""
 
+    plain = True
+
     def __init__(self, name: str, expression: str) -> None:
-        super().__init__(row_program.function, noalias=False, vectors=True)
+        super().__init__(row_program.function, noalias=False, explicit=True)
         self.name = name
         self._expression = expression
 

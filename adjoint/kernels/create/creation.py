@@ -478,3 +478,31 @@ def _check_parts(first: Array, second: Array) -> None:
             "for second "
             "argument"
         )
+
+
+# --- arrays like others ---------------------------------------------------------------------------------------
+
+
+def zeros_like(array: Array) -> Array:
+    """Zeros of the shape and dtype of `array`, row by row in memory."""
+    return numpy.zeros(array.shape, array.dtype)
+
+
+def ones_like(array: Array) -> Array:
+    """Ones of the shape and dtype of `array`, row by row in memory."""
+    return numpy.ones(array.shape, array.dtype)
+
+
+def empty_like(array: Array) -> Array:
+    """An uninitialised array of the shape and dtype of `array`, row by row in memory."""
+    return numpy.empty(array.shape, array.dtype)
+
+
+def full_like(array: Array, value: Any) -> Array:
+    """An array of the shape and dtype of `array`, row by row in memory, of which every element is `value`."""
+    return numpy.full(array.shape, value, array.dtype)
+
+
+def zeros_of(array: Array, shape: tuple[int, ...] = ()) -> Array:
+    """Zeros of another shape in the dtype of `array`."""
+    return numpy.zeros(shape, array.dtype)

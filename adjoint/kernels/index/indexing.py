@@ -9,17 +9,22 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...notices import warn
 from ..memory.copying import clone
 from ..runtime.floating import type_name, widen
 from ..runtime.layout import reordered
 from ..runtime.shapes import broadcast_shapes
+from ..shape.joining import front_of_zeros
 from .masking import common_dtype
-from .scatter import add_rows, out_of_bounds, wrap_positions
+from .scatter import COMPILED, add_rows, out_of_bounds, take_rows, wrap_positions
 
 Indices = Sequence[ndarray | None]
 
 _FULL = slice(None)
+
+_LARGE = 256
+"""So many rows, or elements, may be enough for compiled loops."""
 
 _FEW = 256
 """Up to so many elements adding one by one is faster than finding whole rows."""
@@ -36,7 +41,11 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         kind = only.dtype.char
         try:
             if kind == "l" and x.flags.c_contiguous:
+                if LOOPS.takes(only.size, _LARGE) and out_of_bounds(only, len(x), -len(x)) is None:
+                    return take_rows(x, only)
                 return x.take(only, 0)
+            if kind == "?" and only.shape == x.shape and LOOPS.takes(x.size, COMPILED):
+                return masked_select(x, only)
             if kind in "lihb" or (kind == "?" and only.shape == x.shape):
                 return x[only]
         except IndexError:
@@ -45,6 +54,9 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         try:
             if len(indices) == 2 and indices[0] is None and indices[1] is not None and x.flags.c_contiguous:
                 return x.take(indices[1], 1)
+            found = _take_together(x, indices) if LOOPS.takes(x.size, COMPILED) else None
+            if found is not None:
+                return found
             result = x[tuple([_FULL if index is None else index for index in indices])]
         except IndexError:
             pass
@@ -57,6 +69,22 @@ def index(x: ndarray, indices: Indices) -> ndarray:
     _check_bounds(x.shape, expanded)
     result = x[tuple(_FULL if index is None else index for index in expanded)]
     return result if result.ndim < 2 else _in_order(result, x, expanded)
+
+
+def _take_together(x: ndarray, indices: Indices) -> ndarray | None:
+    """Elements, or rows, at indices into the leading dimensions of a contiguous array; None if there is no loop for them."""
+    given = [index for index in indices if index is not None]
+    if len(given) < len(indices) or not x.flags.c_contiguous or not LOOPS.takes(given[0].size, COMPILED):
+        return None
+    if any(out_of_bounds(index, length, -length) is not None for index, length in zip(given, x.shape, strict=False)):
+        return None
+    leading = x.shape[: len(given)]
+    positions = LOOPS.run("index.lookup.positions", leading, given)
+    return (
+        None
+        if positions is NotImplemented
+        else take_rows(x.reshape(math.prod(leading), *x.shape[len(given) :]), positions)
+    )
 
 
 def _all_positions(indices: Indices) -> bool:
@@ -83,6 +111,10 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     """Zeros of `shape` to which `grad` is added where the indices, known to fit, point."""
     result = numpy.zeros(shape, grad.dtype)
     only = indices[0] if len(indices) == 1 else None
+    if only is not None and only.dtype.kind == "b" and only.shape == shape and LOOPS.takes(result.size, COMPILED):
+        found = LOOPS.run("index.masks.place", None, only, grad)
+        if found is not NotImplemented:
+            return asarray(found)
     if only is not None and only.dtype.kind == "b":
         result[only] = grad  # a mask points at no element twice
         return result
@@ -245,9 +277,13 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if given == list(range(len(given))):
         # Leading dimensions: one flat index for whole rows of the rest.
-        flat: Any = numpy.zeros((), numpy.int64)
-        for dim in given:
-            flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
+        flat: Any = NotImplemented
+        if LOOPS.takes(values.size, COMPILED):
+            flat = LOOPS.run("index.lookup.positions", x.shape[: len(given)], [indices[dim] for dim in given])
+        if flat is NotImplemented:
+            flat = numpy.zeros((), numpy.int64)
+            for dim in given:
+                flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
         width = math.prod(x.shape[len(given) :])
         rows = values.reshape(flat.size, width)
         add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
@@ -286,6 +322,10 @@ def masked_select(x: ndarray, mask: ndarray) -> ndarray:
     if mask.shape != x.shape:
         shape = broadcast_shapes(mask.shape, x.shape)
         x, mask = numpy.broadcast_to(x, shape), numpy.broadcast_to(mask, shape)
+    if LOOPS.takes(x.size, COMPILED):
+        found = LOOPS.run("index.masks.select", x, mask)
+        if found is not NotImplemented:
+            return asarray(found)
     return x[mask]
 
 
@@ -315,12 +355,20 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     wanted = int(numpy.count_nonzero(where))
     if source.size < wanted:
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    x[where] = source.reshape(-1)[:wanted]
+    values = source.reshape(-1)[:wanted]
+    large = LOOPS.takes(x.size, COMPILED) and not numpy.may_share_memory(x, source)
+    if not large or LOOPS.run("index.masks.place", x, where, values) is NotImplemented:
+        x[where] = values
     return x
 
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+
+
+def masked_scatter_backward(grad: ndarray, mask: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """Zeros of `shape` that begin, flattened, with the elements of `grad` where `mask` is true."""
+    return front_of_zeros(masked_select(grad, mask), shape)
 
 
 def embedding(weight: ndarray, indices: ndarray) -> ndarray:
@@ -333,7 +381,7 @@ def embedding(weight: ndarray, indices: ndarray) -> ndarray:
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices, len(weight))
-    return asarray(weight.take(indices, 0))
+    return take_rows(weight, indices)
 
 
 def _check_indices(indices: ndarray, rows: int) -> None:
@@ -343,7 +391,7 @@ def _check_indices(indices: ndarray, rows: int) -> None:
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
             f"but got torch.{kind}Tensor instead (while checking arguments for embedding)"
         )
-    if indices.size and not (indices.item(indices.argmin()) >= 0 and indices.item(indices.argmax()) < rows):
+    if out_of_bounds(indices, rows) is not None:
         raise IndexError("index out of range in self")
 
 

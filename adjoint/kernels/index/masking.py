@@ -124,6 +124,16 @@ def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
     return bound.astype(dtype, copy=False) if isinstance(bound, numpy.ndarray) else typed(bound, dtype)
 
 
+def clamp_min(self: Array, min: Any) -> Array:
+    """`self`, but at least `min`, a number or an array."""
+    return maximum(*promoted(self, min)) if isinstance(min, numpy.ndarray) else clamp(self, min)
+
+
+def clamp_max(self: Array, max: Any) -> Array:
+    """`self`, but at most `max`, a number or an array."""
+    return minimum(*promoted(self, max)) if isinstance(max, numpy.ndarray) else clamp(self, None, max)
+
+
 def inside(self: Array, min: Any = None, max: Any = None) -> Array:
     """Whether `self` is in `[min, max]`, bounds included."""
     if min is None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ..memory.copying import clone
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, type_name, widen
@@ -18,6 +19,11 @@ from ..runtime.shapes import normalize_dim
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+COMPILED = 1 << 12
+"""From so many elements on, compiled loops are faster."""
+
+_ROW = 16  # elements
+_MANY_ROWS = 1 << 17  # elements
 _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
 
@@ -25,8 +31,10 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 # Along one dimension, one index for each element
 
 
-def gather(x: ndarray, dim: int, index: ndarray) -> ndarray:
+def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
     """Elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
+
+    `sparse_grad` changes nothing: no tensor is sparse.
 
     Raises:
         RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.
@@ -45,15 +53,23 @@ def gather(x: ndarray, dim: int, index: ndarray) -> ndarray:
                 f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
                 f"{list(x.shape)} apart from dimension {dim}"
             )
+    _require_in_bounds(x, dim, index)
+    if LOOPS.takes(index.size, COMPILED):
+        found = LOOPS.run("index.lookup.gather", x, dim, index)
+        if found is not NotImplemented:
+            return asarray(found)
     return asarray(x.reshape(-1).take(_positions(x, dim, index)))
 
 
-def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
-    """Where in the flattened `x` each entry of `index` along `dim` points, once all are known to be in bounds."""
+def _require_in_bounds(x: ndarray, dim: int, index: ndarray) -> None:
     length = x.shape[dim] if x.ndim else 1
     wrong = out_of_bounds(index, length)
     if wrong is not None:
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+
+
+def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
+    """Where in the flattened `x` each entry of `index` along `dim`, which is in bounds, points."""
     index = index.astype(_INT64, copy=False)
     if x.ndim == 2 == index.ndim:
         columns = x.shape[1]
@@ -89,8 +105,13 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         raise RuntimeError("reduce argument must be either add or multiply.")
     if index.size == 0:
         return x
-    positions = _positions(x, dim, index).reshape(-1)
+    _require_in_bounds(x, dim, index)
     values = _source(x, index, src)
+    if reduce != "multiply" and LOOPS.takes(index.size, COMPILED):
+        shaped = values.reshape(index.shape) if values.ndim else values
+        if LOOPS.run("index.scattering.scatter", x, dim, index, shaped, reduce == "add") is not NotImplemented:
+            return x
+    positions = _positions(x, dim, index).reshape(-1)
     if reduce is None:
         return _write(x, positions, values)
     return _combine(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
@@ -140,6 +161,7 @@ def scatter_reduce_(
     if index.size == 0:
         return x
     ufunc = _REDUCTIONS[reduce]
+    _require_in_bounds(x, dim, index)
     positions = _positions(x, dim, index).reshape(-1)
     values = _source(x, index, src)
     if not include_self:
@@ -226,7 +248,10 @@ def _write(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
 def _combine(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
     """`x.flat[positions] = ufunc(x.flat[positions], values)`, repeatedly where a position repeats."""
     whole = numpy.ascontiguousarray(widen(x))
-    ufunc.at(whole.reshape(-1), positions, widen(values))
+    if ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, COMPILED):
+        add_rows(whole.reshape(-1, 1), positions, widen(values).reshape(-1, 1))
+    else:
+        ufunc.at(whole.reshape(-1), positions, widen(values))
     if whole is not x:
         x[...] = whole
     return x
@@ -258,11 +283,24 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
         if dim == 0:
             raise IndexError("index out of range in self")
         raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={length}")
-    return x.take(index.reshape(-1), dim) if x.ndim else numpy.array(x)
+    return take_rows(x, index.reshape(-1), dim) if x.ndim else numpy.array(x)
+
+
+def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
+    """`x.take(index, dim)`, for indices that are known to be in bounds."""
+    width = math.prod(x.shape[dim + 1 :])
+    # NumPy copies rows of some length as fast as anything, with one thread.
+    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, COMPILED if width < _ROW else _MANY_ROWS):
+        found = LOOPS.run("index.lookup.take", x, index, dim)
+        if found is not NotImplemented:
+            return asarray(found)
+    return asarray(x.take(index, dim))
 
 
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     """The first index that is less than `first` or not less than `length`, if there is one."""
+    if LOOPS.takes(index.size, COMPILED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
+        return None
     # Where extrema are is cheaper to find than what they are.
     if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
         return None
@@ -298,7 +336,10 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
             index,
             widen(source).reshape(len(index), math.prod(x.shape[1:])),
         )
-    else:
+    elif (
+        not LOOPS.takes(source.size, COMPILED)
+        or LOOPS.run("index.scattering.scatter", whole, dim, index, widen(source), True) is NotImplemented
+    ):
         numpy.add.at(whole.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), widen(source).reshape(-1))
     if whole is not x:
         x[...] = whole
@@ -355,6 +396,11 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
     passes as the logarithm of the largest number of repetitions, all of them vector additions.
     """
     count, width = rows.shape
+    if (
+        LOOPS.takes(rows.size, COMPILED)
+        and LOOPS.run("index.scattering.add_rows_at", out, index, rows) is not NotImplemented
+    ):
+        return
     if count * width < _ROW_ELEMENTS or width < 16:
         positions = (index * width)[:, None] + numpy.arange(width)
         numpy.add.at(out.reshape(-1), positions.reshape(-1), rows.reshape(-1))
@@ -500,7 +546,7 @@ def take(x: ndarray, index: ndarray) -> ndarray:
     if x.size == 0 and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
     _check_flat(x, index)
-    return asarray(x.reshape(-1).take(index)) if x.size else numpy.empty(index.shape, x.dtype)
+    return take_rows(x.reshape(-1), index) if x.size else numpy.empty(index.shape, x.dtype)
 
 
 def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:

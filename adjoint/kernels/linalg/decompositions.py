@@ -159,6 +159,11 @@ def cofactors(self: Array) -> Array:
     return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
 
 
+def det_gradient(grad: Array, A: Array, result: Array) -> Array:
+    """`grad` times the conjugate of the derivative of the determinant `result`, also of singular matrices."""
+    return grad.reshape((*grad.shape, 1, 1)) * cofactors(A).conj()
+
+
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
     """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
     check_matrix(name.removeprefix("linalg."), self, square=True)

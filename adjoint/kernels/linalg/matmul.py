@@ -7,9 +7,11 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.acceleration import accelerated
 from ...dtypes import from_numpy
 from ..runtime.floating import type_name, widen
 from ..runtime.layout import laid_out
+from ..runtime.parallel import PARALLEL_BYTES, get_num_threads, parallel_rows
 from ..runtime.scalar import C_NAMES, scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim
 from ..shape.view import expand
@@ -72,7 +74,29 @@ def _check_mm(self: Array, mat2: Array) -> None:
 def bmm(self: Array, mat2: Array) -> Array:
     """The products of two stacks of matrices."""
     _check_bmm(self, mat2)
-    return product(self, mat2)
+    return product_of_stacks(self, mat2) if self.dtype.char in "fd" else product(self, mat2)
+
+
+_ON_ONE_THREAD = 1 << 18
+"""Up to so many multiplications BLAS computes the product of two matrices on the calling thread."""
+
+_MULTIPLICATIONS_PER_BYTE = 8
+"""How many multiplications take as long as one byte of the memory by which work is measured."""
+
+
+def product_of_stacks(a: Array, b: Array) -> Array:
+    """`a @ b`; where BLAS would use one thread for each product of two matrices, several threads share the products."""
+    each = a.shape[1] * a.shape[2] * b.shape[2]
+    if each > _ON_ONE_THREAD or a.shape[0] * each < _MULTIPLICATIONS_PER_BYTE * PARALLEL_BYTES:
+        return numpy.matmul(a, b)
+    result = numpy.empty((*a.shape[:2], b.shape[2]), a.dtype)
+    parallel_rows(
+        lambda start, stop: numpy.matmul(a[start:stop], b[start:stop], out=result[start:stop]),
+        a.shape[0],
+        each // _MULTIPLICATIONS_PER_BYTE,
+        tile_rows=-(-a.shape[0] // (4 * get_num_threads())),
+    )
+    return result
 
 
 def _check_bmm(self: Array, mat2: Array) -> None:
@@ -152,7 +176,15 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     result = mm(mat1, mat2)
     if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
         return addmm(self, mat1, mat2)
-    return numpy.add(result, self, result)
+    return (
+        add_bias(result, self) if self.ndim == 1 and self.shape == result.shape[1:] else numpy.add(result, self, result)
+    )
+
+
+@accelerated("linalg.matmul.add_bias", elements=1 << 14)
+def add_bias(result: Array, bias: Array) -> Array:
+    """A product with a vector added to its rows, in place."""
+    return numpy.add(result, bias, result)
 
 
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:

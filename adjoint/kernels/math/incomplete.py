@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta integrals, and what samples of those distributions change by as their parameters do.
+"""Incomplete gamma and beta integrals, the multivariate gamma function, and what samples change by as their parameters do.
 
 A sample x of a law with distribution function F(x; a) and density f moves with its parameter, at constant F, by
 dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its complement and
@@ -18,6 +18,7 @@ from numpy import ndarray
 from ...codegen.elementary import elementary
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
+from ..runtime.layout import row_major
 from .special import digamma, lgamma, ndtr
 
 Array = numpy.ndarray[Any, Any]
@@ -246,3 +247,14 @@ def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
         term = term * (x * (n - b) / n)
         total += term * ((log_ratio + 1.0 / a) / (a + n) - 1.0 / (a + n) ** 2)
     return -x * numpy.exp(-b * numpy.log1p(-x)) * total
+
+
+# --- of several dimensions ------------------------------------------------------------------------------------
+
+
+def mvlgamma(x: Array, p: int) -> Array:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+    total = lgamma(x)
+    for k in range(1, p):
+        total = total + lgamma(x - x.dtype.type(k / 2))
+    return row_major(total + x.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))

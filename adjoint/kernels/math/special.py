@@ -16,7 +16,6 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.elementary import decomposition, elementary
-from ...codegen.expression import OPERATIONS, Operation
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import ARRAY, apply, xp
 from ..runtime.scalar import Number
@@ -146,29 +145,6 @@ def _erf_single(x: Any) -> Any:
     for coefficient in _ERF_SINGLE[2:]:
         slope = slope * square + coefficient
     return xp.tanh(slope * x)
-
-
-# The distribution function of the normal distribution is (1 + tanh(x p(x ** 2))) / 2. p fits atanh(2 Phi(x) - 1) / x on [0, 5.6]
-# with an error of Phi below 3e-8, half a unit in the last place of 1, and keeps tanh at 1 beyond.
-_NORMAL_SINGLE = (
-    1.75627884e-09, -1.32266326e-07, 3.96477369e-06, -5.53063195e-05, -3.25947388e-05, 3.63330844e-02, 7.97884941e-01,
-)  # fmt: skip
-
-OPERATIONS["normal_cdf"] = Operation(1)
-
-
-@decomposition("normal_cdf", numpy.float32)
-def _normal_cdf_single(x: Any) -> Any:
-    square = x * x
-    slope = square * _NORMAL_SINGLE[0] + _NORMAL_SINGLE[1]
-    for coefficient in _NORMAL_SINGLE[2:]:
-        slope = slope * square + coefficient
-    return xp.tanh(slope * x) * 0.5 + 0.5
-
-
-@decomposition("normal_cdf", numpy.float64)
-def _normal_cdf_double(x: Any) -> Any:
-    return (xp.erf(x * _SQRT_HALF) + 1) * 0.5
 
 
 def _erf_outside(x: ndarray) -> Any:
@@ -548,60 +524,6 @@ def xlogy(x: Array, y: Array) -> Any:
 def xlog1py(x: Array, y: Array) -> Any:
     """The product x * log(1 + y), and 0 where `x` is 0, unless `y` is nan."""
     return xp.where((x == 0) & ~xp.isnan(y), 0, x * xp.log1p(y))
-
-
-_NEAR = 30.0
-_NODES = 32
-_TERMS = 20
-
-
-def _scaled(self: Any, order: int) -> Any:
-    """The function of `|self|` times `exp(-|self|)`."""
-    magnitude = xp.abs(self)
-    near = _integrated(xp.minimum(magnitude, _NEAR), order)
-    return xp.where(magnitude > _NEAR, _expanded(xp.maximum(magnitude, _NEAR), order), near)
-
-
-def _integrated(x: Any, order: int) -> Any:
-    """NIST DLMF 10.32.3, the mean of exp(x * cos(t)) * cos(order * t), by the midpoint rule.
-
-    On a period the rule's error is the function of order 64, nothing at all for x up to 30. The nodes at t and pi - t
-    are taken together, so that nothing cancels near 0.
-    """
-    total = xp.zeros_like(x)
-    for node in range(_NODES // 2):
-        cosine = math.cos((node + 0.5) * math.pi / _NODES)
-        grown = xp.exp(x * (cosine - 1))
-        pair = -xp.expm1(x * (-2 * cosine)) * cosine if order else 1 + xp.exp(x * (-2 * cosine))
-        total = total + grown * pair
-    return total / _NODES
-
-
-def _expanded(x: Any, order: int) -> Any:
-    """NIST DLMF 10.40.1, the asymptotic expansion."""
-    total = term = xp.ones_like(x)
-    for k in range(1, _TERMS + 1):
-        term = term * (((2 * k - 1) ** 2 - 4 * order**2) / (8 * k)) / x
-        total = total + term
-    return total / xp.sqrt(2 * math.pi * x)
-
-
-@pointwise("i0e_cpu")
-def i0e(self: Array) -> Any:
-    """The function of order 0 times `exp(-|self|)`."""
-    return _scaled(self, 0)
-
-
-@pointwise("i1e_cpu")
-def i1e(self: Array) -> Any:
-    """The function of order 1 times `exp(-|self|)`."""
-    return xp.copysign(_scaled(self, 1), self)
-
-
-@pointwise("i1_cpu")
-def i1(self: Array) -> Any:
-    """The function of order 1."""
-    return xp.copysign(_scaled(self, 1) * xp.exp(xp.abs(self)), self)
 
 
 @pointwise("entr_cpu")

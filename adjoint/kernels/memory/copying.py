@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ...notices import warn
@@ -18,6 +19,8 @@ from .bounds import checked_bytes
 from .storage import restrided, strided, to_python
 
 Array = numpy.ndarray[Any, Any]
+
+_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
@@ -103,18 +106,41 @@ def clone(array: Array, memory_format: Any = None) -> Array:
     if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
         return numpy.array(array)  # also of NumPy's scalars
     result = empty_like(array, None, memory_format)
-    numpy.copyto(result, array)
+    copy_elements(result, array)
     return result
+
+
+def copy_elements(target: Array, source: Array) -> None:
+    """`numpy.copyto`, of large arrays by compiled loops; the two, of one dtype, do not overlap."""
+    if (
+        LOOPS.takes(target.size, _COMPILED)
+        and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented
+    ):
+        return
+    numpy.copyto(target, source)
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
     """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
-    return row_major(array)
+    if array.flags.c_contiguous or not LOOPS.takes(array.size, _COMPILED):
+        return row_major(array)
+    result = numpy.empty(array.shape, array.dtype)
+    copy_elements(result, array)
+    return result
+
+
+def filled_like(array: Array, value: Array) -> Array:
+    """An array like `array` of which every element is that of `value`, which has no dimensions."""
+    return clone(expanded(convert(value, array.dtype), array))
 
 
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
+    if memory_format is None and LOOPS.takes(array.size, _COMPILED) and (dtype in HALVES or array.dtype in HALVES):
+        found = LOOPS.run("memory.copying.convert", array, dtype)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES
     with numpy.errstate(all="ignore"):
         source = array.astype(numpy.float32) if narrowed else array  # PyTorch rounds twice, too
@@ -156,7 +182,10 @@ def expanded(source: Array, array: Array) -> Array:
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
     if other.dtype == self.dtype and other.shape == self.shape:
-        numpy.copyto(self, other)
+        if other.size < _COMPILED or numpy.may_share_memory(self, other):
+            numpy.copyto(self, other)
+        else:
+            copy_elements(self, other)
         return
     source = expanded(other, self)
     if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:

@@ -17,6 +17,8 @@ from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..math import special  # noqa: F401 - it declares the error function
 from ..runtime.floating import refuse, type_name
+from ..runtime.layout import row_major
+from ..runtime.shapes import normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
@@ -45,12 +47,6 @@ def relu(self: Array) -> Any:
 def threshold(self: Array, threshold: float, value: float) -> Any:
     """`x` where it is greater than `threshold`, else `value`."""
     return xp.where(self <= threshold, value, self)
-
-
-@pointwise("threshold_cpu", "fiu")
-def threshold_backward(grad: Array, self: Array, threshold: float) -> Any:
-    """`grad` where `x` is greater than `threshold`, else 0."""
-    return xp.where(self <= threshold, 0, grad)
 
 
 @pointwise("leaky_relu_cpu")
@@ -95,34 +91,16 @@ def _hardtanh(self: Array, min_val: float, max_val: float) -> Any:
 hardtanh = _hardtanh.checked(_check_hardtanh)
 
 
-@pointwise("hardtanh_backward_cpu")
-def hardtanh_backward(grad: Array, self: Array, min_val: float, max_val: float) -> Any:
-    """`grad` where `x` is between the bounds, else 0."""
-    return xp.where((self <= min_val) | (self >= max_val), 0, grad)
-
-
 @pointwise("hardsigmoid_cpu")
 def hardsigmoid(self: Array) -> Any:
     """`min(max(x + 3, 0), 6) / 6`."""
     return xp.minimum(xp.maximum(self + 3, 0), 6) / 6
 
 
-@pointwise("hardsigmoid_backward_cpu")
-def hardsigmoid_backward(grad: Array, self: Array) -> Any:
-    """`grad / 6` where `x` is between -3 and 3, else 0."""
-    return xp.where(~((self > -3) & (self < 3)), 0, grad / 6)
-
-
 @pointwise("hardswish_cpu")
 def hardswish(self: Array) -> Any:
     """`x * hardsigmoid(x)` (Howard et al., "Searching for MobileNetV3", 2019)."""
     return xp.minimum(xp.maximum(self + 3, 0), 6) * self / 6
-
-
-@pointwise("hardswish_backward_cpu")
-def hardswish_backward(grad: Array, self: Array) -> Any:
-    """0 up to -3, `grad * (x / 3 + 1/2)` up to 3, then `grad`."""
-    return xp.where(self <= -3, 0, xp.where(self < 3, grad * (self / 3 + 0.5), grad))
 
 
 @pointwise("hardswish_backward_cpu")
@@ -226,20 +204,13 @@ def silu(self: Array) -> Any:
 
 
 @pointwise("silu_backward_cpu", "fc")
-def silu_backward(grad: Array, self: Array) -> Any:
-    """`grad * s * (1 + x * (1 - s))`, where `s` is `sigmoid(x)`."""
-    sigmoid = xp.sigmoid(self)
-    return grad * (((1 - sigmoid) * self + 1) * sigmoid).conj()
-
-
-@pointwise("silu_backward_cpu", "fc")
 def silu_double_backward(grad: Array, self: Array) -> Any:
     """`grad * s * (1 - s) * (2 + x * (1 - 2 * s))`, where `s` is `sigmoid(x)`."""
     sigmoid = xp.sigmoid(self)
     return grad * (sigmoid * (1 - sigmoid) * (2 + self * (1 - 2 * sigmoid))).conj()
 
 
-def _tanh_of_softplus(self: Any) -> Any:
+def tanh_of_softplus(self: Any) -> Any:
     """`tanh(log(1 + exp(x)))`, which is n / (n + 2) with n = exp(x) * (exp(x) + 2); 1 from 20 on."""
     exponential = xp.exp(xp.minimum(self, 20))
     result = (exponential + 2) * exponential
@@ -255,13 +226,6 @@ def softplus(self: Array, beta: float, threshold: float) -> Any:
     return xp.where(scaled > threshold, self, xp.log1p(xp.exp(scaled)) / beta)
 
 
-@pointwise("softplus_backward_cpu")
-def softplus_backward(grad: Array, self: Array, beta: float, threshold: float) -> Any:
-    """`grad * sigmoid(beta * x)`, and `grad` where `beta * x` is greater than `threshold`."""
-    scaled = self if beta == 1 else self * beta
-    return xp.where(scaled > threshold, grad, grad * xp.sigmoid(scaled))
-
-
 @pointwise("softplus_double_backward_cpu")
 def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: float) -> Any:
     """`grad * beta * s * (1 - s)`, where `s` is `sigmoid(beta * x)`; 0 where `beta * x` is greater than `threshold`."""
@@ -273,20 +237,13 @@ def softplus_double_backward(grad: Array, self: Array, beta: float, threshold: f
 @pointwise("mish_cpu")
 def mish(self: Array) -> Any:
     """`x * tanh(log(1 + exp(x)))` (Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2019)."""
-    return self * _tanh_of_softplus(self)
-
-
-@pointwise("mish_backward_cpu")
-def mish_backward(grad: Array, self: Array) -> Any:
-    """`grad * (t + x * s * (1 - t * t))`, where `t` is `tanh(softplus(x))` and `s` is `sigmoid(x)`."""
-    tanh = _tanh_of_softplus(self)
-    return grad * (tanh + self * xp.sigmoid(self) * (1 - tanh * tanh))
+    return self * tanh_of_softplus(self)
 
 
 @pointwise("mish_backward_cpu")
 def mish_curvature(self: Array) -> Any:
     """The second derivative: `s * (1 - t * t) * (2 + x * (1 - s - 2 * t * s))`, `t` and `s` as in `mish_backward`."""
-    tanh, sigmoid = _tanh_of_softplus(self), xp.sigmoid(self)
+    tanh, sigmoid = tanh_of_softplus(self), xp.sigmoid(self)
     return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
 
 
@@ -294,12 +251,6 @@ def mish_curvature(self: Array) -> Any:
 def logsigmoid(self: Array) -> Any:
     """`log(sigmoid(x))`, without overflow."""
     return xp.minimum(self, 0) - xp.log1p(xp.exp(-xp.abs(self)))
-
-
-@pointwise("log_sigmoid_backward_cpu")
-def logsigmoid_backward(grad: Array, self: Array) -> Any:
-    """`grad * sigmoid(-x)`."""
-    return grad * xp.reciprocal(xp.exp(self) + 1)
 
 
 # --- the Gaussian error linear unit ---------------------------------------------------------------------------
@@ -398,7 +349,7 @@ def halves(self: Array, dim: int) -> tuple[Array, Array]:
 
 def glu(self: Array, dim: int) -> Array:
     """The first half of `x` along `dim` times the sigmoid of the second."""
-    first, second = halves(self, dim)
+    first, second = halves(self, normalize_dim(dim, self.ndim))
     return gated(first, second)
 
 
@@ -411,6 +362,16 @@ def gated(first: Array, second: Array) -> Any:
 def joined(first: Array, second: Array, dim: int) -> Array:
     """Two halves put together along `dim`."""
     return numpy.concatenate([first, second], dim)
+
+
+def rrelu_backward(grad: Array, self: Array, noise: Array) -> Array:
+    """The gradient of an array that was multiplied with `noise`, whatever it is."""
+    return grad * noise
+
+
+def rrelu_mean(self: Array, negative_slope: float) -> Array:
+    """`leaky_relu`, row by row in memory."""
+    return row_major(leaky_relu(self, negative_slope))
 
 
 def rrelu_noise(self: Array, slopes: Array) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...codegen.acceleration import accelerated
 from ..memory.storage import restrided
 from ..runtime.floating import widen
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows, scratch
@@ -23,6 +24,7 @@ from .depthwise import depthwise_forward, depthwise_input_grad, depthwise_weight
 Sizes = tuple[int, ...]
 
 
+@accelerated("nn.convolution.conv_forward", elements=1 << 11)
 def conv_forward(
     input: ndarray,
     weight: ndarray,
@@ -189,6 +191,7 @@ def _window(offset: Sizes, sizes: Sizes, stride: Sizes, dilation: Sizes) -> tupl
 # The transposes
 
 
+@accelerated("nn.convolution.conv_input_grad", elements=1 << 10)
 def conv_input_grad(
     grad: ndarray,
     weight: ndarray,
@@ -269,6 +272,7 @@ def _scatter_patches(
     return result
 
 
+@accelerated("nn.convolution.conv_weight_grad", elements=1 << 11)
 def conv_weight_grad(
     grad: ndarray,
     input: ndarray,
@@ -331,6 +335,7 @@ def _channel_patches(padded: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes
     return _copy(restrided(padded, shape, strides))
 
 
+@accelerated("nn.convolution.transposed", elements=1 << 10)
 def transposed(
     input: ndarray,
     weight: ndarray,

@@ -185,6 +185,15 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
     return _rounded(result, self.dtype)
 
 
+def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
+    """The kernel of the operator that resamples in this mode."""
+
+    def kernel(self: Array, size: Sizes, align_corners: bool, scales: Scales) -> Array:
+        return resample(self, size, mode, align_corners, antialias, scales)
+
+    return kernel
+
+
 def resample_backward(
     grad: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
 ) -> Array:

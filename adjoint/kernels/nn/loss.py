@@ -396,6 +396,11 @@ def _multilabel_hinges(rows: Array, listed: Array, labels: Array, is_target: Arr
     return hinges
 
 
+def multilabel_margin_slopes(self: Array, target: Array, is_target: Array) -> Array:
+    """The slopes of the multilabel margin loss, before they are reduced."""
+    return multilabel_margin_loss_backward(numpy.ones(1, self.dtype), self, target, is_target, "sum")
+
+
 def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_target: Array, reduction: str) -> Array:
     """The gradient of the scores."""
     rows = _rows(self)

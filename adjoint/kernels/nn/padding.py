@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
-from ..runtime.floating import widen
+from ..memory.copying import copy_elements
+from ..runtime.floating import type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -35,28 +36,25 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), size - max(after, 0))
     result = numpy.full(shape, value, self.dtype)
-    result[tuple(target)] = self[tuple(source)]
+    copy_elements(result[tuple(target)], self[tuple(source)])
     return result
 
 
-def reflection_pad(self: Array, padding: Sequence[int]) -> Array:
-    """The last dimensions continued by their mirror image, which does not repeat the outermost elements."""
-    return _padded(self, padding, "reflect")
+def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    """The kernels of the operator `name`, which continues the last dimensions, and of its gradient.
 
+    `mode`: `"reflect"`, by their mirror image, which does not repeat the outermost elements; `"replicate"`, by these.
+    """
 
-def reflection_pad_backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
-    """The gradient of `self`: that of each element and of its mirror images, added."""
-    return _padded_backward(grad, self, padding, "reflect")
+    def forward(self: Array, padding: Sequence[int]) -> Array:
+        if self.dtype.kind == "b":
+            raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(self.dtype)}'")
+        return _padded(self, padding, mode)
 
+    def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
+        return _padded_backward(grad, self, padding, mode)
 
-def replication_pad(self: Array, padding: Sequence[int]) -> Array:
-    """The last dimensions continued by their outermost elements."""
-    return _padded(self, padding, "replicate")
-
-
-def replication_pad_backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
-    """The gradient of `self`: that of each element and of its copies, added."""
-    return _padded_backward(grad, self, padding, "replicate")
+    return forward, backward
 
 
 def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:

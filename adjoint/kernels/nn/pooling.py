@@ -229,6 +229,26 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
     return result.reshape(input_shape).astype(grad.dtype, copy=False)
 
 
+def max_pooling(dims: int) -> Callable[..., Pair]:
+    """The kernel of the operator that finds the maxima of windows of `dims` dimensions."""
+
+    def kernel(
+        self: ndarray, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+    ) -> Pair:
+        return max_pool(self, dims, kernel_size, stride, padding, dilation, ceil_mode)
+
+    return kernel
+
+
+def max_scattering(dims: int) -> Callable[..., ndarray]:
+    """The kernel of the gradient of an operator that finds maxima and their indices, of which only the shape of `self` counts."""
+
+    def kernel(grad: ndarray, self: ndarray, indices: ndarray) -> ndarray:
+        return max_pool_backward(grad, indices, self.shape, dims)
+
+    return kernel
+
+
 def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
     """The elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
     planes, size = math.prod(self.shape[:-dims]), math.prod(self.shape[-dims:])
@@ -339,6 +359,27 @@ def avg_pool_backward(
     elif result.size:
         result.fill(0)
     return result.reshape(input_shape)
+
+
+def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:
+    """The kernels of the operator that averages windows of `dims` dimensions, and of its gradient."""
+
+    def forward(self: ndarray, *windows: Any) -> ndarray:
+        return avg_pool(self, dims, *windows)
+
+    def backward(grad: ndarray, self: ndarray, *windows: Any) -> ndarray:
+        return avg_pool_backward(grad, self.shape, dims, *windows)
+
+    return forward, backward
+
+
+def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
+    """The kernel of the gradient of `adaptive_avg_pool` of `dims` dimensions."""
+
+    def kernel(grad: ndarray, self: ndarray) -> ndarray:
+        return adaptive_avg_pool_backward(grad, self.shape, dims)
+
+    return kernel
 
 
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:

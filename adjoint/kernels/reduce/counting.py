@@ -45,6 +45,11 @@ def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
     return distinct, unsorted.reshape(x.shape) if dim is None else unsorted, counts
 
 
+def unique_slices(x: ndarray, dim: int, sorted: bool = True) -> Triple:
+    """The distinct slices along `dim`, as `unique`."""
+    return unique(x, sorted, dim)
+
+
 def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
     """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths."""
     if dim is None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...notices import warn
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
@@ -17,11 +18,12 @@ from .tiled_reduction import LARGE
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
+_COMPILED = 1 << 14  # elements; from here on compiled loops are faster
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
 
-def var(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> ndarray:
+def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
     """The variance over `dim`: squared distances from the mean, summed and divided by count - `correction`.
 
     The result is real. It is nan for no elements, inf or nan where the divisor is not positive.
@@ -32,22 +34,22 @@ def var(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = Fal
     return _moments("std and var", x, dim, correction, keepdim, root=False)[0]
 
 
-def std(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> ndarray:
+def std(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
     """The standard deviation over `dim`: the square root of `var`."""
     return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
 
 
-def var_mean(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Pair:
+def var_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
     """The variance and the mean over `dim`."""
     return _moments("var_mean", x, dim, correction, keepdim, root=False)
 
 
-def std_mean(x: ndarray, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Pair:
+def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
     """The standard deviation and the mean over `dim`."""
     return _moments("std_mean", x, dim, correction, keepdim, root=True)
 
 
-def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool, *, root: bool) -> Pair:
+def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
     """The mean first, then the squared distances from it."""
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -55,7 +57,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
     wide = widen(x)
     mean = reduction.mean(wide, dims[0] if len(dims) == 1 else dims or None, True)
     spread = sum_of_squares(wide, dims, mean)
-    degrees = reduction.count(x.shape, dims) - correction
+    degrees = reduction.count(x.shape, dims) - (1 if correction is None else correction)
     if degrees <= 0:
         warn(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
@@ -71,6 +73,11 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float, keepdim: bool,
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
     """The sum over `dims`, which are kept, of abs(x - center) ** 2; `center` broadcasts, None stands for zero."""
+    if LOOPS.takes(x.size, _COMPILED):
+        name = "sum_of_squares" if center is None else "sum_of_distances"
+        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
+        if found is not NotImplemented:
+            return asarray(found)
     if x.size < LARGE or not x.flags.c_contiguous:
         distance = x if center is None else asarray(x - center)
         if x.dtype.kind == "c":
@@ -179,8 +186,23 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     return row_major(_norm(widen(x), p, dims, keepdim).astype(target, copy=False))
 
 
+def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
+    """The `p`-norm of `x - other`, broadcast together."""
+    return norm(x - other, p)
+
+
+_MAGNITUDES = {1: "sum_of_magnitudes", math.inf: "largest_magnitude", -math.inf: "smallest_magnitude"}
+
+
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
-    if p == 2 and x.dtype.char in "fd" and x.size <= _FEW and not keepdim and len(dims) == x.ndim:
+    if (
+        p == 2
+        and x.dtype.char in "fd"
+        and x.size <= _FEW
+        and not keepdim
+        and not LOOPS.every_size
+        and len(dims) == x.ndim
+    ):
         flat = x.reshape(-1)
         return asarray(numpy.sqrt(flat.dot(flat)))
     if p == 2:
@@ -188,6 +210,10 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         return result if keepdim else result.squeeze(dims)
     if p == 0:
         return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)
+    if (name := _MAGNITUDES.get(p)) is not None and LOOPS.takes(x.size, _COMPILED):
+        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, keepdim)
+        if found is not NotImplemented:
+            return asarray(found)
     magnitude = numpy.abs(x)
     if p == math.inf:
         return reduction.amax(magnitude, dims, keepdim)

@@ -1,19 +1,22 @@
 """Reductions: many elements to one, along some dimensions or all.
 
 `dim` is None (all dimensions), an int or a tuple; negative ones count from the end. Results are arrays, also those
-without dimensions. Half types are accumulated in float32. Small arrays take one NumPy call, large ones go to
-`tiled_reduction`.
+without dimensions. Half types are accumulated in float32. Small arrays take one NumPy call, large ones the compiled loops of
+`kernels.compiled.reduce` or, without them, the strategies of `tiled_reduction`.
 """
 
 import math
+from operator import index
 from typing import Any
 
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ..runtime.floating import is_floating, is_inexact, quiet, restore, type_name, widen
+from ...codegen.acceleration import LOOPS
+from ..runtime.floating import compute_dtype, is_floating, is_inexact, quiet, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
+from ..shape.view import expand
 from .tiled_reduction import LARGE, reduce_tiled
 
 Dtype = numpy.dtype[Any]
@@ -29,6 +32,7 @@ _multiply: Any = numpy.multiply.reduce
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
+_SLOW = 1 << 12  # elements; NumPy multiplies and compares along rows one element at a time
 _FEW = 2048  # elements; a longer product loses digits to a sum
 _ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 
@@ -39,7 +43,13 @@ _ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The sum over `dim`; integers and bool are summed in int64 unless `dtype` says otherwise."""
-    if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
+    if (
+        dtype is None
+        and x.dtype.char in _NATIVE
+        and x.size < LARGE
+        and not LOOPS.every_size
+        and (dim or dim is None or dim == 0)
+    ):
         if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
             total = sum_kept(x, dim)
             return total if keepdim else total.reshape(-1)
@@ -94,7 +104,13 @@ def total_mean(x: ndarray) -> ndarray:
 
 def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The product over `dim`; integers and bool are multiplied in int64 unless `dtype` says otherwise."""
-    if dtype is None and x.dtype.char in _NATIVE and x.size < LARGE and (dim or dim is None or dim == 0):
+    if (
+        dtype is None
+        and x.dtype.char in _NATIVE
+        and x.size < _SLOW
+        and not LOOPS.every_size
+        and (dim or dim is None or dim == 0)
+    ):
         try:
             result = _multiply(x, dim, None, None, keepdim)
         except ValueError:
@@ -106,10 +122,39 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
+def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+    """The product over one dimension."""
+    if type(dim) is bool:
+        raise TypeError("a dimension is an int, not a bool")
+    return prod(x, index(dim), keepdim, dtype)
+
+
+def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """Sum over the dimensions along which `shape` was broadcast: the transpose of `numpy.broadcast_to`."""
+    if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape:
+        rows: ndarray = _ROW[x.dtype.char][0, : len(x)].dot(x)  # in a third of the time of `add.reduce`
+        return rows
+    lead = x.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + dim for dim, size in enumerate(shape) if size == 1 and x.shape[lead + dim] != 1
+    )
+    if axes:
+        dtype = compute_dtype(x.dtype)
+        if LOOPS.takes(x.size, LARGE) and is_inexact(dtype):
+            x = _accumulate(numpy.add, x, axes, True, x.dtype)
+        else:
+            x = numpy.add.reduce(x, axis=axes, dtype=dtype, keepdims=True).astype(x.dtype, copy=False)
+    return x.reshape(shape) if lead else x
+
+
 def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None) -> ndarray:
     """Reduce by `add` or `multiply` in `dtype`, to which elements are converted first."""
     if dtype is None:
         dtype = x.dtype if is_inexact(x.dtype) else _INT64
+    if LOOPS.takes(x.size, _SLOW) and (dtype in (x.dtype, compute_dtype(x.dtype)) or _counts(x.dtype, dtype)):
+        found = LOOPS.run("reduce.reduction.reduce", "sum" if ufunc is numpy.add else "prod", x, dims, keepdim)
+        if found is not NotImplemented:
+            return row_major(found.astype(dtype, copy=False))
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
         return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))  # type: ignore[call-arg]
@@ -121,6 +166,10 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
     return row_major(result if result.dtype == dtype else result.astype(dtype))
 
 
+def _counts(dtype: Dtype, total: Dtype) -> bool:
+    return total == _INT64 and dtype.kind in "iub"
+
+
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The mean over `dim`; nan where there is nothing to average.
 
@@ -128,7 +177,13 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         RuntimeError: if `dtype` (or, without it, the type of `x`) is not floating-point or complex.
     """
     size = x.size
-    if dtype is None and x.dtype.char in _NATIVE and 0 < size < LARGE and (dim or dim is None or dim == 0):
+    if (
+        dtype is None
+        and x.dtype.char in _NATIVE
+        and 0 < size < LARGE
+        and not LOOPS.every_size
+        and (dim or dim is None or dim == 0)
+    ):
         if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:
             total = sum_kept(x, dim)
             total /= size // total.size
@@ -154,8 +209,7 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
             f"Got: {type_name(target)}"
         )
     dims = normalize_dims(dim, x.ndim)
-    wide = widen(x.astype(target, copy=False))
-    result = _accumulate(numpy.add, wide, dims, keepdim, None)
+    result = _accumulate(numpy.add, x.astype(target, copy=False), dims, keepdim, compute_dtype(target))
     numpy.true_divide(result, count(x.shape, dims), out=result)
     return result if result.dtype == target else result.astype(target)
 
@@ -165,6 +219,26 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     return math.prod(shape[dim] for dim in dims)
 
 
+def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
+    """`shape` with the sizes of the reduced dimensions made 1."""
+    if dim is None or dim == ():
+        return (1,) * len(shape)
+    reduced = normalize_dims(dim, len(shape))
+    return tuple(1 if axis in reduced else size for axis, size in enumerate(shape))
+
+
+def spread(grad: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
+    """The transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
+    if not keepdim and shape and dim is not None:
+        grad = grad.reshape(kept_shape(shape, dim))
+    return expand(grad, shape)
+
+
+def kept(value: ndarray, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> ndarray:
+    """A reduced `value` with the reduced dimensions back, of size 1, so that it broadcasts against the array of `shape`."""
+    return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
+
+
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """The sum over `dim`, not-a-numbers counted as zero.
 
@@ -172,6 +246,10 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         RuntimeError: if `x` is complex.
     """
     _refuse_complex_nansum(x, dim)
+    if dtype is None and x.dtype.char in "fd" and LOOPS.takes(x.size, _SLOW):
+        found = LOOPS.run("reduce.reduction.reduce", "nansum", x, normalize_dims(dim, x.ndim), keepdim)
+        if found is not NotImplemented:
+            return row_major(found)
     if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
@@ -233,7 +311,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
         raise NotImplementedError(f"\"{name}_values_cpu\" not implemented for '{type_name(x.dtype)}'")
-    if x.size < LARGE and (dim or dim is None or dim == 0):
+    if x.size < _SLOW and not LOOPS.every_size and (dim or dim is None or dim == 0):
         try:
             result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
         except ValueError:
@@ -245,6 +323,10 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
+    if LOOPS.takes(x.size, _SLOW):
+        found = LOOPS.run("reduce.reduction.reduce", f"a{name}", x, dims, keepdim)
+        if found is not NotImplemented:
+            return row_major(found.astype(x.dtype, copy=False))
     if x.size < LARGE:
         return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))  # type: ignore[call-arg]
     return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
@@ -271,7 +353,7 @@ def smallest(x: ndarray) -> ndarray:
 
 
 def _whole_extremum(name: str, x: ndarray) -> ndarray:
-    if x.dtype.char in "fd" and 0 < x.size < LARGE and x.flags.c_contiguous:
+    if x.dtype.char in "fd" and 0 < x.size < LARGE and x.flags.c_contiguous and not LOOPS.every_size:
         flat = x.reshape(-1)
         return asarray(flat[flat.argmax() if name == "max" else flat.argmin()])  # the first nan, if there is one
     if x.size == 0:
@@ -330,6 +412,10 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
     if x.size == 0:
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
+    if LOOPS.takes(x.size, _least_for_places(x, dim)):
+        found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
+        if found is not NotImplemented:
+            return (numpy.expand_dims(found[0], dim), numpy.expand_dims(found[1], dim)) if keepdim else found
     if x.size < LARGE:
         values = (numpy.maximum if name == "max" else numpy.minimum).reduce(x, dim, None, None, keepdim)  # type: ignore[call-overload]
         indices = x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)
@@ -339,6 +425,11 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
     if keepdim:
         return values, numpy.expand_dims(indices, dim)
     return values.squeeze(dim), indices
+
+
+def _least_for_places(x: ndarray, dim: int | None) -> int:
+    """From how many elements on compiled loops find extrema: NumPy is fast along rows, and slow across them."""
+    return _SLOW if dim is not None and dim < x.ndim - 1 else 1 << 20
 
 
 def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
@@ -396,7 +487,8 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
     if dim is None:
         if x.size == 0:
             raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-        index = asarray(x.argmax() if name == "max" else x.argmin())
+        found = LOOPS.run("reduce.extremum.extremum", name, x, None) if LOOPS.takes(x.size, 1 << 20) else NotImplemented
+        index = asarray(x.argmax() if name == "max" else x.argmin()) if found is NotImplemented else found[1]
         return index.reshape((1,) * x.ndim) if keepdim else index
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
@@ -404,6 +496,10 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
     if x.size == 0:
         _require_elements(f"arg{name}()", x, (dim,), dim)
         return _no_elements(x, dim, keepdim)
+    if LOOPS.takes(x.size, _least_for_places(x, dim)):
+        found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
+        if found is not NotImplemented:
+            return numpy.expand_dims(found[1], dim) if keepdim else found[1]
     if x.size < LARGE:
         return row_major(asarray(x.argmax(dim, keepdims=keepdim) if name == "max" else x.argmin(dim, keepdims=keepdim)))
     indices = _first_extremum(name, x, dim)
@@ -425,6 +521,11 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 
 
 def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    if LOOPS.takes(x.size, _SLOW) and x.dtype.kind != "b" and dim != ():
+        name = "all" if ufunc is numpy.logical_and else "any"
+        found = LOOPS.run("reduce.reduction.reduce", name, x, normalize_dims(dim, x.ndim), keepdim)
+        if found is not NotImplemented:
+            return row_major(found.astype(numpy.uint8 if x.dtype.char == "B" else bool))
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
         result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
@@ -436,6 +537,10 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
 
 def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     """How many elements over `dim` are nonzero, in int64."""
+    if LOOPS.takes(x.size, _SLOW) and x.dtype.kind != "b":
+        found = LOOPS.run("reduce.reduction.reduce", "count_nonzero", x, normalize_dims(dim, x.ndim))
+        if found is not NotImplemented:
+            return row_major(found.astype(_INT64))
     if dim is None or dim == ():
         return asarray(numpy.count_nonzero(x), _INT64)
     return sum(x != 0, normalize_dims(dim, x.ndim))

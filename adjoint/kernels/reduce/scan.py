@@ -65,7 +65,7 @@ def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
 
 def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
-    dtype: Dtype = wanted.numpy if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
+    dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
     if x.dtype != dtype:

@@ -208,6 +208,16 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
     return _median(x, dim, keepdim, ignore_nan=True)
 
 
+def median_of_all(x: ndarray) -> ndarray:
+    """The median of all elements, without its index."""
+    return _median(x, None, False, ignore_nan=False)[0]
+
+
+def nanmedian_of_all(x: ndarray) -> ndarray:
+    """The median of all elements that are numbers, without its index."""
+    return _median(x, None, False, ignore_nan=True)[0]
+
+
 def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> Pair:
     _refuse_unordered("median_cpu" if dim is None else "median_out", x)
     if dim is None:

@@ -44,8 +44,9 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
         for item in operands:
             if type(item) is not numpy.ndarray or item.flags.c_contiguous:
                 continue
-            if rank > 2 or item.strides[-1] != item.itemsize:
-                break  # rows without gaps between their elements are in row-major order too
+            steps = item.strides
+            if any(steps) and (rank > 2 or steps[-1] != item.itemsize):
+                break  # one element says nothing; rows without gaps between their elements are in row-major order too
         else:
             return result
     return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))

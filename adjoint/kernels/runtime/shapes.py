@@ -5,18 +5,13 @@ Shapes broadcast, and summing undoes it; negative dimensions count from the end,
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from .floating import compute_dtype
-
 Array = numpy.ndarray[Any, Any]
-
-_FEW = 8192  # elements; for larger products threads would be started
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -58,26 +53,6 @@ def can_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     if len(shape) > len(target):
         return False
     return all(size in (1, other) for size, other in zip(reversed(shape), reversed(target), strict=False))
-
-
-def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
-    """Sum over the dimensions along which `shape` was broadcast: the transpose of `numpy.broadcast_to`."""
-    if array.ndim == 2 and array.size <= _FEW and array.dtype.char in "fd" and array.shape[1:] == shape:
-        rows: Array = _ones(len(array), array.dtype).dot(array)  # in a third of the time of `add.reduce`
-        return rows
-    lead = array.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + dim for dim, size in enumerate(shape) if size == 1 and array.shape[lead + dim] != 1
-    )
-    if axes:
-        dtype = compute_dtype(array.dtype)
-        array = numpy.add.reduce(array, axis=axes, dtype=dtype, keepdims=True).astype(array.dtype, copy=False)
-    return array.reshape(shape) if lead else array
-
-
-@functools.lru_cache(64)
-def _ones(count: int, dtype: Any) -> Array:
-    return numpy.ones(count, dtype)
 
 
 Dims = int | Sequence[int] | None

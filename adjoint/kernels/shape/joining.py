@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
+from ...codegen.selection import choose
 from ...dtypes import from_numpy
 from ...notices import warn
-from ..memory.copying import distinct, empty_like
+from ..memory.copying import copy_elements, distinct, empty_like
 from ..runtime.floating import widen
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array
@@ -17,11 +19,17 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
+_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
+_JOINED = 1 << 22  # bytes; from here on threads join arrays faster
+
 
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        result = numpy.concatenate(arrays, dim)
+        if LOOPS.takes(sum([array.nbytes for array in arrays]), _JOINED):
+            result = _joined_by_threads(arrays, dim)
+        else:
+            result = numpy.concatenate(arrays, dim)
         return result if result.flags.c_contiguous else _joined(result, arrays)
     except (TypeError, ValueError, IndexError):
         pass  # some to pass over, or raise below in PyTorch's words
@@ -45,6 +53,28 @@ def cat(arrays: list[Array], dim: int) -> Array:
                     f"tensor number {index} in the list."
                 )
     return _joined(numpy.concatenate(kept, axis=axis), kept)
+
+
+def _joined_by_threads(arrays: list[Array], dim: int) -> Array:
+    """`numpy.concatenate`, which raises if shapes do not fit; the parts are copied by several threads."""
+    first = arrays[0]
+    axis = dim + first.ndim if dim < 0 else dim
+    alike = all(array.dtype == first.dtype and array.ndim == first.ndim for array in arrays)
+    outer = [array.shape[:axis] + array.shape[axis + 1 :] for array in arrays]
+    if (
+        not alike
+        or not 0 <= axis < first.ndim
+        or outer.count(outer[0]) < len(outer)
+        or any(map(has_channels_last, arrays))
+    ):
+        return numpy.concatenate(arrays, dim)
+    sizes = [array.shape[axis] for array in arrays]
+    result = numpy.empty((*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :]), first.dtype)
+    stop = 0
+    for array, size in zip(arrays, sizes, strict=True):
+        start, stop = stop, stop + size
+        copy_elements(result[(slice(None),) * axis + (slice(start, stop),)], array)
+    return result
 
 
 def _joined(result: Array, arrays: list[Array]) -> Array:
@@ -71,7 +101,7 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
 
 def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
-    if dim == 0:
+    if dim == 0 and not LOOPS.takes(sum([array.nbytes for array in arrays]), _JOINED):
         try:
             result = numpy.array(arrays)
         except ValueError:  # raised below in PyTorch's words
@@ -130,7 +160,13 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """The array repeated along each dimension; new dimensions come first."""
-    return row_major(numpy.tile(self, repeats))
+    shape = (1,) * (len(repeats) - self.ndim) + self.shape
+    if not LOOPS.takes(self.size, _COMPILED) or len(repeats) < self.ndim or 0 in repeats:
+        return row_major(numpy.tile(self, repeats))
+    result = numpy.empty([count * size for count, size in zip(repeats, shape, strict=True)], self.dtype)
+    apart = [number for pair in zip(repeats, shape, strict=True) for number in pair]
+    copy_elements(result.reshape(apart), self.reshape([number for size in shape for number in (1, size)]))
+    return result
 
 
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
@@ -155,7 +191,7 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
 def _copied(array: Array, order: Array) -> Array:
     """A copy of `array`, with the dimensions in memory as those of `order` are."""
     result = empty_like(order)
-    numpy.copyto(result, array)
+    copy_elements(result, array)
     return result
 
 
@@ -183,6 +219,8 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
     filled = _fill_value(self, mask, value)
     shape = broadcast_shapes(mask.shape, self.shape)
+    if mask.shape == self.shape and self.flags.c_contiguous and filled.dtype == self.dtype:
+        return choose(mask, filled, self)
     result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else numpy.array(self, order="C")
     numpy.copyto(result, filled, where=mask)
     return result
@@ -220,6 +258,10 @@ def _fill_value(self: Array, mask: Array, value: Any) -> Array:
 def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
     """Zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
     common = broadcast_shapes(shape, mask.shape)
+    if mask.shape == common and LOOPS.takes(mask.size, _COMPILED):
+        found = LOOPS.run("index.masks.place", None, mask, grad)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     result = numpy.zeros(common, grad.dtype)
     result[numpy.broadcast_to(mask, common)] = grad
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -197,6 +198,36 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
     if not self.flags.writeable:
         result.setflags(False)  # type: ignore[call-arg]
     return result
+
+
+def reshape(self: Array, size: tuple[int, ...]) -> Array:
+    """An array of another shape, of which -1 follows from the number of elements; a view where that is possible."""
+    return self.reshape(infer_size(size, self.size))
+
+
+def with_shape(self: Array, size: tuple[int, ...]) -> Array:
+    """An array of the shape `size`, of which no part is left open."""
+    return self.reshape(size)
+
+
+def reshape_copy(self: Array, size: tuple[int, ...]) -> Array:
+    """A copy of another shape."""
+    return reshape(self, size).copy()
+
+
+def alias(self: Array) -> Array:
+    """The array itself, as a view."""
+    return self.view()
+
+
+def copy(self: Array) -> Array:
+    """A copy, row by row in memory."""
+    return self.copy()
+
+
+def squeeze_all(self: Array) -> Array:
+    """A view without the dimensions of size 1."""
+    return self.squeeze() if 1 in self.shape else self.view()
 
 
 def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
@@ -409,7 +440,7 @@ def part_sizes(length: int, size: int) -> list[int]:
     return [min(size, length - start) for start in range(0, length, size)] if length else [0]
 
 
-def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
+def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
     """Parts of dimension `dim` of one size each, or of the given sizes."""
     if self.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -424,12 +455,12 @@ def split(self: Array, sizes: int | list[int], dim: int) -> list[Array]:
     else:
         if any(size < 0 for size in sizes):
             raise RuntimeError(
-                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes}"
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
             )
         if sum(sizes) != length:
             raise RuntimeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension {dim}), but "
-                f"got split_sizes={sizes}"
+                f"got split_sizes={list(sizes)}"
             )
     parts, start = [], 0
     for size in sizes:
@@ -454,16 +485,27 @@ def narrow(self: Array, dim: int, start: int, length: int) -> Array:
     return self[_at(self.ndim, dim, slice(first, first + length))]
 
 
-def written(self: Array, src: Array, shape: tuple[int, ...], window: Any) -> Array:
-    """A copy of `self` with `src`, which must have `shape`, in the part that `window` looks at."""
+def narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
+    """A copy of `narrow`."""
+    return narrow(self, dim, start, length).copy()
+
+
+def _scatter_into(view: Callable[..., Array], self: Array, src: Array, *where: Any) -> Array:
+    """A copy of `self` with `src`, which must fit, in the part that `view` makes a view of."""
+    shape = view(self, *where).shape
     if src.shape != shape:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(shape)}"
         )
     copy = _with_its_steps(self)
-    numpy.copyto(window(copy), src, casting="unsafe")
+    numpy.copyto(view(copy, *where), src, casting="unsafe")
     return copy
+
+
+select_scatter = functools.partial(_scatter_into, select)
+slice_scatter = functools.partial(_scatter_into, slice_dim)
+diagonal_scatter = functools.partial(_scatter_into, diagonal)
 
 
 def _with_its_steps(array: Array) -> Array:

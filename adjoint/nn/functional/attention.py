@@ -36,23 +36,32 @@ def scaled_dot_product_attention(
     """
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if scale is None:
+        scale = 1 / math.sqrt(query.size(-1))
+    found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if found is not None:
+        return found
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     # Half of the scale on either side keeps the products in range.
-    root = math.sqrt(1 / math.sqrt(query.size(-1)) if scale is None else scale)
-    scores = (query * root) @ (key * root).transpose(-2, -1)
+    root = math.sqrt(abs(scale))
+    scores = (query * math.copysign(root, scale)) @ (key * root).transpose(-2, -1)
     if is_causal:
         attn_mask = torch.ones(scores.size(-2), scores.size(-1), dtype=torch.bool).tril()
+    alone = None
     if attn_mask is not None:
+        attended = attn_mask if attn_mask.dtype == torch.bool else attn_mask != -math.inf
         if attn_mask.dtype == torch.bool:
             scores = scores.masked_fill(attn_mask.logical_not(), -math.inf)
         else:
             scores = scores + attn_mask
+        if not is_causal:
+            # A row that may attend to nothing gives zeros.
+            alone = attended.any(-1, keepdim=True).logical_not()
+            scores = scores.masked_fill(alone, 0.0)
     weights = operators.softmax(scores, -1)
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        # A row that may attend to nothing gives zeros.
-        weights = weights.masked_fill(attn_mask.any(-1, keepdim=True).logical_not(), 0.0)
+    weights = weights if alone is None else weights.masked_fill(alone, 0.0)
     if dropout_p > 0.0:
         weights = operators.dropout(weights, dropout_p, True)
     return weights @ value

@@ -11,6 +11,7 @@ import adjoint as torch
 
 from .. import functional as F
 from .. import init
+from ..functional.declared import operators
 from ..parameter import Parameter
 from .module import Module
 
@@ -194,17 +195,47 @@ class RNNBase(Module):
 
     def _run(self, input: torch.Tensor, state: State, suffix: str, backwards: bool) -> tuple[torch.Tensor, State]:
         """Run one layer in one direction over the sequence."""
-        bias_input = getattr(self, "bias_ih" + suffix) if self.bias else None
+        weight, bias_input = (
+            getattr(self, "weight_ih" + suffix),
+            getattr(self, "bias_ih" + suffix) if self.bias else None,
+        )
         weights = [getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix) if self.bias else None]
         if self.proj_size > 0:
             weights.append(getattr(self, "weight_hr" + suffix))
-        projected = F.linear(input, getattr(self, "weight_ih" + suffix), bias_input).unbind(0)
+        else:
+            hidden, cell = state if self.mode == "LSTM" else (state, None)
+            if operators.runs_as_one_layer(input, weight, bias_input, hidden, cell, *weights):
+                return self._run_as_one(input, hidden, cell, weight, bias_input, weights, backwards)
+        projected = F.linear(input, weight, bias_input).unbind(0)
         step = _STEPS[self.mode]
         outputs = []
         for moment in reversed(projected) if backwards else projected:
             state = step(moment, state, *weights)
             outputs.append(state[0] if self.mode == "LSTM" else state)
         return torch.stack(outputs[::-1] if backwards else outputs), state
+
+    def _run_as_one(
+        self,
+        input: torch.Tensor,
+        hidden: torch.Tensor,
+        cell: Weight,
+        weight: torch.Tensor,
+        bias: Weight,
+        weights: list[Any],
+        backwards: bool,
+    ) -> tuple[torch.Tensor, State]:
+        """The same as one operator."""
+        weight_hidden, bias_hidden = weights
+        if bias is not None and self.mode != "GRU":  # the reset gate of a GRU multiplies the one bias alone
+            bias, bias_hidden = bias + bias_hidden, None
+        if input.is_contiguous():
+            projected = F.linear(input, weight, bias)
+        else:
+            projected = F.linear(input.transpose(0, 1), weight, bias).transpose(0, 1)
+        output, hidden, last_cell, *_ = operators.recurrent_layer(
+            projected, hidden, cell, weight_hidden, bias_hidden, self.mode, backwards
+        )
+        return output, hidden if cell is None else (hidden, last_cell)
 
     def _prepare(self, input: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """The input as `(L, N, features)`, and whether it came in batches."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.backend import NUMPY
 from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
@@ -393,7 +394,7 @@ zeros = _filled(
 
 def array_of_ones(shape, dtype):
     """An array of ones."""
-    array = numpy.empty(shape, dtype)
+    array = NUMPY.allocate(shape, dtype)
     array.fill(1)  # `numpy.ones` takes five times as long for small ones
     return array
 
@@ -487,7 +488,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
         kind = fill_value.dtype
     number = fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
-    array = filled_with(numpy.empty(shape, kind.numpy), number)
+    array = filled_with(NUMPY.allocate(shape, kind.numpy), number)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
@@ -49,10 +50,6 @@ def multinomial(input=None, num_samples=None, replacement=False, *, generator=No
     return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)
 
 
-def _underived(grad):
-    raise RuntimeError("derivative for aten::binomial is not implemented")
-
-
 def _check_trials(count, prob, generator=None):
     for name, tensor in (("count", count), ("prob", prob)):
         if not tensor.dtype.is_floating_point:
@@ -68,8 +65,8 @@ class binomial:
     def forward(count: Array, prob: Array, generator=None):
         return kernels.binomial(stream_of(generator), count, prob)
 
-    grad_count = _underived
-    grad_prob = _underived
+    grad_count = underived("binomial")
+    grad_prob = underived("binomial")
 
 
 @operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
@@ -83,12 +80,18 @@ class standard_gamma:
         return grad * xp._standard_gamma_grad(self, result)
 
 
-@operator(name="_standard_gamma_grad", namespace="torch", method=(), out=False, node="StandardGammaGradBackward0")
+@operator(
+    kernel=incomplete.standard_gamma_grad,
+    name="_standard_gamma_grad",
+    namespace="torch",
+    method=(),
+    out=False,
+    node="StandardGammaGradBackward0",
+)
 class standard_gamma_grad:
     """How the sample `output` of the gamma law of concentration `self` moves with that."""
 
-    def forward(self: Array, output: Array):
-        return incomplete.standard_gamma_grad(self, output)
+    def forward(self: Array, output: Array): ...
 
     def grad_self(grad):
         raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
@@ -106,11 +109,10 @@ class sample_dirichlet:
         return kernels.sample_dirichlet(stream_of(generator), self)
 
 
-@operator(name="_dirichlet_grad", namespace="torch", method=(), out=False)
+@operator(kernel=incomplete.dirichlet_grad, name="_dirichlet_grad", namespace="torch", method=(), out=False)
 class dirichlet_grad:
     """How components `x` of Dirichlet samples move with their concentrations `alpha` of sum `total`, over `1 - x`."""
 
     differentiable = ()
 
-    def forward(x: Array, alpha: Array, total: Array):
-        return incomplete.dirichlet_grad(x, alpha, total)
+    def forward(x: Array, alpha: Array, total: Array): ...

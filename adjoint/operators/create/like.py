@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.backend import NUMPY
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
 from ...kernels.create import creation as kernels
@@ -57,18 +58,12 @@ def _filled_like(name, value, on_arrays, doc):
     return public(on_arrays=on_arrays)(create)
 
 
-zeros_like = _filled_like(
-    "zeros_like", 0, lambda array: numpy.zeros(array.shape, array.dtype), "Zeros of the shape and dtype of `input`."
-)
-ones_like = _filled_like(
-    "ones_like", 1, lambda array: numpy.ones(array.shape, array.dtype), "Ones of the shape and dtype of `input`."
-)
-empty_like = _filled_like(
-    "empty_like", None, lambda array: numpy.empty(array.shape, array.dtype), "An uninitialised tensor like `input`."
-)
+zeros_like = _filled_like("zeros_like", 0, kernels.zeros_like, "Zeros of the shape and dtype of `input`.")
+ones_like = _filled_like("ones_like", 1, kernels.ones_like, "Ones of the shape and dtype of `input`.")
+empty_like = _filled_like("empty_like", None, kernels.empty_like, "An uninitialised tensor like `input`.")
 
 
-@public(on_arrays=lambda array, value: numpy.full(array.shape, value, array.dtype))
+@public(on_arrays=kernels.full_like)
 def full_like(
     input,
     fill_value,
@@ -105,14 +100,16 @@ new_zeros = _new_filled(
 new_ones = _new_filled(
     "new_ones", array_of_ones, "Ones of the given size, of this tensor's dtype unless told otherwise."
 )
-new_empty = _new_filled("new_empty", numpy.empty, "An uninitialised tensor of the given size and this tensor's dtype.")
+new_empty = _new_filled(
+    "new_empty", NUMPY.allocate, "An uninitialised tensor of the given size and this tensor's dtype."
+)
 
 
 @public(namespace=None, method=True)
 def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of the given size and this tensor's dtype of which every element is `fill_value`."""
     kind = checked_dtype(dtype, "new_full") or input.dtype
-    array = numpy.empty(checked_shape(size, "new_full"), kind.numpy)
+    array = NUMPY.allocate(checked_shape(size, "new_full"), kind.numpy)
     filled_with(array, fill_number(fill_value, "new_full", 2))
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 

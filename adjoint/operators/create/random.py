@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
@@ -84,7 +85,7 @@ def _draws_nothing(device: Any) -> bool:
 
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
     """What `sampler` draws into an array like that of `out`, in its order; of `shape` if that is another."""
-    array = copying.empty_like(out._array) if out._array.shape == shape else numpy.empty(shape, out._array.dtype)
+    array = copying.empty_like(out._array) if out._array.shape == shape else NUMPY.allocate(shape, out._array.dtype)
     return sampler(stream, array, *parameters)
 
 
@@ -103,7 +104,7 @@ def _sampled(name, sample, sampler, doc):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
         if _draws_nothing(device):
-            return leaf(numpy.empty(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+            return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
         array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
         return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
@@ -183,7 +184,7 @@ def randint(
     kind = result_dtype("randint", dtype, out) or dtypes.int64
     shape = checked_shape(size, "randint")
     if _draws_nothing(device):
-        return leaf(numpy.empty(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+        return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
     array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)
     return finished("randint", array, out, requires_grad, device, pin_memory, layout)
 
@@ -301,7 +302,7 @@ def normal_function(
 
 @for_each_example
 def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout):
-    array = numpy.empty(shape, kind.numpy)
+    array = NUMPY.allocate(shape, kind.numpy)
     if not _draws_nothing(device):
         array = kernels.normal_(stream_of(generator), array, mean, std)
     return leaf(array, requires_grad, device, pin_memory, layout)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
+from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
+from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
 from ...kernels.shape import joining as kernels
@@ -19,7 +24,7 @@ from . import batched_indexing
 # --- one index for each element ---------------------------------------------------------------------------------
 
 
-@operator(same_out=STRICT, out_no_overlap=True, tangent="linear", batch="expanded")
+@operator(kernel=scatter_kernels.gather, same_out=STRICT, out_no_overlap=True, tangent="linear", batch="expanded")
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -29,43 +34,41 @@ class gather:
             [4]])
     """
 
-    def forward(self: Array, dim: Int, index: Array, *, sparse_grad: Bool = False):
-        return scatter_kernels.gather(self, dim, index)
+    def forward(self: Array, dim: Int, index: Array, *, sparse_grad: Bool = False): ...
 
     def grad_self(grad, self, dim, index, sparse_grad, xp):
         return xp.gather_backward(grad, tuple(self.shape), dim, index)
 
 
-@operator(namespace=None, method=False, tangent="linear", batch="expanded")
+@operator(kernel=gathered_gradients.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
 class gather_backward:
     """Zeros of `shape` to which `input` is added at `index` along `dim`."""
 
-    def forward(self: Array, shape, dim, index: Array):
-        return scatter_kernels.scatter_add_(numpy.zeros(shape, self.dtype), dim, index, self)
+    def forward(self: Array, shape, dim, index: Array): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.gather(grad, dim, index, sparse_grad=False)
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    no_overlap=True,
-    same_out=STRICT,
-    function_name="scatter",
-    node="ScatterBackward0",
-    tangent="linear",
-    batch="expanded",
-    aten_inplace="src",
-)
+def _scatter(**options):
+    """Declare one of the operators that `scatter` chooses among."""
+    shared: dict[str, Any] = {
+        "function_name": "scatter",
+        "namespace": None,
+        "method": (),
+        "inplace": True,
+        "no_overlap": True,
+    }
+    return operator(kernel=scatter_kernels.scatter, same_out=STRICT, batch="expanded", **shared, **options)
+
+
+@_scatter(node="ScatterBackward0", tangent="linear", aten_inplace="src")
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
     saved_display = {"src_sym_sizes": None}
 
-    def forward(self: Array, dim: Int, index: Array, src: Array):
-        return scatter_kernels.scatter(self, dim, index, src)
+    def forward(self: Array, dim: Int, index: Array, src: Array): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.scatter_number(grad, dim, index, 0)
@@ -84,70 +87,32 @@ def _fitted(grad, shape, xp):
     return grad
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    no_overlap=True,
-    same_out=STRICT,
-    function_name="scatter",
-    node="ScatterBackward1",
-    batch="expanded",
-    aten_inplace="value",
-)
+@_scatter(node="ScatterBackward1", aten_inplace="value")
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
 
-    def forward(self: Array, dim: Int, index: Array, value: Number):
-        return scatter_kernels.scatter(self, dim, index, value)
+    def forward(self: Array, dim: Int, index: Array, value: Number): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.scatter_number(grad, dim, index, 0)
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    no_overlap=True,
-    same_out=STRICT,
-    function_name="scatter",
-    node="NotImplemented",
-    batch="expanded",
-    aten_inplace="src",
-)
+@_scatter(node="NotImplemented", aten_inplace="src")
 class scatter_combined:
     """A copy in which `src` is added to, or multiplied with, what is at `index` along `dim`."""
 
-    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str):
-        return scatter_kernels.scatter(self, dim, index, src, reduce)
+    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str): ...
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::scatter is not implemented")
-
-    def grad_src(grad):
-        raise RuntimeError("derivative for aten::scatter is not implemented")
+    grad_self = grad_src = underived("scatter")
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    no_overlap=True,
-    same_out=STRICT,
-    function_name="scatter",
-    node="NotImplemented",
-    batch="expanded",
-    aten_inplace="value",
-)
+@_scatter(node="NotImplemented", aten_inplace="value")
 class scatter_number_combined:
     """A copy in which a number is added to, or multiplied with, what is at `index` along `dim`."""
 
-    def forward(self: Array, dim: Int, index: Array, value: Number, reduce: Str):
-        return scatter_kernels.scatter(self, dim, index, value, reduce)
+    def forward(self: Array, dim: Int, index: Array, value: Number, reduce: Str): ...
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::scatter is not implemented")
+    grad_self = underived("scatter")
 
 
 def _scatter_overload(src, reduce, value):
@@ -203,12 +168,18 @@ class scatter_add:
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(inplace=True, no_overlap=True, same_out=STRICT, batch="expanded", aten_inplace="two")
+@operator(
+    kernel=scatter_kernels.scatter_reduce,
+    inplace=True,
+    no_overlap=True,
+    same_out=STRICT,
+    batch="expanded",
+    aten_inplace="two",
+)
 class scatter_reduce:
     """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
 
-    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str, *, include_self: Bool = True):
-        return scatter_kernels.scatter_reduce(self, dim, index, src, reduce, include_self)
+    def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str, *, include_self: Bool = True): ...
 
     differentiable = ("self", "src")
 
@@ -266,12 +237,11 @@ def _scattered_product_gradients(grad, self, dim, index, src, include_self, resu
     return to_self, to_src
 
 
-@operator(inplace=True, no_overlap=True, same_out=STRICT)
+@operator(kernel=scatter_kernels.index_reduce, inplace=True, no_overlap=True, same_out=STRICT)
 class index_reduce:
     """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
 
-    def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True):
-        return scatter_kernels.index_reduce(self, dim, index, source, reduce, include_self)
+    def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True): ...
 
     differentiable = ("self", "source")
 
@@ -302,25 +272,36 @@ class index_select:
         return xp.index_select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False, tangent="linear", batch=batched_indexing.at_indices)
+@operator(
+    kernel=gathered_gradients.index_select_backward,
+    namespace=None,
+    method=False,
+    tangent="linear",
+    batch=batched_indexing.at_indices,
+)
 class index_select_backward:
     """Zeros of `shape` to which the slices of `input` are added at `index` along `dim`."""
 
-    def forward(self: Array, shape, dim, index: Array):
-        return scatter_kernels.index_add_(numpy.zeros(shape, self.dtype), dim, index, self)
+    def forward(self: Array, shape, dim, index: Array): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.index_select(grad, dim, index)
 
 
-@operator(inplace=True, no_overlap=True, same_out=STRICT, tangent="linear", batch=batched_indexing.at_indices)
+@operator(
+    kernel=scatter_kernels.index_add,
+    inplace=True,
+    no_overlap=True,
+    same_out=STRICT,
+    tangent="linear",
+    batch=batched_indexing.at_indices,
+)
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
 
     saved_display = {"source_dim": lambda node: node.saved_source._array.ndim}
 
-    def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1):
-        return scatter_kernels.index_add(self, dim, index, source, alpha)
+    def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1): ...
 
     def grad_self(grad):
         return grad
@@ -351,48 +332,35 @@ class index_copy:
         return xp.index_select(grad, dim, index).reshape(tuple(source.shape))
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    no_overlap=True,
-    out=False,
+@pair(
+    scatter_kernels.index_fill,
+    by_tensor={"name": "index_fill_tensor", "node": "IndexFillBackward1", "aten_inplace": "int_Tensor"},
+    by_number={
+        "name": "index_fill_number",
+        "node": "IndexFillBackward0",
+        "values": {"value": "Number"},
+        "aten_inplace": "int_Scalar",
+        "no_overlap": True,
+    },
     function_name="index_fill",
-    node="IndexFillBackward0",
-    batch=batched_indexing.at_indices,
-    aten_inplace="int_Scalar",
-)
-class index_fill_number:
-    """A copy with a number in the slices at `index` along `dim`."""
-
-    def forward(self: Array, dim: Int, index: Array, value: Number):
-        return scatter_kernels.index_fill(self, dim, index, value)
-
-    def grad_self(grad, dim, index, xp):
-        return xp.index_fill_number(grad, dim, index, 0)
-
-
-@operator(
-    namespace=None,
-    method=(),
     inplace=True,
     out=False,
-    function_name="index_fill",
-    node="IndexFillBackward1",
+    elementwise=False,
     batch=batched_indexing.at_indices,
-    aten_inplace="int_Tensor",
 )
-class index_fill_tensor:
-    """A copy with a zero-dimensional tensor in the slices at `index` along `dim`."""
+class _index_fill:
+    """A copy with a number, or a zero-dimensional tensor, in the slices at `index` along `dim`."""
 
-    def forward(self: Array, dim: Int, index: Array, value: Array):
-        return scatter_kernels.index_fill(self, dim, index, value)
+    def forward(self: Array, dim: Int, index: Array, value: Array): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.index_fill_number(grad, dim, index, 0)
 
     def grad_value(grad, dim, index, xp):
         return xp.sum(grad - xp.index_fill_number(grad, dim, index, 0), None, False)
+
+
+index_fill_tensor, index_fill_number = _index_fill.by_tensor, _index_fill.by_number
 
 
 @public(method=True, numpy_names=True)
@@ -426,12 +394,17 @@ class take:
         return xp.take_backward(grad, tuple(self.shape), index)
 
 
-@operator(namespace=None, method=False, tangent="linear", batch=batched_indexing.take_backward)
+@operator(
+    kernel=gathered_gradients.take_backward,
+    namespace=None,
+    method=False,
+    tangent="linear",
+    batch=batched_indexing.take_backward,
+)
 class take_backward:
     """Zeros of `shape` to which `input` is added at `index` of the flattened tensor."""
 
-    def forward(self: Array, shape, index: Array):
-        return scatter_kernels.put(numpy.zeros(shape, self.dtype), index, self, True)
+    def forward(self: Array, shape, index: Array): ...
 
     def grad_self(grad, index, xp):
         return xp.take(grad, index)

@@ -16,6 +16,7 @@ from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import check_memory, check_overlap
+from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.lazy_conj import materialize
 from ...tape import modes
@@ -192,7 +193,7 @@ def as_masks(indices: Any) -> Any:
     return tuple(part.astype(bool) if part is not None and part.dtype.char == "B" else part for part in indices)
 
 
-@public(namespace=None, on_arrays=lambda grad: numpy.zeros((), grad.dtype))
+@public(namespace=None, on_arrays=creation.zeros_of)
 def zero_of(grad):
     """A zero of the dtype of `grad`."""
     return grad.new_zeros(())

@@ -10,11 +10,12 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.constants import NUMBERS, constant
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.operands import constant_tensor
-from ...dispatch.overloads import overloads
+from ...dispatch.overloads import overloads, pair
 from ...dispatch.sequential import is_readable
-from ...dispatch.signatures import OUT
+from ...dispatch.signatures import OUT, with_number
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import widen
@@ -133,11 +134,7 @@ class heaviside:
 
     def forward(self: Array, values: Array): ...
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::heaviside is not implemented")
-
-    def grad_values(grad):
-        raise RuntimeError("derivative for aten::heaviside is not implemented")
+    grad_self = grad_values = underived("heaviside")
 
 
 # --- by order -------------------------------------------------------------------------------------------------
@@ -205,38 +202,21 @@ def _is_inside(self, min, max):
 public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
 
 
-@operator(
-    kernel=Kernel(kernels.clamp, quiet=True),
-    namespace=None,
-    method=(),
+@pair(
+    Kernel(kernels.clamp, quiet=True),
+    by_tensor={"name": "clamp_to_tensors", "node": "ClampBackward0", "aten": "Tensor"},
+    by_number={
+        "name": "clamp_to_numbers",
+        "node": "ClampBackward1",
+        "tangent": "elementwise",
+        "values": {"min": "", "max": ""},
+    },
     inplace=True,
-    node="ClampBackward1",
     function_name="clamp",
-    tangent="elementwise",
     vmap_name="inplace arithmetic",
 )
-class clamp_to_numbers:
-    """`input` limited to the interval between two numbers."""
-
-    def forward(self: Array, min=None, max=None): ...
-
-    def grad_self(grad, self, min, max, xp):
-        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, max)))
-
-
-@operator(
-    elementwise=True,
-    kernel=Kernel(kernels.clamp, quiet=True),
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="ClampBackward0",
-    function_name="clamp",
-    aten="Tensor",
-    vmap_name="inplace arithmetic",
-)
-class clamp_to_tensors:
-    """`input` limited to the intervals between two tensors."""
+class _clamp:
+    """`input` limited to the intervals between two tensors, or two numbers."""
 
     def forward(self: Array, min: Array | None = None, max: Array | None = None): ...
 
@@ -250,6 +230,9 @@ class clamp_to_tensors:
     def grad_max(grad, self, min, max, xp):
         counts = self > max if min is None else (self > max) | (max < min)
         return xp.zero_where(grad, xp.logical_not(counts))
+
+
+clamp_to_tensors, clamp_to_numbers = _clamp.by_tensor, _clamp.by_number
 
 
 def _is_number(bound):
@@ -303,40 +286,28 @@ def clamp_(input, min=None, max=None):
     return function.inplace(input, min, max)
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="ClampMinBackward0",
-    function_name="clamp_min",
-    tangent="elementwise",
-    vmap_name="inplace arithmetic",
+_AT_ONE_BOUND = {"inplace": True, "vmap_name": "inplace arithmetic"}
+
+
+@overloads(
+    kernels.clamp_min,
+    promote=None,
+    by_tensor={"name": "clamp_min_to_tensor", "node": "ClampMinBackward1", "aten": "Tensor", **_AT_ONE_BOUND},
+    by_number={
+        "name": "clamp_min_to_number",
+        "node": "ClampMinBackward0",
+        "values": {"min": ""},
+        "tangent": "elementwise",
+        **_AT_ONE_BOUND,
+    },
+    second="min",
+    public_inplace=True,
+    forms=with_number,
 )
-class clamp_min_to_number:
-    """`input`, but at least a number."""
+class clamp_min:
+    """`input`, but at least `min`, a number or a tensor."""
 
-    def forward(self: Array, min):
-        return kernels.clamp(self, min)
-
-    def grad_self(grad, self, min, xp):
-        return xp.zero_where(grad, xp.logical_not(xp.inside(self, min, None)))
-
-
-@operator(
-    elementwise=True,
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="ClampMinBackward1",
-    function_name="clamp_min",
-    aten="Tensor",
-    vmap_name="inplace arithmetic",
-)
-class clamp_min_to_tensor:
-    """`input`, but at least `min`."""
-
-    def forward(self: Array, min: Array):
-        return kernels.maximum(*kernels.promoted(self, min))
+    def forward(self: Array, min: Array): ...
 
     def grad_self(grad, self, min, xp):
         return xp.zero_where(grad, xp.logical_not(self >= min))
@@ -345,65 +316,28 @@ class clamp_min_to_tensor:
         return xp.zero_where(grad, xp.logical_not(self < min))
 
 
-@operator(
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="ClampMaxBackward0",
-    function_name="clamp_max",
-    tangent="elementwise",
-    vmap_name="inplace arithmetic",
+@overloads(
+    kernels.clamp_max,
+    promote=None,
+    by_tensor={"name": "clamp_max_to_tensor", "node": "ClampMaxBackward1", "aten": "Tensor", **_AT_ONE_BOUND},
+    by_number={
+        "name": "clamp_max_to_number",
+        "node": "ClampMaxBackward0",
+        "values": {"max": ""},
+        "tangent": "elementwise",
+        **_AT_ONE_BOUND,
+    },
+    second="max",
+    public_inplace=True,
+    forms=with_number,
 )
-class clamp_max_to_number:
-    """`input`, but at most a number."""
+class clamp_max:
+    """`input`, but at most `max`, a number or a tensor."""
 
-    def forward(self: Array, max):
-        return kernels.clamp(self, None, max)
-
-    def grad_self(grad, self, max, xp):
-        return xp.zero_where(grad, xp.logical_not(xp.inside(self, None, max)))
-
-
-@operator(
-    elementwise=True,
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="ClampMaxBackward1",
-    function_name="clamp_max",
-    aten="Tensor",
-    vmap_name="inplace arithmetic",
-)
-class clamp_max_to_tensor:
-    """`input`, but at most `max`."""
-
-    def forward(self: Array, max: Array):
-        return kernels.minimum(*kernels.promoted(self, max))
+    def forward(self: Array, max: Array): ...
 
     def grad_self(grad, self, max, xp):
         return xp.zero_where(grad, xp.logical_not(self <= max))
 
     def grad_max(grad, self, max, xp):
         return xp.zero_where(grad, xp.logical_not(self > max))
-
-
-@overloads(
-    by_tensor=clamp_min_to_tensor,
-    by_number=clamp_min_to_number,
-    second="min",
-    public_inplace=True,
-    forms=(f"Tensor input, Tensor min, {OUT}", f"Tensor input, Number min, {OUT}"),
-)
-class clamp_min:
-    """`input`, but at least `min`, a number or a tensor."""
-
-
-@overloads(
-    by_tensor=clamp_max_to_tensor,
-    by_number=clamp_max_to_number,
-    second="max",
-    public_inplace=True,
-    forms=(f"Tensor input, Tensor max, {OUT}", f"Tensor input, Number max, {OUT}"),
-)
-class clamp_max:
-    """`input`, but at most `max`, a number or a tensor."""

@@ -15,7 +15,6 @@ from ...dispatch.declaration import OPERATORS
 from ...kernels.shape import view as view_kernels
 from ...tape import modes
 from ...tape.edges import current_edge
-from ...tape.node import Node
 from ...tape.origin import nearest_user_frame
 from ...tape.versions import shared_counter
 from ...tape.views import NO_GRAD
@@ -53,7 +52,13 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
         frame = sys._getframe(2)
         if frame.f_globals is not _GATE.user:
             frame = nearest_user_frame(frame)
-        edge = (_part_node(part, 0, input if edge is LEAF else edge, before, array, frame), 0)
+        if edge is LEAF:
+            edge = input
+        select_node, slice_node, _ = _part_nodes()
+        if kind is int:
+            edge = (select_node(edge, before, array, frame, 0, part), 0)
+        else:
+            edge = (slice_node(edge, before, array, frame, 0, start, stop, 1 if step is None else step), 0)
     elif input._extra is not None and input._extra.inference:
         return None
     return _view(input, array, edge)
@@ -75,6 +80,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
             frame = nearest_user_frame(frame)
     elif input._extra is not None and input._extra.inference:
         return None
+    select_node, slice_node, unsqueeze_node = _part_nodes()
     first = before = input._array
     dim = 0
     for position, part in enumerate(key):
@@ -82,6 +88,8 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
         try:
             if kind is int:
                 array = before[part, ...] if dim == 0 else before[(*_LEADING[dim], part, ...)]
+                if edge is not None:
+                    edge = (select_node(edge, before, array, frame, dim, part), 0)
             elif kind is _slice:
                 start, stop, step = part.start, part.stop, part.step
                 if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
@@ -90,8 +98,15 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
                     dim += 1
                     continue
                 array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]
+                if edge is not None:
+                    step = 1 if step is None else step
+                    edge = (slice_node(edge, before, array, frame, dim, start, stop, step), 0)
+                dim += 1
             elif part is None:
                 array = view_kernels.unsqueeze(before, dim)
+                if edge is not None:
+                    edge = (unsqueeze_node(edge, before, array, frame, dim), 0)
+                dim += 1
             elif part is Ellipsis:
                 dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
                 if dim < 0 or any(later is Ellipsis for later in key[position + 1 :]):
@@ -101,10 +116,6 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
                 return None
         except (IndexError, TypeError):
             return None
-        if edge is not None:
-            edge = (_part_node(part, dim, edge, before, array, frame), 0)
-        if kind is not int:
-            dim += 1
         before = array
     if before is first or dim > before.ndim:
         return None
@@ -134,20 +145,7 @@ def _is_bound(value: Any) -> bool:
     return value is None or type(value) is int
 
 
-def _part_node(part: Any, dim: int, edge: Any, before: Any, array: Any, frame: Any) -> Node:
-    """The node of `select`, `slice` or `unsqueeze` for one part of a key."""
-    select_node, slice_node, unsqueeze_node = _part_nodes()
-    node: Node
-    if part is None:
-        node = unsqueeze_node(edge, before, array, frame, dim)
-    elif type(part) is int:
-        node = select_node(edge, before, array, frame, dim, part)
-    else:
-        step = 1 if part.step is None else part.step
-        node = slice_node(edge, before, array, frame, dim, part.start, part.stop, step)
-    return node
-
-
 @functools.cache
 def _part_nodes() -> tuple[Any, ...]:
+    """What makes the nodes of `select`, `slice` and `unsqueeze`."""
     return tuple([OPERATORS[name].code.part_node for name in ("select", "slice", "unsqueeze")])

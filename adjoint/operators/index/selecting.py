@@ -7,52 +7,37 @@ import math
 import numpy
 
 from ...codegen.kernel import Kernel
-from ...dispatch.annotations import Array, Int, Number
+from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
+from ...dispatch.overloads import pair
+from ...dispatch.signatures import with_number
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap
 
 
-@operator(
-    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
+@pair(
+    Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
+    by_tensor={"name": "masked_fill_tensor", "node": "MaskedFillBackward1", "aten": "Tensor"},
+    by_number={
+        "name": "masked_fill_number",
+        "node": "MaskedFillBackward0",
+        "aten": "Scalar",
+        "values": {"value": "Number"},
+        "batch": "elementwise",
+    },
+    function_name="masked_fill",
     uniform_write=True,
-    namespace=None,
-    method=(),
     inplace=True,
     out=False,
-    function_name="masked_fill",
-    node="MaskedFillBackward0",
-    batch="elementwise",
-    aten="Scalar",
+    elementwise=False,
     vmap_name="inplace arithmetic",
 )
-class masked_fill_number:
-    """A copy with a number where the mask is true."""
-
-    def forward(self: Array, mask: Array, value: Number): ...
-
-    def grad_self(grad, mask, xp):
-        return xp.masked_fill_number(grad, mask, 0)
-
-
-@operator(
-    kernel=Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
-    uniform_write=True,
-    namespace=None,
-    method=(),
-    inplace=True,
-    out=False,
-    function_name="masked_fill",
-    node="MaskedFillBackward1",
-    aten="Tensor",
-    vmap_name="inplace arithmetic",
-)
-class masked_fill_tensor:
-    """A copy with a zero-dimensional tensor where the mask is true."""
+class _masked_fill:
+    """A copy with a number, or a zero-dimensional tensor, where the mask is true."""
 
     def forward(self: Array, mask: Array, value: Array): ...
 
@@ -66,6 +51,9 @@ class masked_fill_tensor:
         return batch.by("elementwise", OPERATORS["select_where"], (mask, filling.to(value.dtype), value))
 
 
+masked_fill_tensor, masked_fill_number = _masked_fill.by_tensor, _masked_fill.by_number
+
+
 def _fill_overload(mask, value):
     if not isinstance(mask, Tensor) or isinstance(value, str):
         raise invalid_arguments("masked_fill", mask, value)
@@ -75,7 +63,7 @@ def _fill_overload(mask, value):
 @public(
     method=True,
     numpy_names=True,
-    forms=("Tensor input, Tensor mask, Tensor value", "Tensor input, Tensor mask, Number value"),
+    forms=lambda: with_number(masked_fill_tensor.operator),
 )
 def masked_fill(input, mask, value):
     """A copy with `value` where `mask`, broadcast with the tensor, is true."""
@@ -114,12 +102,11 @@ class masked_select:
         return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.masked_select_backward, namespace=None, method=False, tangent="linear")
 class masked_select_backward:
     """Zeros (of `shape` broadcast with `mask`) with `input` where `mask` is true."""
 
-    def forward(self: Array, shape, mask: Array):
-        return kernels.masked_select_backward(self, shape, mask)
+    def forward(self: Array, shape, mask: Array): ...
 
     def grad_self(grad, mask, xp):
         return xp.masked_select(grad, mask)
@@ -138,12 +125,11 @@ class masked_scatter:
         return xp.masked_scatter_backward(grad, mask, source_shape)
 
 
-@operator(namespace=None, method=False, tangent="linear")
+@operator(kernel=indexing_kernels.masked_scatter_backward, namespace=None, method=False, tangent="linear")
 class masked_scatter_backward:
     """Zeros of `shape` that begin, flattened, with the elements of `input` where `mask` is true."""
 
-    def forward(self: Array, mask: Array, shape):
-        return kernels.front_of_zeros(indexing_kernels.masked_select(self, mask), shape)
+    def forward(self: Array, mask: Array, shape): ...
 
     def grad_self(grad, self, mask, xp):
         return xp.masked_scatter(xp.zeros_like(self), mask, grad)
@@ -153,6 +139,7 @@ class masked_scatter_backward:
 
 
 @operator(
+    kernel=indexing_kernels.nonzero,
     namespace=None,
     method=(),
     function_name="nonzero",
@@ -164,8 +151,7 @@ class masked_scatter_backward:
 class nonzero_places:
     """The indices of all nonzero elements, one row for each."""
 
-    def forward(self: Array):
-        return indexing_kernels.nonzero(self)
+    def forward(self: Array): ...
 
 
 @public(method=True, numpy_names=True)

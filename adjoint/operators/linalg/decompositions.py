@@ -113,11 +113,7 @@ def solve(A, B, *, left=True, out=None):
 # --- determinants ---------------------------------------------------------------------------------------------
 
 
-def _det_gradient_of_arrays(grad, A, result):
-    return grad.reshape((*grad.shape, 1, 1)) * kernels.cofactors(A).conj()
-
-
-@public(namespace=None, on_arrays=_det_gradient_of_arrays)
+@public(namespace=None, on_arrays=kernels.det_gradient)
 def det_gradient(grad, A, result):
     """`grad` times the conjugate of the derivative of the determinant, also of singular matrices."""
     size = A._array.shape[-1]

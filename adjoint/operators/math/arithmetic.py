@@ -14,25 +14,18 @@ from ...dispatch.annotations import Array, Number
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public
-from ...dispatch.signatures import OUT
+from ...dispatch.overloads import pair
+from ...dispatch.signatures import alone, with_number
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 
-WITH_NUMBER = (f"Tensor input, Tensor other, {OUT}", f"Tensor input, Number other, {OUT}")
-"""The forms of a function of a tensor and a tensor or a number."""
-NUMBER_EITHER_WAY = (
-    f"Tensor input, Tensor other, {OUT}",
-    "Number self, Tensor other",
-    f"Tensor input, Number other, {OUT}",
-)
-"""The forms of one of two operands of which either may be a number."""
-_SUM = (f"Tensor input, Tensor other, *, Number alpha = 1, {OUT[3:]}",)
 
-
-def conjugate(number):
-    """The complex conjugate of a Python number."""
-    return number.conjugate() if isinstance(number, complex) else number
+def conjugate(value):
+    """The complex conjugate of a Python number, an array or a tensor."""
+    if isinstance(value, (complex, int, float)):
+        return value.conjugate()
+    return value.conj()
 
 
 # --- sums and differences -------------------------------------------------------------------------------------
@@ -48,7 +41,7 @@ def conjugate(number):
     deprecated_order=("alpha",),
     tangent="elementwise",
     aten="Tensor",
-    forms=_SUM,
+    forms=alone,
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
@@ -119,7 +112,7 @@ def no_bool(self, other, *_):
     tangent="elementwise",
     aten="Tensor",
     vmap_name="inplace arithmetic",
-    forms=_SUM,
+    forms=alone,
 )
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
@@ -133,19 +126,17 @@ class sub:
         return -grad if alpha == 1 else grad * -conjugate(alpha)
 
 
-@operator(
+@pair(
+    Kernel(kernels.rsub, small=kernels.subtracted_from),
     promote="common",
-    kernel=Kernel(kernels.rsub, small=kernels.subtracted_from),
-    elementwise=("other", "self"),
-    namespace=None,
-    method=(),
-    node="RsubBackward0",
+    by_tensor={"name": "rsub_tensor", "node": "RsubBackward0", "elementwise": ("other", "self")},
+    by_number={"name": "rsub_number", "node": "RsubBackward1"},
+    function_name="rsub",
     out=False,
     check=no_bool,
-    function_name="rsub",
     tangent="elementwise",
 )
-class rsub_tensor:
+class _rsub:
     """`other - alpha * input`, elementwise, broadcast together."""
 
     def forward(self: Array, other: Array, *, alpha: Number = 1): ...
@@ -157,24 +148,7 @@ class rsub_tensor:
         return grad
 
 
-@operator(
-    promote="common",
-    kernel=Kernel(kernels.rsub, small=kernels.subtracted_from),
-    namespace=None,
-    method=(),
-    node="RsubBackward1",
-    out=False,
-    check=no_bool,
-    function_name="rsub",
-    tangent="elementwise",
-)
-class rsub_number:
-    """`other - alpha * input`, elementwise, where `other` is a number."""
-
-    def forward(self: Array, other: Array, *, alpha: Number = 1): ...
-
-    def grad_self(grad, alpha):
-        return -grad if alpha == 1 else grad * -conjugate(alpha)
+rsub_tensor, rsub_number = _rsub.by_tensor, _rsub.by_number
 
 
 @public(
@@ -314,54 +288,31 @@ class addcdiv:
         return -grad * (value * tensor1 / (tensor2 * tensor2)).conj()
 
 
-@operator(
-    elementwise=True,
-    kernel=kernels.lerp,
-    namespace=None,
-    method=(),
-    inplace=True,
-    node="LerpBackward0",
+@pair(
+    kernels.lerp,
+    by_tensor={"name": "lerp_by_tensor", "node": "LerpBackward1", "aten": "Tensor", "same_out": True},
+    by_number={"name": "lerp_by_number", "node": "LerpBackward0", "aten": "Scalar", "values": {"weight": ""}},
     function_name="lerp",
-    tangent="elementwise",
-    aten="Scalar",
-)
-class lerp_by_number:
-    """`input + weight * (end - input)`, elementwise, where `weight` is a number."""
-
-    def forward(self: Array, end: Array, weight): ...
-
-    def grad_self(grad, weight):
-        return grad * (1 - conjugate(weight))
-
-    def grad_end(grad, weight):
-        return grad * conjugate(weight)
-
-
-@operator(
-    elementwise=True,
-    kernel=kernels.lerp,
-    namespace=None,
-    method=(),
     inplace=True,
-    node="LerpBackward1",
-    same_out=True,
-    function_name="lerp",
+    elementwise=True,
     tangent="elementwise",
-    aten="Tensor",
 )
-class lerp_by_tensor:
+class _lerp:
     """`input + weight * (end - input)`, elementwise, broadcast together."""
 
     def forward(self: Array, end: Array, weight: Array): ...
 
     def grad_self(grad, weight):
-        return grad * (1 - weight).conj()
+        return grad * conjugate(1 - weight)
 
     def grad_end(grad, weight):
-        return grad * weight.conj()
+        return grad * conjugate(weight)
 
     def grad_weight(grad, self, end):
-        return grad * (end - self).conj()
+        return grad * conjugate(end - self)
+
+
+lerp_by_tensor, lerp_by_number = _lerp.by_tensor, _lerp.by_number
 
 
 def _lerp_operator(input, end, weight):
@@ -372,11 +323,7 @@ def _lerp_operator(input, end, weight):
     raise invalid_arguments("lerp", input, end, weight)
 
 
-@public(
-    method=True,
-    numpy_names=True,
-    forms=(f"Tensor input, Tensor end, Tensor weight, {OUT}", f"Tensor input, Tensor end, Number weight, {OUT}"),
-)
+@public(method=True, numpy_names=True, forms=lambda: with_number(lerp_by_tensor.operator))
 def lerp(input, end, weight, *, out=None):
     """`input + weight * (end - input)`, elementwise: from `input` at 0 to `end` at 1.
 

@@ -7,13 +7,56 @@ import numpy
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.decorators import binary, public, unary
 from ...dispatch.overloads import overloads
+from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import comparison as kernels
-from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER
 
 # --- order ----------------------------------------------------------------------------------------------------
 
 
-@binary(numpy.equal, dunder="__eq__", overloaded=True, inplace=False, aten="Tensor", forms=WITH_NUMBER)
+def _comparison(kernel, alias=()):
+    """Declare a comparison, and that in place: it writes 0 and 1 over the numbers and lets no gradient through."""
+
+    def grad_self(grad, xp):
+        return xp.zeros_like(grad)
+
+    def grad_other(grad, other_shape, other_dtype, xp):
+        return xp.zeros_like(xp.sum_to_size(grad, other_shape))
+
+    def declare(declaration):
+        name = declaration.__name__
+        function = binary(
+            kernel,
+            dunder=f"__{name}__",
+            alias=alias,
+            overloaded=True,
+            inplace=False,
+            aten="Tensor",
+            forms=with_number,
+        )(declaration)
+        overloads(
+            kernel if isinstance(kernel, numpy.ufunc) else Kernel(kernel.general, quiet=True),
+            by_tensor={"node": f"{name.capitalize()}Backward1", "aten": "Tensor"},
+            by_number={"node": f"{name.capitalize()}Backward0", "aten": "Scalar"},
+            alias_inplace=tuple(f"{other}_" for other in alias),
+            only_inplace=True,
+        )(
+            type(
+                name,
+                (),
+                {
+                    "__doc__": f"`{name}` in place: 1 where it holds, elsewhere 0.",
+                    "__module__": __name__,
+                    "grad_self": grad_self,
+                    "grad_other": grad_other,
+                },
+            )
+        )
+        return function
+
+    return declare
+
+
+@_comparison(numpy.equal)
 class eq:
     """Whether elements are equal.
 
@@ -23,96 +66,29 @@ class eq:
     """
 
 
-@binary(
-    numpy.not_equal,
-    dunder="__ne__",
-    alias=("not_equal",),
-    overloaded=True,
-    inplace=False,
-    aten="Tensor",
-    forms=WITH_NUMBER,
-)
+@_comparison(numpy.not_equal, alias=("not_equal",))
 class ne:
     """Whether elements differ."""
 
 
-@binary(
-    Kernel(kernels.lt, small=numpy.less, dtypes=FLOATS, quiet=True),
-    dunder="__lt__",
-    alias=("less",),
-    overloaded=True,
-    inplace=False,
-    aten="Tensor",
-    forms=WITH_NUMBER,
-)
+@_comparison(Kernel(kernels.lt, small=numpy.less, dtypes=FLOATS, quiet=True), alias=("less",))
 class lt:
     """Whether elements of `input` are less than those of `other`."""
 
 
-@binary(
-    Kernel(kernels.le, small=numpy.less_equal, dtypes=FLOATS, quiet=True),
-    dunder="__le__",
-    alias=("less_equal",),
-    overloaded=True,
-    inplace=False,
-    aten="Tensor",
-    forms=WITH_NUMBER,
-)
+@_comparison(Kernel(kernels.le, small=numpy.less_equal, dtypes=FLOATS, quiet=True), alias=("less_equal",))
 class le:
     """Whether elements of `input` are less than those of `other` or equal."""
 
 
-@binary(
-    Kernel(kernels.gt, small=numpy.greater, dtypes=FLOATS, quiet=True),
-    dunder="__gt__",
-    alias=("greater",),
-    overloaded=True,
-    inplace=False,
-    aten="Tensor",
-    forms=WITH_NUMBER,
-)
+@_comparison(Kernel(kernels.gt, small=numpy.greater, dtypes=FLOATS, quiet=True), alias=("greater",))
 class gt:
     """Whether elements of `input` are greater than those of `other`."""
 
 
-@binary(
-    Kernel(kernels.ge, small=numpy.greater_equal, dtypes=FLOATS, quiet=True),
-    dunder="__ge__",
-    alias=("greater_equal",),
-    overloaded=True,
-    inplace=False,
-    aten="Tensor",
-    forms=WITH_NUMBER,
-)
+@_comparison(Kernel(kernels.ge, small=numpy.greater_equal, dtypes=FLOATS, quiet=True), alias=("greater_equal",))
 class ge:
     """Whether elements of `input` are greater than those of `other` or equal."""
-
-
-def _declare_in_place(name, kernel, alias=()):
-    """The comparison in place, which writes 0 and 1 over the numbers and lets no gradient through."""
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
-
-    def grad_other(grad, other_shape, other_dtype, xp):
-        return xp.zeros_like(xp.sum_to_size(grad, other_shape))
-
-    doc = f"`{name}` in place: 1 where it holds, elsewhere 0."
-    overloads(
-        kernel,
-        by_tensor={"node": f"{name.capitalize()}Backward1", "aten": "Tensor"},
-        by_number={"node": f"{name.capitalize()}Backward0", "aten": "Scalar"},
-        alias_inplace=alias,
-        only_inplace=True,
-    )(type(name, (), {"__doc__": doc, "__module__": __name__, "grad_self": grad_self, "grad_other": grad_other}))
-
-
-_declare_in_place("eq", numpy.equal)
-_declare_in_place("ne", numpy.not_equal, ("not_equal_",))
-_declare_in_place("lt", Kernel(kernels.lt, quiet=True), ("less_",))
-_declare_in_place("le", Kernel(kernels.le, quiet=True), ("less_equal_",))
-_declare_in_place("gt", Kernel(kernels.gt, quiet=True), ("greater_",))
-_declare_in_place("ge", Kernel(kernels.ge, quiet=True), ("greater_equal_",))
 
 
 # --- logic: what is not 0 is true -----------------------------------------------------------------------------
@@ -141,16 +117,14 @@ class logical_not:
 # --- bits -----------------------------------------------------------------------------------------------------
 
 
-@binary(
-    Kernel(kernels.bitwise_and, quiet=True),
-    number_first=True,
-    dunder="__and__",
-    reflected="__rand__",
-    overloaded=True,
-    aten="Tensor",
-    aten_number="Scalar",
-    vmap_name="inplace arithmetic",
-    forms=NUMBER_EITHER_WAY,
+def _of_bits(kernel, **options):
+    """Declare a function of the bits of two integers, of which either may be a number."""
+    shared = {"number_first": True, "overloaded": True, "aten": "Tensor", "aten_number": "Scalar"}
+    return binary(kernel, forms=number_either_way, **{**shared, **options})
+
+
+@_of_bits(
+    Kernel(kernels.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__", vmap_name="inplace arithmetic"
 )
 class bitwise_and:
     """The bits that both integers have; of bools, `and`.
@@ -161,31 +135,12 @@ class bitwise_and:
     """
 
 
-@binary(
-    Kernel(kernels.bitwise_or, quiet=True),
-    number_first=True,
-    dunder="__or__",
-    reflected="__ror__",
-    overloaded=True,
-    aten="Tensor",
-    aten_number="Scalar",
-    vmap_name="inplace arithmetic",
-    forms=NUMBER_EITHER_WAY,
-)
+@_of_bits(Kernel(kernels.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__", vmap_name="inplace arithmetic")
 class bitwise_or:
     """The bits that one of the integers has; of bools, `or`."""
 
 
-@binary(
-    Kernel(kernels.bitwise_xor, quiet=True),
-    number_first=True,
-    dunder="__xor__",
-    reflected="__rxor__",
-    overloaded=True,
-    aten="Tensor",
-    aten_number="Scalar",
-    forms=NUMBER_EITHER_WAY,
-)
+@_of_bits(Kernel(kernels.bitwise_xor, quiet=True), dunder="__xor__", reflected="__rxor__")
 class bitwise_xor:
     """The bits that exactly one of the integers has; of bools, whether they differ."""
 
@@ -195,28 +150,12 @@ class bitwise_not:
     """The complement of the bits; of bools, `not`."""
 
 
-@binary(
-    kernels.bitwise_left_shift,
-    number_first=True,
-    dunder="__lshift__",
-    overloaded=True,
-    aten="Tensor",
-    aten_number="Tensor_Scalar",
-    forms=NUMBER_EITHER_WAY,
-)
+@_of_bits(kernels.bitwise_left_shift, dunder="__lshift__", aten_number="Tensor_Scalar")
 class bitwise_left_shift:
     """`input` times 2 to the power `other`, of integers."""
 
 
-@binary(
-    kernels.bitwise_right_shift,
-    number_first=True,
-    dunder="__rshift__",
-    overloaded=True,
-    aten="Tensor",
-    aten_number="Tensor_Scalar",
-    forms=NUMBER_EITHER_WAY,
-)
+@_of_bits(kernels.bitwise_right_shift, dunder="__rshift__", aten_number="Tensor_Scalar")
 class bitwise_right_shift:
     """`input` divided by 2 to the power `other` and rounded down, of integers."""
 

@@ -8,13 +8,13 @@ from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, tensors
 from ...dispatch.overloads import overloads
-from ...dispatch.signatures import OUT
+from ...dispatch.signatures import OUT, number_either_way, with_number
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
-from .arithmetic import NUMBER_EITHER_WAY, WITH_NUMBER
 
 
 @binary(
@@ -144,11 +144,7 @@ class floor_divide:
     tensor([ 3, -4])
     """
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::floor_divide is not implemented")
-
-    def grad_other(grad):
-        raise RuntimeError("derivative for aten::floor_divide is not implemented")
+    grad_self = grad_other = underived("floor_divide")
 
 
 # --- remainders -----------------------------------------------------------------------------------------------
@@ -166,8 +162,7 @@ class floor_divide:
 class remainder_of_number:
     """What is left of the division of a number, elementwise. PyTorch defines no derivative."""
 
-    def grad_other(grad):
-        raise RuntimeError("derivative for aten::remainder is not implemented")
+    grad_other = underived("remainder")
 
 
 @overloads(
@@ -177,7 +172,7 @@ class remainder_of_number:
     of_number=remainder_of_number,
     dunder="__mod__",
     reflected="__rmod__",
-    forms=NUMBER_EITHER_WAY,
+    forms=number_either_way,
 )
 class remainder:
     """What is left of `input / other` rounded down, elementwise; it has the sign of `other`.
@@ -198,7 +193,7 @@ class remainder:
     Kernel(kernels.fmod, small=numpy.fmod, dtypes=FLOATS),
     by_tensor={"node": "FmodBackward1", "aten": "Tensor"},
     by_number={"node": "FmodBackward0", "aten": "Scalar"},
-    forms=WITH_NUMBER,
+    forms=with_number,
 )
 class fmod:
     """What is left of `input / other` rounded towards zero, elementwise; it has the sign of `input`."""

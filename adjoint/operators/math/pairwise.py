@@ -12,11 +12,12 @@ from ...dispatch.decorators import binary, operator, publish, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import overloads
 from ...dispatch.return_types import return_type
+from ...dispatch.signatures import with_number
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
 from ..reduce.moments import norm_gradient
-from .arithmetic import WITH_NUMBER, no_bool
+from .arithmetic import no_bool
 
 
 @binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False)
@@ -54,7 +55,7 @@ class nextafter:
         return xp.zeros_like(grad)
 
 
-@operator(promote="common", check=no_bool)
+@operator(kernel=moments.distance, promote="common", check=no_bool)
 class dist:
     """The `p`-norm of `input - other`, broadcast together.
 
@@ -63,8 +64,7 @@ class dist:
     tensor(5.)
     """
 
-    def forward(self: Array, other: Array, p=2):
-        return moments.norm(self - other, p, None, False, None)
+    def forward(self: Array, other: Array, p=2): ...
 
     def grad_self(grad, self, other, p, result, xp):
         return norm_gradient(grad, xp.wide(self) - xp.wide(other), xp.wide(result), p, None, False, xp)
@@ -86,7 +86,7 @@ class dist:
     promote="float",
     by_tensor={"node": "CopysignBackward0", "aten": "Tensor"},
     by_number={"node": "CopysignBackward1", "aten": "Scalar"},
-    forms=WITH_NUMBER,
+    forms=with_number,
 )
 class copysign:
     """`input` with the sign of `other`, elementwise; signs of zeros count."""

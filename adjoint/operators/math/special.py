@@ -6,10 +6,10 @@ import math
 
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
+from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
-from ...kernels.math import incomplete
+from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
-from ...kernels.runtime.layout import row_major
 from ...tensor import Tensor
 
 # --- the error function and the normal distribution --------------------------------------------------------------------
@@ -96,6 +96,7 @@ class digamma:
 
 
 @operator(
+    kernel=lambda self, n: kernels.polygamma(n, self),
     promote="float",
     namespace=None,
     method=(),
@@ -108,8 +109,7 @@ class digamma:
 class polygamma_of:
     """The `n`-th derivative of `digamma`, elementwise."""
 
-    def forward(self: Array, n):
-        return kernels.polygamma(n, self)
+    def forward(self: Array, n): ...
 
     def grad_self(grad, self, n, xp):
         return grad * xp.polygamma_of(self, n + 1)
@@ -144,15 +144,11 @@ def _check_order(self, p):
         raise RuntimeError("p has to be greater than or equal to 1")
 
 
-@operator(promote="float", inplace=True, check=_check_order, batch="elementwise")
+@operator(kernel=incomplete.mvlgamma, promote="float", inplace=True, check=_check_order, batch="elementwise")
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
 
-    def forward(self: Array, p):
-        total = kernels.lgamma(self)
-        for k in range(1, p):
-            total = total + kernels.lgamma(self - self.dtype.type(k / 2))
-        return row_major(total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
+    def forward(self: Array, p): ...
 
     def grad_self(grad, self, p, xp):
         total = xp.digamma(self)
@@ -173,8 +169,7 @@ class mvlgamma:
 class zeta:
     """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::special_zeta is not implemented")
+    grad_self = underived("special_zeta")
 
     def grad_other(grad, self, other, xp):
         return grad * -self * xp.zeta(self + 1, other)
@@ -229,7 +224,7 @@ class i0:
         return grad * xp.i1(self)
 
 
-@unary(kernels.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
+@unary(bessel.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
 class i0e:
     """`exp(-|input|) * i0(input)`, elementwise."""
 
@@ -237,7 +232,7 @@ class i0e:
         return grad * (xp.i1e(self) - xp.sgn(self) * result)
 
 
-@unary(kernels.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
+@unary(bessel.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
 class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
@@ -245,7 +240,7 @@ class i1:
         return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
 
 
-@unary(kernels.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
+@unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
 class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 

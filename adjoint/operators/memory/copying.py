@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
 from ...dispatch.annotations import Array
@@ -15,6 +16,7 @@ from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage
 from ...kernels.memory.bounds import whole
+from ...kernels.reduce import reduction
 from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...notices import warn
@@ -101,7 +103,7 @@ def copy_(input, other, non_blocking=False):
 _copy_ = copy.inplace
 
 
-@public(namespace=None, method=True, on_arrays=shapes.sum_to_shape)
+@public(namespace=None, method=True, on_arrays=reduction.sum_to_shape)
 def sum_to_size(self, /, *sizes, size=None):
     """The tensor summed to `size`, which must broadcast to its shape: the transpose of `expand`."""
     shape = size if size is not None else sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
@@ -198,23 +200,21 @@ def fill_(input, value):
     return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
-@operator(namespace=None, method=(), out=False, node="FillBackward0", batch="elementwise")
+@operator(kernel=copying.full_like, namespace=None, method=(), out=False, node="FillBackward0", batch="elementwise")
 class full_of_number:
     """A tensor like `self` of which every element is the number `value`."""
 
-    def forward(self: Array, value):
-        return copying.full_like(self, value)
+    def forward(self: Array, value): ...
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
 
 
-@operator(namespace=None, method=(), out=False, node="FillBackward1", batch="elementwise")
+@operator(kernel=copying.filled_like, namespace=None, method=(), out=False, node="FillBackward1", batch="elementwise")
 class full_of_tensor:
     """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
 
-    def forward(self: Array, value: Array):
-        return copying.clone(copying.expanded(copying.convert(value, self.dtype), self))
+    def forward(self: Array, value: Array): ...
 
     def grad_self(grad, xp):
         return xp.zeros_like(grad)
@@ -341,7 +341,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
         views.check_view_creation(input, True)
     kind = input._array.dtype
     if source is MISSING:
-        array = numpy.empty(0, kind)
+        array = NUMPY.allocate(0, kind)
     else:
         _check_source(source, input)
         if window is None:

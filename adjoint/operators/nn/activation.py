@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, publish, tensors
+from ...dispatch.slopes import with_slope
 from ...kernels.nn import activation as kernels
 from ..math.pointwise import sigmoid, tanh
 
@@ -30,27 +31,22 @@ class relu:
         return xp.threshold_backward(grad, result, 0)
 
 
-@operator(kernel=kernels.threshold, inplace=True, method=(), tangent="elementwise")
+@with_slope(
+    kernels.threshold,
+    refusal="threshold_cpu",
+    kinds="fiu",
+    slope={"tangent": "elementwise"},
+    inplace=True,
+    method=(),
+    tangent="elementwise",
+)
 class threshold:
     """`input` where it is greater than `threshold`, else `value`."""
 
     def forward(self: Array, threshold: Number, value: Number): ...
 
     def grad_self(grad, self, threshold, xp):
-        return xp.threshold_backward(grad, self, threshold)
-
-
-@operator(kernel=kernels.threshold_backward, namespace=None, method=(), tangent="elementwise")
-class threshold_backward:
-    """`grad_output` where `input` is greater than `threshold`, else 0."""
-
-    def forward(grad_output: Array, self: Array, threshold: Number): ...
-
-    def grad_grad_output(grad, self, threshold, xp):
-        return xp.threshold_backward(grad, self, threshold)
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+        return xp.where(self <= threshold, 0, grad)
 
 
 @operator(kernel=kernels.leaky_relu, namespace="functional", inplace=True, method=(), tangent="elementwise")
@@ -94,72 +90,57 @@ class leaky_relu_backward:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=kernels.hardtanh, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@with_slope(
+    kernels.hardtanh,
+    refusal="hardtanh_backward_cpu",
+    namespace="functional",
+    inplace=True,
+    method=(),
+    tangent="elementwise",
+)
 class hardtanh:
     """`input` limited to `[min_val, max_val]`; unlike `clamp`'s, the derivative at the bounds is 0."""
 
     def forward(self: Array, min_val: Number = -1.0, max_val: Number = 1.0): ...
 
     def grad_self(grad, self, min_val, max_val, xp):
-        return xp.hardtanh_backward(grad, self, min_val, max_val)
+        return xp.where((self <= min_val) | (self >= max_val), 0, grad)
 
 
-@operator(kernel=kernels.hardtanh_backward, namespace=None, method=(), batch="elementwise")
-class hardtanh_backward:
-    """The derivative of `hardtanh` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array, min_val: Number, max_val: Number): ...
-
-    def grad_grad_output(grad, self, min_val, max_val, xp):
-        return xp.hardtanh_backward(grad, self, min_val, max_val)
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
-
-
-@operator(kernel=kernels.hardsigmoid, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@with_slope(
+    kernels.hardsigmoid,
+    refusal="hardsigmoid_backward_cpu",
+    namespace="functional",
+    inplace=True,
+    method=(),
+    tangent="elementwise",
+)
 class hardsigmoid:
     """`min(max(input + 3, 0), 6) / 6`, elementwise."""
 
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        return xp.hardsigmoid_backward(grad, self)
+        return xp.where(~((self > -3) & (self < 3)), 0, grad / 6)
 
 
-@operator(kernel=kernels.hardsigmoid_backward, namespace=None, method=(), batch="elementwise")
-class hardsigmoid_backward:
-    """The derivative of `hardsigmoid` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array): ...
-
-    def grad_grad_output(grad, self, xp):
-        return xp.hardsigmoid_backward(grad, self)
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
-
-
-@operator(kernel=kernels.hardswish, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@with_slope(
+    kernels.hardswish,
+    refusal="hardswish_backward_cpu",
+    namespace="functional",
+    inplace=True,
+    method=(),
+    tangent="elementwise",
+)
 class hardswish:
     """`input * hardsigmoid(input)`, elementwise (Howard et al., 2019)."""
 
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        return xp.hardswish_backward(grad, self)
+        return xp.where(self <= -3, 0, xp.where(self < 3, grad * (self / 3 + 0.5), grad))
 
-
-@operator(kernel=kernels.hardswish_backward, namespace=None, method=(), batch="elementwise")
-class hardswish_backward:
-    """The derivative of `hardswish` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array): ...
-
-    def grad_grad_output(grad, self, xp):
-        return xp.hardswish_backward(grad, self)
-
-    def grad_self(grad, grad_output, self, xp):
+    def slope_grad_self(grad, grad_output, self, xp):
         return xp.hardswish_double_backward(grad * grad_output, self)
 
 
@@ -173,50 +154,31 @@ class hardswish_double_backward:
         return xp.hardswish_double_backward(grad, self)
 
 
-@operator(kernel=kernels.hardshrink, same_out=True, tangent="elementwise")
+@with_slope(kernels.hardshrink, refusal="softshrink_cpu", same_out=True, tangent="elementwise")
 class hardshrink:
     """`input`, but 0 where its magnitude is at most `lambd`."""
 
     def forward(self: Array, lambd: Number = 0.5): ...
 
     def grad_self(grad, self, lambd, xp):
-        return xp.hardshrink_backward(grad, self, lambd)
+        return xp.shrink_backward(grad, self, lambd)
 
 
-@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
-class hardshrink_backward:
-    """The derivative of `hardshrink` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array, lambd: Number): ...
-
-    def grad_grad_output(grad, self, lambd, xp):
-        return xp.hardshrink_backward(grad, self, lambd)
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
-
-
-@operator(kernel=kernels.softshrink, namespace="functional", method=(), same_out=True, tangent="elementwise")
+@with_slope(
+    kernels.softshrink,
+    refusal="softshrink_cpu",
+    namespace="functional",
+    method=(),
+    same_out=True,
+    tangent="elementwise",
+)
 class softshrink:
     """`input` moved towards 0 by `lambd`, 0 where it would pass it."""
 
     def forward(self: Array, lambd: Number = 0.5): ...
 
     def grad_self(grad, self, lambd, xp):
-        return xp.softshrink_backward(grad, self, lambd)
-
-
-@operator(kernel=kernels.shrink_backward, namespace=None, method=(), batch="elementwise")
-class softshrink_backward:
-    """The derivative of `softshrink` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array, lambd: Number): ...
-
-    def grad_grad_output(grad, self, lambd, xp):
-        return xp.softshrink_backward(grad, self, lambd)
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+        return xp.shrink_backward(grad, self, lambd)
 
 
 # --- with exponentials ----------------------------------------------------------------------------------------
@@ -357,27 +319,30 @@ def celu_(input, alpha=1.0):
     return celu_in_place.inplace(input, _checked_celu(alpha))
 
 
-@operator(kernel=kernels.silu, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@with_slope(
+    kernels.silu,
+    refusal="silu_backward_cpu",
+    kinds="fc",
+    slope={"tangent": "elementwise"},
+    namespace="functional",
+    inplace=True,
+    method=(),
+    tangent="elementwise",
+)
 class silu:
     """`input * sigmoid(input)`, elementwise."""
 
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        return xp.silu_backward(grad, self)
+        sigmoid = xp.sigmoid(self)
+        return grad * (((1 - sigmoid) * self + 1) * sigmoid).conj()
 
-
-@operator(kernel=kernels.silu_backward, namespace=None, method=(), tangent="elementwise")
-class silu_backward:
-    """The derivative of `silu` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array): ...
-
-    def grad_grad_output(grad, self, xp):
-        return xp.silu_backward(grad, self.conj())
-
-    def grad_self(grad, grad_output, self, xp):
+    def slope_grad_self(grad, grad_output, self, xp):
         return xp.silu_double_backward(grad.conj() * grad_output, self)
+
+    def slope_grad_output(grad, self, xp):
+        return xp.silu_backward(grad, self.conj())
 
 
 @operator(kernel=kernels.silu_double_backward, namespace=None, method=(), batch="elementwise")
@@ -396,26 +361,19 @@ class silu_double_backward:
         return grad.conj() * grad_output * third.conj()
 
 
-@operator(kernel=kernels.mish, namespace="functional", inplace=True, method=(), tangent="elementwise")
+@with_slope(
+    kernels.mish, refusal="mish_backward_cpu", namespace="functional", inplace=True, method=(), tangent="elementwise"
+)
 class mish:
     """`input * tanh(softplus(input))`, elementwise (Misra, 2019)."""
 
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        return xp.mish_backward(grad, self)
+        tanh = kernels.tanh_of_softplus(self)
+        return grad * (tanh + self * xp.sigmoid(self) * (1 - tanh * tanh))
 
-
-@operator(kernel=kernels.mish_backward, namespace=None, method=(), batch="elementwise")
-class mish_backward:
-    """The derivative of `mish` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array): ...
-
-    def grad_grad_output(grad, self, xp):
-        return xp.mish_backward(grad, self)
-
-    def grad_self(grad, grad_output, self, xp):
+    def slope_grad_self(grad, grad_output, self, xp):
         return grad * grad_output * xp.mish_curvature(self)
 
 
@@ -428,26 +386,25 @@ def _mish_curvature(self):
 public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(_mish_curvature)
 
 
-@operator(kernel=kernels.softplus, namespace="functional", method=(), same_out=True, tangent="elementwise")
+@with_slope(
+    kernels.softplus,
+    refusal="softplus_backward_cpu",
+    slope={"tangent": "elementwise"},
+    namespace="functional",
+    method=(),
+    same_out=True,
+    tangent="elementwise",
+)
 class softplus:
     """`log(1 + exp(beta * input)) / beta`, and `input` itself where `beta * input` is greater than `threshold`."""
 
     def forward(self: Array, beta: Number = 1, threshold: Number = 20): ...
 
     def grad_self(grad, self, beta, threshold, xp):
-        return xp.softplus_backward(grad, self, beta, threshold)
+        scaled = self if beta == 1 else self * beta
+        return xp.where(scaled > threshold, grad, grad * xp.sigmoid(scaled))
 
-
-@operator(kernel=kernels.softplus_backward, namespace=None, method=(), tangent="elementwise")
-class softplus_backward:
-    """The derivative of `softplus` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array, beta: Number, threshold: Number): ...
-
-    def grad_grad_output(grad, self, beta, threshold, xp):
-        return xp.softplus_backward(grad, self, beta, threshold)
-
-    def grad_self(grad, grad_output, self, beta, threshold, xp):
+    def slope_grad_self(grad, grad_output, self, beta, threshold, xp):
         return xp.softplus_double_backward(grad * grad_output, self, beta, threshold)
 
 
@@ -465,8 +422,10 @@ class softplus_double_backward:
         return xp.softplus_double_backward(grad * grad_output * bend, self, beta, threshold)
 
 
-@operator(
-    kernel=kernels.logsigmoid,
+@with_slope(
+    kernels.logsigmoid,
+    refusal="log_sigmoid_backward_cpu",
+    slope={"node": "LogSigmoidBackwardBackward0"},
     namespace="functional",
     method=(),
     node="LogSigmoidBackward0",
@@ -481,25 +440,9 @@ class logsigmoid:
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        return xp.logsigmoid_backward(grad, self)
+        return grad * xp.reciprocal(xp.exp(self) + 1)
 
-
-@operator(
-    kernel=kernels.logsigmoid_backward,
-    namespace=None,
-    method=(),
-    node="LogSigmoidBackwardBackward0",
-    batch="elementwise",
-)
-class logsigmoid_backward:
-    """The derivative of `logsigmoid` times `grad_output`."""
-
-    def forward(grad_output: Array, self: Array): ...
-
-    def grad_grad_output(grad, self, xp):
-        return xp.logsigmoid_backward(grad, self)
-
-    def grad_self(grad, grad_output, self, xp):
+    def slope_grad_self(grad, grad_output, self, xp):
         sigmoid = xp.sigmoid(self)
         return grad * grad_output * sigmoid * (sigmoid - 1)
 

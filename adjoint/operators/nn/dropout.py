@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...codegen.backend import NUMPY
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.create import random as kernels
@@ -52,7 +53,7 @@ def _noise_like(array, feature):
         return copying.empty_like(array)
     if array.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return numpy.empty((*array.shape[:2], *[1] * (array.ndim - 2)), array.dtype)
+    return NUMPY.allocate((*array.shape[:2], *[1] * (array.ndim - 2)), array.dtype)
 
 
 def _alpha_dropped(input, kept, p, inplace):

@@ -9,8 +9,7 @@ from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.create import random as random_kernels
 from ...kernels.nn import activation as kernels
-from ...kernels.runtime.layout import row_major
-from ...tensor import wrap, wrap_dim
+from ...tensor import wrap
 from ..create.random import stream_of
 
 
@@ -96,12 +95,11 @@ def joined(first, second, dim):
     return tensors.cat([first, second], dim)
 
 
-@operator(namespace="functional", method=())
+@operator(kernel=kernels.glu, namespace="functional", method=())
 class glu:
     """The first half of `input` along `dim` times the sigmoid of the second (Dauphin et al., 2017)."""
 
-    def forward(self: Array, dim: Int = -1):
-        return kernels.glu(self, wrap_dim(dim, self.ndim))
+    def forward(self: Array, dim: Int = -1): ...
 
     def grad_self(grad, self, dim, xp):
         first, second = xp.halves(self, dim)
@@ -110,6 +108,7 @@ class glu:
 
 
 @operator(
+    kernel=numpy.multiply,
     namespace=None,
     method=(),
     inplace=True,
@@ -121,19 +120,23 @@ class glu:
 class rrelu_with_noise:
     """`input * noise`: `noise` is 1 where the input is positive, elsewhere the slope drawn for the element."""
 
-    def forward(self: Array, noise: Array):
-        return self * noise
+    def forward(self: Array, noise: Array): ...
 
     def grad_self(grad, self, noise, xp):
         return xp.rrelu_backward(grad, self, noise)
 
 
-@operator(namespace=None, method=(), node="RreluWithNoiseBackwardBackward0", batch="elementwise")
+@operator(
+    kernel=kernels.rrelu_backward,
+    namespace=None,
+    method=(),
+    node="RreluWithNoiseBackwardBackward0",
+    batch="elementwise",
+)
 class rrelu_backward:
     """The derivative of `rrelu_with_noise` times `grad_output`."""
 
-    def forward(grad_output: Array, self: Array, noise: Array):
-        return grad_output * noise
+    def forward(grad_output: Array, self: Array, noise: Array): ...
 
     def grad_grad_output(grad, self, noise, xp):
         return xp.rrelu_backward(grad, self, noise)
@@ -143,6 +146,7 @@ class rrelu_backward:
 
 
 @operator(
+    kernel=kernels.rrelu_mean,
     namespace=None,
     method=(),
     inplace=True,
@@ -154,8 +158,7 @@ class rrelu_backward:
 class rrelu_mean:
     """`rrelu` outside training: the slope is the mean of the bounds."""
 
-    def forward(self: Array, negative_slope: Number):
-        return row_major(kernels.leaky_relu(self, negative_slope))
+    def forward(self: Array, negative_slope: Number): ...
 
     def grad_self(grad, self, negative_slope, xp):
         return xp.leaky_relu_backward(grad, self, negative_slope, False)

@@ -146,8 +146,7 @@ def _declare(name, mode, antialias):
     node = f"{shown.replace('Nearestexact', 'NearestExact').removesuffix('d')}D{'Aa' if antialias else ''}Backward0"
 
     class upsample:
-        def forward(self: Array, output_size, align_corners, scales):
-            return kernels.resample(self, output_size, mode, align_corners, antialias, scales)
+        def forward(self: Array, output_size, align_corners, scales): ...
 
         def grad_self(grad, self_shape, output_size, align_corners, scales, xp):
             return xp.resample_gradient(grad, tuple(self_shape[2:]), mode, align_corners, antialias, scales)
@@ -156,9 +155,16 @@ def _declare(name, mode, antialias):
 
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
     full_name = f"{name}_aa" if antialias else name
-    operator(namespace=None, method=False, out=False, name=full_name, node=node, tangent="linear", batch="samples")(
-        upsample
-    )
+    operator(
+        kernel=kernels.resampling(mode, antialias),
+        namespace=None,
+        method=False,
+        out=False,
+        name=full_name,
+        node=node,
+        tangent="linear",
+        batch="samples",
+    )(upsample)
 
 
 for (_mode, _dims), _name in WAYS.items():

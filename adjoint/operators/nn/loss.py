@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy
-
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
@@ -151,16 +149,19 @@ def _total_weight(node):
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
-@operator(
-    kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
-    check=_check_nll,
-    namespace=None,
-    method=False,
-    out=False,
-    name="nll_loss_of",
-    node="NllLossBackward0",
-    batch=batched_losses.nll_loss,
-)
+def _nll_operator(**options):
+    """Declare an operator of a likelihood."""
+    return operator(
+        kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
+        check=_check_nll,
+        namespace=None,
+        method=False,
+        out=False,
+        **options,
+    )
+
+
+@_nll_operator(node="NllLossBackward0", batch=batched_losses.nll_loss)
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
@@ -173,16 +174,7 @@ class nll_loss_of:
         return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
 
 
-@operator(
-    kernel=Kernel(kernels.nll_loss, quiet=True, rows=kernels.nll_rows),
-    check=_check_nll,
-    namespace=None,
-    method=False,
-    out=False,
-    name="nll_loss2d_of",
-    node="NllLoss2DBackward0",
-    batch=batched_losses.nll_loss2d,
-)
+@_nll_operator(node="NllLoss2DBackward0", batch=batched_losses.nll_loss2d)
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 
@@ -541,13 +533,11 @@ def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
     return slopes * (share.unsqueeze(-1) if share.ndim else share)
 
 
-@operator(namespace=None, method=False, out=False)
+@operator(kernel=kernels.multilabel_margin_slopes, namespace=None, method=False, out=False)
 class multilabel_margin_slopes:
     """The derivative of the sum of the hinges by each score."""
 
-    def forward(self: Array, target: Array, is_target: Array):
-        ones = numpy.ones(1, self.dtype)
-        return kernels.multilabel_margin_loss_backward(ones, self, target, is_target, "sum")
+    def forward(self: Array, target: Array, is_target: Array): ...
 
 
 @public(namespace=None)

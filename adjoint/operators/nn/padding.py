@@ -7,37 +7,32 @@ from typing import Any
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import padding as kernels
-from ...kernels.runtime.floating import type_name
 
 
-@operator(method=False, out=False, node="ConstantPadNdBackward0", batch="leading")
+@operator(kernel=kernels.constant_pad_nd, method=False, out=False, node="ConstantPadNdBackward0", batch="leading")
 class constant_pad_nd:
     """`input` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
 
-    def forward(self: Array, pad, value=0):
-        return kernels.constant_pad_nd(self, pad, value)
+    def forward(self: Array, pad, value=0): ...
 
     def grad_self(grad, pad, xp):
         return xp.constant_pad_nd(grad, tuple(-width for width in pad), 0)
 
 
-def _declare_edges(name, dims, kernel, backward, doc):
+def _declare_edges(name, mode, dims, doc):
     """An operator that pads `dims` dimensions with what is inside, and the operator that computes its gradient."""
     forward_name, backward_name = f"{name}_pad{dims}d", f"{name}_pad{dims}d_backward"
     node = f"{name.capitalize()}Pad{dims}DBackward"
+    kernel, backward = kernels.padding(mode, forward_name)
 
     class padding_operator:
-        def forward(self: Array, padding):
-            if self.dtype.kind == "b":
-                raise NotImplementedError(f"\"{forward_name}\" not implemented for '{type_name(self.dtype)}'")
-            return kernel(self, padding)
+        def forward(self: Array, padding): ...
 
         def grad_self(grad, self, padding, xp):
             return getattr(xp, backward_name)(grad, self, padding)
 
     class backward_operator:
-        def forward(grad_output: Array, self: Array, padding):
-            return backward(grad_output, self, padding)
+        def forward(grad_output: Array, self: Array, padding): ...
 
         def grad_grad_output(grad, padding, xp):
             return getattr(xp, forward_name)(grad, padding)
@@ -48,25 +43,18 @@ def _declare_edges(name, dims, kernel, backward, doc):
     padding_operator.__doc__ = doc
     backward_operator.__doc__ = f"The gradient of `{forward_name}`."
     options: dict[str, Any] = {"namespace": None, "method": False, "out": False, "sample_ndim": dims + 1}
-    operator(name=forward_name, node=f"{node}0", **options)(padding_operator)
-    operator(name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
+    operator(kernel=kernel, name=forward_name, node=f"{node}0", **options)(padding_operator)
+    operator(kernel=backward, name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
 
 
 for _dims in (1, 2, 3):
     _declare_edges(
         "reflection",
+        "reflect",
         _dims,
-        kernels.reflection_pad,
-        kernels.reflection_pad_backward,
         "`input` continued by its mirror image, which does not repeat the outermost elements.",
     )
-    _declare_edges(
-        "replication",
-        _dims,
-        kernels.replication_pad,
-        kernels.replication_pad_backward,
-        "`input` continued by its outermost elements.",
-    )
+    _declare_edges("replication", "replicate", _dims, "`input` continued by its outermost elements.")
 
 
 @public(namespace=None)

@@ -19,39 +19,38 @@ from ...tensor import Tensor
 # --- the operators --------------------------------------------------------------------------------------------
 
 
+def _declare(declaration, kernel, name, node, dims, **options):
+    """Declare an operator that pools `dims` dimensions, or its gradient."""
+    options = {"out": False, **options}
+    return operator(kernel=kernel, namespace=None, method=False, name=name, node=node, sample_ndim=dims + 1, **options)(
+        declaration
+    )
+
+
 def _max_pool_operators(dims):
     name = f"max_pool{dims}d_with_indices"
     node = f"MaxPool{dims}DWithIndices"
 
-    class forward_declaration:
+    class declaration:
         """The largest element of each window, and its index in the flattened spatial dimensions."""
 
         nondifferentiable = ("result1",)
 
-        def forward(self: Array, kernel_size, stride, padding, dilation, ceil_mode):
-            return kernels.max_pool(self, dims, kernel_size, stride, padding, dilation, ceil_mode)
+        def forward(self: Array, kernel_size, stride, padding, dilation, ceil_mode): ...
 
         def grad_self(grads, self, result1, kernel_size, stride, padding, dilation, ceil_mode, xp):
             return getattr(xp, f"{name}_backward")(grads[0], self, result1)  # type: ignore[index]
 
     _scattering_operator(f"{name}_backward", f"{node}BackwardBackward0", dims)
-    return operator(
-        namespace=None,
-        method=False,
-        out=False,
-        name=name,
-        node=f"{node}Backward0",
-        outputs=("result0", "result1"),
-        sample_ndim=dims + 1,
-    )(forward_declaration)
+    outputs = ("result0", "result1")
+    return _declare(declaration, kernels.max_pooling(dims), name, f"{node}Backward0", dims, outputs=outputs)
 
 
 def _scattering_operator(name, node, dims):
     class declaration:
         """Zeros like the input of a maximum, to which `grad_output` is added at the indices of the maxima."""
 
-        def forward(grad_output: Array, self: Array, indices: Array):
-            return kernels.max_pool_backward(grad_output, indices, self.shape, dims)
+        def forward(grad_output: Array, self: Array, indices: Array): ...
 
         def grad_grad_output(grad, indices, xp):
             return xp.at_indices(grad, indices, dims)
@@ -59,7 +58,7 @@ def _scattering_operator(name, node, dims):
         def grad_self(grad, xp):
             return xp.zeros_like(grad)
 
-    operator(namespace=None, method=False, out=False, name=name, node=node, sample_ndim=dims + 1)(declaration)
+    _declare(declaration, kernels.max_scattering(dims), name, node, dims)
 
 
 @public(namespace=None, on_arrays=kernels.at_indices)
@@ -82,15 +81,13 @@ _max_pool = {dims: _max_pool_operators(dims) for dims in (2, 3)}
 
 
 def _avg_pool_operators(dims):
-    name = f"avg_pool{dims}d"
+    name, node = f"avg_pool{dims}d", f"AvgPool{dims}DBackward"
+    kernel, backward = kernels.avg_pooling(dims)
 
     class forward_declaration:
         """The mean of each window."""
 
-        def forward(self: Array, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-            return kernels.avg_pool(
-                self, dims, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-            )
+        def forward(self: Array, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override): ...
 
         def grad_self(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, xp):
             return getattr(xp, f"{name}_backward")(
@@ -109,18 +106,7 @@ def _avg_pool_operators(dims):
             ceil_mode,
             count_include_pad,
             divisor_override,
-        ):
-            return kernels.avg_pool_backward(
-                grad_output,
-                self.shape,
-                dims,
-                kernel_size,
-                stride,
-                padding,
-                ceil_mode,
-                count_include_pad,
-                divisor_override,
-            )
+        ): ...
 
         def grad_grad_output(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, xp):
             return getattr(xp, f"{name}_of")(
@@ -130,26 +116,20 @@ def _avg_pool_operators(dims):
         def grad_self(grad, xp):
             return xp.zeros_like(grad)
 
-    node = f"AvgPool{dims}DBackward"
-    operator(
-        namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0", sample_ndim=dims + 1
-    )(backward_declaration)
-    return operator(
-        namespace=None, method=False, name=f"{name}_of", node=f"{node}0", same_out=True, sample_ndim=dims + 1
-    )(forward_declaration)
+    _declare(backward_declaration, backward, f"{name}_backward", f"{node}Backward0", dims)
+    return _declare(forward_declaration, kernel, f"{name}_of", f"{node}0", dims, out=True, same_out=True)
 
 
 _avg_pool = {dims: _avg_pool_operators(dims) for dims in (2, 3)}
 
 
 def _adaptive_avg_pool_operators(dims):
-    name = f"adaptive_avg_pool{dims}d"
+    name, node = f"adaptive_avg_pool{dims}d", f"AdaptiveAvgPool{dims}DBackward"
 
     class forward_declaration:
         """The mean of windows that divide the input into `output_size`."""
 
-        def forward(self: Array, output_size):
-            return kernels.adaptive_avg_pool(self, output_size)
+        def forward(self: Array, output_size): ...
 
         def grad_self(grad, self, xp):
             return getattr(xp, f"{name}_backward")(grad, self)
@@ -165,8 +145,7 @@ def _adaptive_avg_pool_operators(dims):
             },
         }
 
-        def forward(grad_output: Array, self: Array):
-            return kernels.adaptive_avg_pool_backward(grad_output, self.shape, dims)
+        def forward(grad_output: Array, self: Array): ...
 
         def grad_grad_output(grad, grad_output_shape, xp):
             return getattr(xp, f"{name}_of")(grad, tuple(grad_output_shape[-dims:]))
@@ -174,43 +153,29 @@ def _adaptive_avg_pool_operators(dims):
         def grad_self(grad, xp):
             return xp.zeros_like(grad)
 
-    node = f"AdaptiveAvgPool{dims}DBackward"
-    operator(
-        namespace=None, method=False, out=False, name=f"{name}_backward", node=f"{node}Backward0", sample_ndim=dims + 1
-    )(backward_declaration)
-    return operator(namespace=None, method=False, out=False, name=f"{name}_of", node=f"{node}0", sample_ndim=dims + 1)(
-        forward_declaration
-    )
+    _declare(backward_declaration, kernels.adaptive_averaging(dims), f"{name}_backward", f"{node}Backward0", dims)
+    return _declare(forward_declaration, kernels.adaptive_avg_pool, f"{name}_of", f"{node}0", dims)
 
 
 _adaptive_avg_pool = {dims: _adaptive_avg_pool_operators(dims) for dims in (2, 3)}
 
 
 def _adaptive_max_pool_operators(dims):
-    name = f"adaptive_max_pool{dims}d"
-    node = f"AdaptiveMaxPool{dims}DBackward"
+    name, node = f"adaptive_max_pool{dims}d", f"AdaptiveMaxPool{dims}DBackward"
 
     class declaration:
         """The maximum of windows that divide the input into `output_size`, and its index."""
 
         nondifferentiable = ("result1",)
 
-        def forward(self: Array, output_size):
-            return kernels.adaptive_max_pool(self, output_size)
+        def forward(self: Array, output_size): ...
 
         def grad_self(grads, self, result1, xp):
             return getattr(xp, f"{name}_backward")(grads[0], self, result1)  # type: ignore[index]
 
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
-    return operator(
-        namespace=None,
-        method=False,
-        out=False,
-        name=f"{name}_of",
-        node=f"{node}0",
-        outputs=("result0", "result1"),
-        sample_ndim=dims + 1,
-    )(declaration)
+    outputs = ("result0", "result1")
+    return _declare(declaration, kernels.adaptive_max_pool, f"{name}_of", f"{node}0", dims, outputs=outputs)
 
 
 _adaptive_max_pool = {dims: _adaptive_max_pool_operators(dims) for dims in (2, 3)}

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Number
-from ...dispatch.arguments import MISSING, invalid_arguments
-from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.numpy_names import with_numpy_names
+from ...dispatch.decorators import public, tensors
 from ...dispatch.out import STRICT, stored
-from ...dispatch.signatures import OUT
+from ...dispatch.reductions import reduction
 from ...kernels.reduce import moments
 from ...tape.saved import unpack
 from .reduction import element_count
-
-_FORMS = (
-    f"Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, {OUT}",
-    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False, Tensor out = None",
-    "Tensor input, bool unbiased = True",
-)
-_FORMS_AND_MEAN = (
-    "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False",
-    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False",
-    "Tensor input, bool unbiased = True",
-)
-
 
 # --- moments --------------------------------------------------------------------------------------------------
 
@@ -48,59 +34,41 @@ def _no_complex_moment(result, given, inputs):
         raise NotImplementedError(f"\"std_cpu\" not implemented for '{given.scalar_type}'")
 
 
-@operator(
-    namespace=None,
-    method=(),
-    node="VarBackward0",
-    function_name="var",
-    overloaded=True,
-    same_out=_no_complex_moment,
-    aten="correction",
-)
-class var_correction:
-    """The variance with a correction to the degrees of freedom."""
-
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.var(self, dim, 1 if correction is None else correction, keepdim)
-
-    def grad_self(grad, self, dim, correction, keepdim, xp):
-        return _variance_gradient(grad, self, dim, correction, keepdim, xp)
+def _plus_mean(total, grad, self, dim, keepdim, xp):
+    if grad is None:
+        return total
+    shape = tuple(self.shape)
+    of_mean = xp.spread(xp.kept(grad, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
+    return of_mean if total is None else total + of_mean
 
 
-@operator(
-    namespace=None,
-    method=(),
-    node="StdBackward0",
-    function_name="std",
-    overloaded=True,
-    same_out=_no_complex_moment,
-    aten="correction",
-)
-class std_correction:
-    """The standard deviation with a correction to the degrees of freedom."""
+@reduction(moments.var, overloaded=True, same_out=_no_complex_moment, aten="correction")
+class var:
+    """The variance over `dim`, or of all elements.
 
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.std(self, dim, 1 if correction is None else correction, keepdim)
+    `correction` (1, or 0 if not `unbiased`) is subtracted from the number of elements.
+    """
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
+
+    grad_self = _variance_gradient
+
+
+@reduction(moments.std, overloaded=True, same_out=_no_complex_moment, aten="correction")
+class std:
+    """The standard deviation over `dim`, or of all elements: the square root of `var`."""
+
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
 
     def grad_self(grad, self, result, dim, correction, keepdim, xp):
-        scaled = _over_twice(grad, result, xp)
-        return _variance_gradient(scaled, self, dim, correction, keepdim, xp)
+        return _variance_gradient(_over_twice(grad, result, xp), self, dim, correction, keepdim, xp)
 
 
-@operator(
-    namespace=None,
-    method=(),
-    node="VarMeanBackward0",
-    function_name="var_mean",
-    overloaded=True,
-    outputs=("var", "mean"),
-    aten="correction",
-)
-class var_mean_correction:
-    """Variance and mean."""
+@reduction(moments.var_mean, method=False, overloaded=True, outputs=("var", "mean"), aten="correction")
+class var_mean:
+    """`var` and the mean over `dim`, or of all elements."""
 
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.var_mean(self, dim, 1 if correction is None else correction, keepdim)
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
 
     def grad_self(grads, self, dim, correction, keepdim, xp):
         total = None
@@ -109,22 +77,13 @@ class var_mean_correction:
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
 
-@operator(
-    namespace=None,
-    method=(),
-    node="StdMeanBackward0",
-    function_name="std_mean",
-    overloaded=True,
-    outputs=("std", "mean"),
-    aten="correction",
-)
-class std_mean_correction:
-    """Standard deviation and mean."""
+@reduction(moments.std_mean, method=False, overloaded=True, outputs=("std", "mean"), aten="correction")
+class std_mean:
+    """`std` and the mean over `dim`, or of all elements."""
 
     saved_display = {"std": None, "result0": lambda node: unpack(node, "std")}
 
-    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False):
-        return moments.std_mean(self, dim, 1 if correction is None else correction, keepdim)
+    def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
 
     def grad_self(grads, self, std, dim, correction, keepdim, xp):
         total = None
@@ -134,56 +93,7 @@ class std_mean_correction:
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
 
-def _plus_mean(total, grad, self, dim, keepdim, xp):
-    if grad is None:
-        return total
-    shape = tuple(self.shape)
-    of_mean = xp.spread(xp.kept(grad, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
-    return of_mean if total is None else total + of_mean
-
-
-def _moment_function(name, target, doc):
-    def function(input=MISSING, dim=MISSING, unbiased=MISSING, keepdim=False, *, correction=MISSING, out=None, **names):
-        if names:
-            return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
-        if type(dim) is bool and unbiased is MISSING:
-            dim, unbiased = MISSING, dim
-        if type(dim) is list:
-            dim = tuple(dim)
-        if unbiased is not MISSING:
-            if correction is not MISSING or type(unbiased) is not bool:
-                raise invalid_arguments(name, dim, unbiased)
-            correction = int(unbiased)
-        elif correction is MISSING:
-            correction = None if dim is MISSING else 1
-        keywords = {} if out is None else {"out": out}
-        return target(input, None if dim is MISSING else dim, correction=correction, keepdim=keepdim, **keywords)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    alone = name in ("var", "std")
-    return public(method=alone, forms=_FORMS if alone else _FORMS_AND_MEAN)(function)
-
-
-_ABOUT = " over `dim`, or of all elements; `correction` (1, or 0 if not `unbiased`) is subtracted from the number of elements."
-var = _moment_function("var", var_correction, "The variance" + _ABOUT)
-std = _moment_function("std", std_correction, "The standard deviation" + _ABOUT)
-var_mean = _moment_function("var_mean", var_mean_correction, "Variance and mean" + _ABOUT)
-std_mean = _moment_function("std_mean", std_mean_correction, "Standard deviation and mean" + _ABOUT)
-
-
 # --- norms ----------------------------------------------------------------------------------------------------
-
-
-@operator(namespace=None, method=(), same_out=STRICT)
-class linalg_vector_norm:
-    """The `ord`-norm of the elements over `dim`."""
-
-    def forward(self: Array, ord: Number = 2, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None):
-        return moments.norm(self, ord, dim, keepdim, dtype and dtype.numpy)
-
-    def grad_self(grad, self, result, ord, dim, keepdim, xp):
-        return norm_gradient(grad, self, result, ord, dim, keepdim, xp)
 
 
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
@@ -210,6 +120,15 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
         return xp.where(zero, scaled * 0, scaled * share)
     return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
+
+
+@reduction(moments.norm, namespace=None, method=(), same_out=STRICT)
+class linalg_vector_norm:
+    """The `ord`-norm of the elements over `dim`."""
+
+    def forward(self: Array, ord: Number = 2, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
+
+    grad_self = norm_gradient
 
 
 @public(method=True)

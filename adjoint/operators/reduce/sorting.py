@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
-from ...dispatch.arguments import MISSING, invalid_arguments, is_number
+from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...dispatch.return_types import return_type
@@ -13,6 +13,7 @@ from ...dispatch.sequential import is_readable
 from ...kernels.reduce import counting, scan, sorting
 from ...kernels.runtime.floating import HALVES, widen
 from ...tensor import Tensor, wrap_dim
+from .reduction import selection, shared_by_all
 
 # --- scans ----------------------------------------------------------------------------------------------------
 
@@ -108,23 +109,21 @@ class cummin:
         return xp.add_at_selected(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(namespace=None, method=False, batch="expanded")
+@operator(kernel=scan.add_at_selected, namespace=None, method=False, batch="expanded")
 class add_at_selected:
     """Zeros of `shape` to which `input` is added at `indices` along `dim`."""
 
-    def forward(self: Array, shape, dim, indices: Array):
-        return scan.add_at_selected(self, shape, dim, indices)
+    def forward(self: Array, shape, dim, indices: Array): ...
 
     def grad_self(grad, dim, indices, xp):
         return xp.gathered(grad, dim, indices)
 
 
-@operator(namespace=None, method=False, batch="expanded")
+@operator(kernel=scan.gathered, namespace=None, method=False, batch="expanded")
 class gathered:
     """The elements at `indices` along `dim`."""
 
-    def forward(self: Array, dim, indices: Array):
-        return scan.gathered(self, dim, indices)
+    def forward(self: Array, dim, indices: Array): ...
 
     def grad_self(grad, self_shape, dim, indices, xp):
         return xp.add_at_selected(grad, self_shape, dim, indices)
@@ -177,34 +176,22 @@ def _reversed_logcumsumexp(x, dim, xp):
 # --- sorting and selecting ------------------------------------------------------------------------------------
 
 
-def _pair(name):
-    return {"outputs": ("values", "indices"), "returns": return_type(name, "values", "indices"), "called": name}
+def _sorting(name, node):
+    return {"name": name, "function_name": "sort", "namespace": None, "method": (), "node": node, "same_out": STRICT}
 
 
-@operator(namespace=None, method=(), node="SortBackward0", same_out=STRICT, **_pair("sort"))
+@selection(sorting.sort, **_sorting("sort_default", "SortBackward0"))
 class sort_default:
     """The elements in order along `dim`, and where they were."""
 
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, dim: Int = -1, descending: Bool = False):
-        return sorting.sort(self, dim, descending)
-
-    def grad_self(grads, self_shape, indices, dim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
+    def forward(self: Array, dim: Int = -1, descending: Bool = False): ...
 
 
-@operator(namespace=None, method=(), node="SortBackward1", same_out=STRICT, **_pair("sort"))
+@selection(sorting.sort, **_sorting("sort_stable", "SortBackward1"))
 class sort_stable:
     """The same; equal elements stay in their order."""
 
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, dim: Int = -1, descending: Bool = False, stable: Bool = True):
-        return sorting.sort(self, dim, descending, True)
-
-    def grad_self(grads, self_shape, indices, dim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
+    def forward(self: Array, dim: Int = -1, descending: Bool = False, stable: Bool = True): ...
 
 
 @public(method=True, numpy_names=True)
@@ -232,112 +219,43 @@ def msort(input, *, out=None):
     return stored("msort", sort_default(input, 0).values, out, STRICT)
 
 
-@operator(same_out=STRICT, **_pair("topk"))
+@selection(sorting.topk, same_out=STRICT)
 class topk:
     """The `k` largest (or smallest) elements along `dim`, and where they are."""
 
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True):
-        return sorting.topk(self, k, dim, largest, sorted)
-
-    def grad_self(grads, self_shape, indices, dim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, True)
+    def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True): ...
 
 
-@operator(out_no_overlap=True, same_out="output values must be of same type as input", **_pair("kthvalue"))
+@selection(sorting.kthvalue, out_no_overlap=True, same_out="output values must be of same type as input")
 class kthvalue:
     """The `k`th smallest element along `dim`, counted from 1, and where it is."""
 
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, k: Int, dim: Int = -1, keepdim: Bool = False):
-        return sorting.kthvalue(self, k, dim, keepdim)
-
-    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+    def forward(self: Array, k: Int, dim: Int = -1, keepdim: Bool = False): ...
 
 
-@operator(same_out="expected scalar type '{wanted}' but got '{given}' for values output", **_pair("mode"))
+@selection(sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output")
 class mode:
     """The most frequent element along `dim` (the smallest of several), and where it is."""
 
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, dim: Int = -1, keepdim: Bool = False):
-        return sorting.mode(self, dim, keepdim)
-
-    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
+    def forward(self: Array, dim: Int = -1, keepdim: Bool = False): ...
 
 
-@operator(namespace=None, method=False, out=False, node="MedianBackward0", function_name="median")
-class median_all:
-    """The median of all elements."""
-
-    def forward(self: Array):
-        return sorting.median(self)[0]
-
-    def grad_self(grad, self, result, xp):
-        return _equal_share(grad, self, result, xp)
-
-
-@operator(namespace=None, method=(), node="MedianBackward1", **_pair("median"))
-class median_dim:
-    """The median along one dimension, and where it is."""
-
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, dim: Int, keepdim: Bool = False):
-        return sorting.median(self, dim, keepdim)
-
-    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
-
-
-@operator(namespace=None, method=False, out=False, node="NanmedianBackward0", function_name="nanmedian")
-class nanmedian_all:
-    """The median of all elements that are not NaN."""
-
-    def forward(self: Array):
-        return sorting.nanmedian(self)[0]
-
-    def grad_self(grad, self, result, xp):
-        return _equal_share(grad, self, result, xp)
-
-
-@operator(namespace=None, method=(), node="NanmedianBackward1", **_pair("nanmedian"))
-class nanmedian_dim:
-    """The median along one dimension of what is not NaN, and where it is."""
-
-    nondifferentiable = ("indices",)
-
-    def forward(self: Array, dim: Int, keepdim: Bool = False):
-        return sorting.nanmedian(self, dim, keepdim)
-
-    def grad_self(grads, self_shape, indices, dim, keepdim, xp):
-        return xp.value_selecting_backward(grads[0], self_shape, dim, indices, keepdim)
-
-
-@public(method=True, numpy_names=True)
-def median(input, dim=MISSING, keepdim=False, *, out=None):
+@selection(sorting.median, whole=sorting.median_of_all, whole_options={"out": False, "batch": None})
+class median:
     """The median along `dim` with its index, or of all elements: of an even number the lower of the middle two."""
-    if dim is MISSING and out is None:
-        return median_all(input)
-    return median_dim(input, dim, keepdim, out=out)
+
+    def forward(self: Array, dim: Int, keepdim: Bool = False): ...
+
+    grad_all = shared_by_all
 
 
-@public(method=True, numpy_names=True)
-def nanmedian(input, dim=MISSING, keepdim=False, *, out=None):
+@selection(sorting.nanmedian, whole=sorting.nanmedian_of_all, whole_options={"out": False, "batch": None})
+class nanmedian:
     """`median`, NaNs left out."""
-    if dim is MISSING and out is None:
-        return nanmedian_all(input)
-    return nanmedian_dim(input, dim, keepdim, out=out)
 
+    def forward(self: Array, dim: Int, keepdim: Bool = False): ...
 
-def _equal_share(grad, self, result, xp):
-    equal = (self == result) | ((self != self) & (result != result))
-    return (grad / xp.sum(equal, None, False)) * equal
+    grad_all = shared_by_all
 
 
 # --- quantiles ------------------------------------------------------------------------------------------------
@@ -413,66 +331,48 @@ nanquantile = _quantile("nanquantile", True)
 # --- unique elements and counting -----------------------------------------------------------------------------
 
 
-@operator(
-    namespace=None,
-    method=False,
-    node="Unique2Backward0",
-    outputs=("output", "inverse", "counts"),
-    batch="dynamic",
-    aten_name="_unique2",
-    shape_of_elements=True,
-)
+def _unique(kernel, node, aten_name):
+    """Declare an operator that finds what is unique: it is recorded, but has no derivative."""
+
+    def grad_self(grads):
+        raise RuntimeError(f"derivative for aten::{aten_name} is not implemented")
+
+    def declare(declaration):
+        declaration.nondifferentiable = ("inverse", "counts")
+        declaration.grad_self = grad_self
+        return operator(
+            kernel=kernel,
+            namespace=None,
+            method=False,
+            node=node,
+            outputs=("output", "inverse", "counts"),
+            batch="dynamic",
+            aten_name=aten_name,
+            shape_of_elements=True,
+        )(declaration)
+
+    return declare
+
+
+@_unique(counting.unique, "Unique2Backward0", "_unique2")
 class unique_all:
     """Unique elements, the positions of all elements among them, and how often each occurs."""
 
-    nondifferentiable = ("inverse", "counts")
-
-    def forward(self: Array, sorted=True):
-        return counting.unique(self, sorted)
-
-    def grad_self(grads):
-        raise RuntimeError("derivative for aten::_unique2 is not implemented")
+    def forward(self: Array, sorted=True): ...
 
 
-@operator(
-    namespace=None,
-    method=False,
-    node="UniqueDimBackward0",
-    outputs=("output", "inverse", "counts"),
-    batch="dynamic",
-    shape_of_elements=True,
-)
+@_unique(counting.unique_slices, "UniqueDimBackward0", "unique_dim")
 class unique_dim:
     """The same for the slices of a dimension."""
 
-    nondifferentiable = ("inverse", "counts")
-
-    def forward(self: Array, dim, sorted=True):
-        return counting.unique(self, sorted, dim)
-
-    def grad_self(grads):
-        raise RuntimeError("derivative for aten::unique_dim is not implemented")
+    def forward(self: Array, dim, sorted=True): ...
 
 
-@operator(
-    namespace=None,
-    method=False,
-    node="UniqueConsecutiveBackward0",
-    outputs=("output", "inverse", "counts"),
-    batch="dynamic",
-    aten_name="unique_consecutive",
-    shape_of_elements=True,
-)
+@_unique(counting.unique_consecutive, "UniqueConsecutiveBackward0", "unique_consecutive")
 class unique_runs:
     """The same for runs of equal neighbours."""
 
-    nondifferentiable = ("inverse", "counts")
-
-    def forward(self: Array, dim=None):
-        return counting.unique_consecutive(self, dim)
-
-    def grad_self(grads):
-        raise RuntimeError("derivative for aten::unique_consecutive is not implemented")
+    def forward(self: Array, dim=None): ...
 
 
 def _wanted(results, return_inverse, return_counts):
@@ -502,34 +402,38 @@ _WRONG_INDEX = (
 
 
 @operator(
+    kernel=counting.histc,
     same_out=(
         "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {wanted_c} and hist "
         "{given_c}"
-    )
+    ),
 )
 class histc:
     """How many elements fall into each of `bins` equal parts of the range from `min` to `max`."""
 
-    def forward(self: Array, bins: Int = 100, min: Number = 0, max: Number = 0):
-        return counting.histc(self, bins, min, max)
+    def forward(self: Array, bins: Int = 100, min: Number = 0, max: Number = 0): ...
 
 
-@operator(out=False, shape_of_elements=True)
+@operator(kernel=counting.bincount, out=False, shape_of_elements=True)
 class bincount:
     """How often each number from 0 on occurs among the elements, or the sum of their weights."""
 
-    def forward(self: Array, weights: Array | None = None, minlength: Int = 0):
-        return counting.bincount(self, weights, minlength)
+    def forward(self: Array, weights: Array | None = None, minlength: Int = 0): ...
 
 
-@operator(namespace=None, method=False, function_name="torch.searchsorted", same_out=_WRONG_INDEX)
+@operator(
+    kernel=counting.searchsorted,
+    namespace=None,
+    method=False,
+    function_name="torch.searchsorted",
+    same_out=_WRONG_INDEX,
+)
 class searchsorted_tensor:
     """Where elements would be inserted into a sorted sequence."""
 
     def forward(
         sorted_sequence: Array, self: Array, *, out_int32=False, right=False, side=None, sorter: Array | None = None
-    ):
-        return counting.searchsorted(sorted_sequence, self, out_int32=out_int32, right=right, side=side, sorter=sorter)
+    ): ...
 
     def batch(op, batch, sequence, values, *rest):
         if not sequence._array.size or not values._array.size or rest[op.names.index("sorter") - 2] is not None:

@@ -13,34 +13,31 @@ from .view_copies import diagonal_copy
 # --- triangles and diagonals ----------------------------------------------------------------------------------
 
 
-@operator(inplace=True, same_out=STRICT, tangent="linear", batch="leading")
+@operator(kernel=kernels.tril, inplace=True, same_out=STRICT, tangent="linear", batch="leading")
 class tril:
     """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
 
-    def forward(self: Array, diagonal: Int = 0):
-        return kernels.tril(self, diagonal)
+    def forward(self: Array, diagonal: Int = 0): ...
 
     def grad_self(grad, diagonal, xp):
         return xp.tril(grad, diagonal)
 
 
-@operator(inplace=True, same_out=STRICT, tangent="linear", batch="leading")
+@operator(kernel=kernels.triu, inplace=True, same_out=STRICT, tangent="linear", batch="leading")
 class triu:
     """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
 
-    def forward(self: Array, diagonal: Int = 0):
-        return kernels.triu(self, diagonal)
+    def forward(self: Array, diagonal: Int = 0): ...
 
     def grad_self(grad, diagonal, xp):
         return xp.triu(grad, diagonal)
 
 
-@operator(out=False, tangent="linear", batch="result dims")
+@operator(kernel=kernels.diag_embed, out=False, tangent="linear", batch="result dims")
 class diag_embed:
     """Matrices with the last dimension of the tensor on a diagonal."""
 
-    def forward(self: Array, offset: Int = 0, dim1: Int = -2, dim2: Int = -1):
-        return kernels.diag_embed(self, offset, dim1, dim2)
+    def forward(self: Array, offset: Int = 0, dim1: Int = -2, dim2: Int = -1): ...
 
     def grad_self(grad, offset, dim1, dim2, xp):
         return xp.diagonal(grad, offset, dim1, dim2)
@@ -64,12 +61,11 @@ def diagflat(input, offset=0):
     return diag_embed(input.reshape((-1,)), offset)
 
 
-@operator(out=False, tangent="linear")
+@operator(kernel=kernels.trace, out=False, tangent="linear")
 class trace:
     """The sum of the diagonal of a matrix."""
 
-    def forward(self: Array):
-        return kernels.trace(self)
+    def forward(self: Array): ...
 
     def grad_self(grad, self_shape, xp):
         count = min(self_shape)

@@ -144,6 +144,7 @@ def column_stack(tensors, *, out=None):
 
 
 @operator(
+    kernel=kernels.block_diag,
     namespace=None,
     method=False,
     promote="common",
@@ -157,8 +158,7 @@ class block_diagonal:
 
     saved_display = {"tensors_sym_sizes": None}
 
-    def forward(tensors: Arrays):
-        return kernels.block_diag(tensors)
+    def forward(tensors: Arrays): ...
 
     def grad_tensors(grad, tensors_shape):
         return kernels.block_diag_backward(grad, tensors_shape)
@@ -173,12 +173,11 @@ def block_diag(*tensors):
 # --- repeating and reordering ---------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=False, out=False, tangent="linear")
+@operator(kernel=kernels.repeat, namespace=None, method=False, out=False, tangent="linear")
 class repeat:
     """The tensor repeated along each dimension."""
 
-    def forward(self: Array, repeats):
-        return kernels.repeat(self, repeats)
+    def forward(self: Array, repeats): ...
 
     def grad_self(grad, self_shape, repeats, xp):
         lead = len(repeats) - len(self_shape)
@@ -262,12 +261,11 @@ def _repeated_positions(repeats, size):
     return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))
 
 
-@operator(out=False, namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.roll, out=False, namespace=None, method=False, tangent="linear")
 class roll:
     """The elements shifted along dimensions; what leaves at one end comes in at the other."""
 
-    def forward(self: Array, shifts, dims):
-        return kernels.roll(self, shifts, dims)
+    def forward(self: Array, shifts, dims): ...
 
     def grad_self(grad, shifts, dims, xp):
         return xp.roll(grad, tuple(-shift for shift in shifts), dims)
@@ -289,12 +287,11 @@ def roll_function(input, shifts, dims=()):
     return roll(input, shifts, dims)
 
 
-@operator(out=False, namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.flip, out=False, namespace=None, method=False, tangent="linear")
 class flip:
     """The order of the elements reversed along dimensions."""
 
-    def forward(self: Array, dims):
-        return kernels.flip(self, dims)
+    def forward(self: Array, dims): ...
 
     def grad_self(grad, dims, xp):
         return xp.flip(grad, dims)
@@ -328,12 +325,11 @@ def flipud(input):
     return flip(input, (0,))
 
 
-@operator(out=False, node="Rot90Backward0", tangent="linear")
+@operator(kernel=kernels.rot90, out=False, node="Rot90Backward0", tangent="linear")
 class rot90:
     """The plane of two dimensions turned by `k` quarter turns, from the first towards the second."""
 
-    def forward(self: Array, k: Int = 1, dims: Ints = (0, 1)):
-        return kernels.rot90(self, k, dims)
+    def forward(self: Array, k: Int = 1, dims: Ints = (0, 1)): ...
 
     def grad_self(grad, k, dims, xp):
         return xp.rot90(grad, -k, dims)

@@ -13,6 +13,7 @@ from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
+from ...kernels.create import creation
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor, wrap_dim
 
@@ -174,12 +175,11 @@ class split_size:
         return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
 
 
-@operator(view=True)
+@operator(kernel=kernels.split, view=True)
 class split_with_sizes:
     """Views of the given numbers of slices of dimension `dim`."""
 
-    def forward(self: Array, split_sizes: Ints, dim: Int = 0):
-        return kernels.split(self, list(split_sizes), dim)
+    def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
     def grad_self(grads, self_shape, split_sizes, dim, xp):
         return _joined(grads, self_shape, split_sizes, dim, xp)
@@ -198,7 +198,7 @@ def _joined(grads, shape, sizes, dim, xp):
     )
 
 
-@public(namespace=None, on_arrays=lambda grad, shape: numpy.zeros(shape, grad.dtype))
+@public(namespace=None, on_arrays=creation.zeros_of)
 def zeros_like_shape(grad, shape):
     """Zeros of `shape` in the dtype of `grad`."""
     return grad.new_zeros(tuple(shape))
@@ -233,12 +233,11 @@ class unsafe_split:
         return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
 
 
-@operator(out=False)
+@operator(kernel=kernels.split, out=False)
 class unsafe_split_with_sizes:
     """`split` in parts of the given sizes, on the same memory, but not known as views."""
 
-    def forward(self: Array, split_sizes: Ints, dim: Int = 0):
-        return kernels.split(self, list(split_sizes), dim)
+    def forward(self: Array, split_sizes: Ints, dim: Int = 0): ...
 
     def grad_self(grads, self_shape, split_sizes, dim, xp):
         return _joined(grads, self_shape, split_sizes, dim, xp)
@@ -343,26 +342,26 @@ dsplit = _split_function("dsplit", lambda ndim: 2, 3)
 # --- parts of copies ------------------------------------------------------------------------------------------
 
 
-@operator(same_out="Expected self.dtype() == output.dtype() to be true, but got false.", tangent="linear")
+@operator(
+    kernel=kernels.narrow_copy,
+    same_out="Expected self.dtype() == output.dtype() to be true, but got false.",
+    tangent="linear",
+)
 class narrow_copy:
     """A copy of `length` slices of dimension `dim`, from `start` on."""
 
-    def forward(self: Array, dim: Int, start: Int, length: Int):
-        return kernels.narrow(self, dim, start, length).copy()
+    def forward(self: Array, dim: Int, start: Int, length: Int): ...
 
     def grad_self(grad, self_shape, dim, start, length, xp):
         start = start + self_shape[dim] if start < 0 else start
         return xp.slice_backward(grad, self_shape, dim, start, start + length, 1)
 
 
-@operator(out=False, tangent="linear", batch="expanded")
+@operator(kernel=kernels.select_scatter, out=False, tangent="linear", batch="expanded")
 class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
-    def forward(self: Array, src: Array, dim: Int, index: Int):
-        return kernels.written(
-            self, src, kernels.select(self, dim, index).shape, lambda copy: kernels.select(copy, dim, index)
-        )
+    def forward(self: Array, src: Array, dim: Int, index: Int): ...
 
     def grad_self(grad, dim, index, xp):
         return xp.select_scatter(grad, xp.zeros_like(xp.select(grad, dim, index)), dim, index)
@@ -371,13 +370,11 @@ class select_scatter:
         return xp.select(grad, dim, index)
 
 
-@operator(same_out=STRICT, out_underived=True, tangent="linear", batch="expanded")
+@operator(kernel=kernels.slice_scatter, same_out=STRICT, out_underived=True, tangent="linear", batch="expanded")
 class slice_scatter:
     """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
 
-    def forward(self: Array, src: Array, dim: Int = 0, start=None, end=None, step: Int = 1):
-        shape = kernels.slice_dim(self, dim, start, end, step).shape
-        return kernels.written(self, src, shape, lambda copy: kernels.slice_dim(copy, dim, start, end, step))
+    def forward(self: Array, src: Array, dim: Int = 0, start=None, end=None, step: Int = 1): ...
 
     def grad_self(grad, dim, start, end, step, xp):
         return xp.slice_scatter(grad, xp.zeros_like(xp.slice(grad, dim, start, end, step)), dim, start, end, step)
@@ -386,13 +383,11 @@ class slice_scatter:
         return xp.slice(grad, dim, start, end, step)
 
 
-@operator(out=False, tangent="linear", batch="expanded")
+@operator(kernel=kernels.diagonal_scatter, out=False, tangent="linear", batch="expanded")
 class diagonal_scatter:
     """A copy with `src` on a diagonal."""
 
-    def forward(self: Array, src: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1):
-        shape = kernels.diagonal(self, offset, dim1, dim2).shape
-        return kernels.written(self, src, shape, lambda copy: kernels.diagonal(copy, offset, dim1, dim2))
+    def forward(self: Array, src: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1): ...
 
     def grad_self(grad, offset, dim1, dim2, xp):
         return xp.diagonal_scatter(grad, xp.zeros_like(xp.diagonal(grad, offset, dim1, dim2)), offset, dim1, dim2)

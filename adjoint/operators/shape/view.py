@@ -89,12 +89,18 @@ class reshape_alias:
         return grad.reshape(self_shape)
 
 
-@operator(namespace=None, method=False, node="UnsafeViewBackward0", tangent="linear", batch=_batch_reshaped)
+@operator(
+    kernel=kernels.with_shape,
+    namespace=None,
+    method=False,
+    node="UnsafeViewBackward0",
+    tangent="linear",
+    batch=_batch_reshaped,
+)
 class unsafe_view:
     """`input`, a tensor nobody else has, with another shape."""
 
-    def forward(self: Array, size):
-        return self.reshape(size)
+    def forward(self: Array, size): ...
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
@@ -125,7 +131,7 @@ def view_dtype(input, dtype):
     if input.is_conj() or input.is_neg():
         what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
-    result = detached(input, [0] if input.is_inference() else shared_counter(input))
+    result = detached(input, [0, None] if input.is_inference() else shared_counter(input))
     result._array = kernels.view_dtype(input._array, dtype.numpy)
     if modes.STATE.inference:
         mark_inference(result)
@@ -148,11 +154,7 @@ def view_as(input, /, other=MISSING, *, x2=MISSING):
     return view_shape(input, _other("view_as", other, x2)._array.shape)
 
 
-def _reshaped_array(array, size):
-    return array.reshape(kernels.infer_size(size, array.size))
-
-
-@public(on_arrays=_reshaped_array, numpy_names=True)
+@public(on_arrays=kernels.reshape, numpy_names=True)
 def reshape(input, shape):
     """The tensor with another shape: a view where the strides allow it, otherwise a copy.
 
@@ -246,20 +248,18 @@ class unsqueeze:
         return xp.squeeze_dim(grad, dim)
 
 
-@operator(
-    view=True,
-    inplace=True,
-    namespace=None,
-    method=(),
-    node="SqueezeBackward0",
-    inplace_node="SqueezeBackward3",
-    aten_name="squeeze",
-)
+def _squeezing(kernel, number, **options):
+    """Declare one of the operators that `squeeze` chooses among."""
+    shared: dict[str, Any] = {"view": True, "inplace": True, "namespace": None, "method": (), "aten_name": "squeeze"}
+    nodes: dict[str, Any] = {"node": f"SqueezeBackward{number}", "inplace_node": f"SqueezeBackward{number + 3}"}
+    return operator(kernel=kernel, **shared, **nodes, **options)
+
+
+@_squeezing(kernels.squeeze_all, 0)
 class squeeze_all:
     """All dimensions of size 1 dropped."""
 
-    def forward(self: Array):
-        return self.squeeze() if 1 in self.shape else self.view()
+    def forward(self: Array): ...
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
@@ -269,17 +269,7 @@ class squeeze_all:
         return tensors.squeeze_dims(batch.first(value), dims)
 
 
-@operator(
-    view=True,
-    inplace=True,
-    namespace=None,
-    method=(),
-    node="SqueezeBackward1",
-    inplace_node="SqueezeBackward4",
-    kernel=kernels.squeeze_dim,
-    aten_name="squeeze",
-    aten_inplace="dim",
-)
+@_squeezing(kernels.squeeze_dim, 1, aten_inplace="dim")
 class squeeze_dim:
     """Dimension `dim` dropped if its size is 1."""
 
@@ -289,17 +279,7 @@ class squeeze_dim:
         return grad.reshape(self_shape)
 
 
-@operator(
-    view=True,
-    inplace=True,
-    namespace=None,
-    method=(),
-    node="SqueezeBackward2",
-    inplace_node="SqueezeBackward5",
-    kernel=kernels.squeeze,
-    aten_name="squeeze",
-    aten_inplace="dims",
-)
+@_squeezing(kernels.squeeze, 2, aten_inplace="dims")
 class squeeze_dims:
     """Those of the dimensions `dim` dropped whose size is 1."""
 
@@ -476,12 +456,11 @@ def _unique(dims, ndim, name):
     return wrapped
 
 
-@operator(view=True, namespace=None, method=False, batch="leading")
+@operator(kernel=kernels.alias, view=True, namespace=None, method=False, batch="leading")
 class alias:
     """The tensor itself, as a view."""
 
-    def forward(self: Array):
-        return self.view()
+    def forward(self: Array): ...
 
     def grad_self(grad):
         return grad

@@ -8,7 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Int, Ints
 from ...dispatch.arguments import invalid_arguments
-from ...dispatch.declaration import OPERATORS, Operator
+from ...dispatch.declaration import OPERATORS, Operator, underived
 from ...dispatch.decorators import operator, public
 from ...dispatch.out import STRICT
 from ...kernels.shape import view as kernels
@@ -75,15 +75,13 @@ class diagonal_copy:
     def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1): ...
 
 
-@operator(method=False, node="NotImplemented", same_out=STRICT)
+@operator(kernel=kernels.copy, method=False, node="NotImplemented", same_out=STRICT)
 class detach_copy:
     """A copy. PyTorch defines no derivative."""
 
-    def forward(self: Array):
-        return self.copy()
+    def forward(self: Array): ...
 
-    def grad_self(grad):
-        raise RuntimeError("derivative for aten::detach_copy is not implemented")
+    grad_self = underived("detach_copy")
 
 
 @copying("expand", "ExpandBackward0_copy")
@@ -209,6 +207,7 @@ class view_as_complex_copy:
 
 
 @operator(
+    kernel=kernels.reshape_copy,
     namespace=None,
     method=False,
     function_name="view_copy",
@@ -220,8 +219,7 @@ class view_as_complex_copy:
 class view_shape_copy:
     """A copy with another shape."""
 
-    def forward(self: Array, size: Ints):
-        return self.reshape(kernels.infer_size(size, self.size)).copy()
+    def forward(self: Array, size: Ints): ...
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)

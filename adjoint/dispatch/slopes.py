@@ -1,0 +1,86 @@
+"""Pointwise operators declared together with their derivative, which is an operator too, with a node and a derivative of its own.
+
+    @with_slope(kernels.mish, refusal="mish_backward_cpu")
+    class mish:
+        def forward(self: Array): ...
+        def grad_self(grad, self, xp):
+            tanh = kernels.tanh_of_softplus(self)
+            return grad * (tanh + self * xp.sigmoid(self) * (1 - tanh * tanh))
+        def slope_grad_self(grad, grad_output, self, xp):
+            return grad * grad_output * xp.mish_curvature(self)
+
+`grad_self` is one expression of elements. Traced, it is the kernel of `mish_backward`; the node of `mish` calls that operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from ..codegen.pointwise import Refusing, pointwise
+from .declaration import ARRAY, parameters_of
+from .decorators import operator
+from .source import compile_source
+
+
+def with_slope(
+    kernel: Any, *, refusal: Refusing, kinds: str = "f", slope: dict[str, Any] | None = None, **options: Any
+) -> Callable[[type], Any]:
+    """Declare a pointwise operator and, with `_backward` after its name, the operator that is its derivative times a gradient.
+
+    The class has `slope_grad_self`, the formula of the derivative's own derivative by `self`, where that is not 0, and
+    `slope_grad_output`, where that by the gradient is not the derivative itself.
+
+    Args:
+        kernel: computes the operator.
+        refusal: what PyTorch calls the kernel of the derivative, in errors about dtypes that it does not take.
+        kinds: NumPy's kinds of the dtypes that it takes.
+        slope: options of the derivative (see `decorators.operator`).
+        options: options of the operator.
+    """
+
+    def declare(declaration: type) -> Any:
+        members = vars(declaration)
+        expression = members["grad_self"]
+        name = f"{declaration.__name__}_backward"
+        parameters = [parameter for parameter in parameters_of(expression) if parameter not in ("grad", "self", "xp")]
+        written = _functions(name, parameters)
+        traced = FunctionType(expression.__code__, expression.__globals__, name, None, expression.__closure__)
+        traced.__doc__ = f"The derivative of `{declaration.__name__}` times `grad`."
+        scalars = dict.fromkeys(parameters, "Number")
+        traced.__annotations__ = {"grad": ARRAY, "self": ARRAY, **scalars}
+        written["forward"].__annotations__ = {"grad_output": ARRAY, "self": ARRAY, **scalars}
+        derivative = {
+            "__doc__": f"The derivative of `{declaration.__name__}` times `grad_output`.",
+            "__module__": declaration.__module__,
+            "forward": written["forward"],
+            "grad_grad_output": members.get("slope_grad_output", written["grad_self"]),
+            "grad_self": members.get("slope_grad_self", _zero),
+        }
+        chosen = slope or {}
+        if "tangent" not in chosen:
+            chosen = {"batch": "elementwise", **chosen}
+        operator(kernel=pointwise(refusal, kinds)(traced), namespace=None, method=(), **chosen)(
+            type(name, (), derivative)
+        )
+        declaration.grad_self = written["grad_self"]  # type: ignore[attr-defined]
+        return operator(kernel=kernel, **options)(declaration)
+
+    return declare
+
+
+def _functions(name: str, parameters: list[str]) -> dict[str, Any]:
+    """The signature of the derivative, and the formula that calls it, of the operator and of the derivative itself."""
+    more = "".join(f", {parameter}" for parameter in parameters)
+    source = (
+        f"def forward(grad_output, self{more}): ...\n\n"
+        f"def grad_self(grad, self{more}, xp):\n    return xp.{name}(grad, self{more})\n"
+    )
+    functions: dict[str, Any] = {}
+    compile_source(source, f"<adjoint {name} formulas>", functions)
+    return functions
+
+
+def _zero(grad: Any, xp: Any) -> Any:
+    return xp.zeros_like(grad)

@@ -1,0 +1,194 @@
+"""Reading where indices point: rows of a table, elements along one dimension, elements at several indices together."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    I,
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    i64,
+    load,
+    loops,
+    minimum,
+    reduce_or,
+    type_of,
+    u8,
+    vectorized,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from ..memory.copying import WORDS, copy_row
+
+_CHUNK = 1 << 14
+"""Indices that are looked over at a time."""
+
+
+@loops
+def find_outside(
+    found: Pointer[u8], index: Pointer[I], n: Int, low: Int, high: Int, W: Static, start: Int, stop: Int
+) -> None:
+    """Whether any of each chunk of indices is below `low` or not below `high`."""
+    for piece in range(start, stop):
+        i = piece * _CHUNK
+        end = minimum(n, i + _CHUNK)
+        outside = u8(0)
+        while i + W <= end:
+            places = load(index + i, W)
+            outside = outside | u8(reduce_or((places < I(low)) | (places >= I(high))))
+            i += W
+        while i < end:
+            outside = outside | u8((index[i] < I(low)) | (index[i] >= I(high)))
+            i += 1
+        found[piece] = outside
+
+
+@functools.lru_cache(8)
+def _looking_over(index: Any, vector_bytes: int) -> Any:
+    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize).call
+
+
+def any_outside(index: ndarray, low: int, high: int) -> Any:
+    """Whether an index is less than `low` or not less than `high`. NotImplemented if there is no loop for it."""
+    if index.dtype.char not in "li" or not index.flags.c_contiguous or index.size == 0 or high >= 1 << 31:
+        return NotImplemented
+    pieces = -(-index.size // _CHUNK)
+    found = numpy.empty(pieces, numpy.uint8)
+    function = _looking_over(index.dtype, HOST.vector_bytes)
+    launch(function, pieces, _CHUNK * index.itemsize, address(found), address(index), index.size, low, high)
+    return bool(found.any())
+
+
+@loops
+def take_rows(
+    out: Pointer[T], table: Pointer[T], index: Pointer[I], count: Int, length: Int, width: Int, SINGLE: Static, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """From (outer, length, width) to (outer, count, width): rows at `count` indices, from the end where they are negative."""
+    outer = start // count
+    i = start - outer * count
+    row = start
+    while row < stop:
+        part = minimum(stop - row, count - i)
+        source = table + outer * length * width
+        if SINGLE:
+            for k in vectorized(0, part):
+                place = i64(index[i + k])
+                out[row + k] = source[place if place >= 0 else place + length]
+        else:
+            for k in range(part):
+                place = i64(index[i + k])
+                place = place if place >= 0 else place + length
+                copy_row(out + (row + k) * width, source + place * width, width, 1, 1, "rows", W)
+        row += part
+        i = 0
+        outer += 1
+
+
+@functools.lru_cache(64)
+def _taking(word: Any, index: Any, single: bool, width: int) -> Any:
+    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width).call
+
+
+def take(x: ndarray, index: ndarray, dim: int) -> Any:
+    """`x.take(index, dim)` for indices that are known to be in bounds. NotImplemented if there is no loop for it."""
+    word = WORDS.get(x.itemsize)
+    if (
+        word is None
+        or index.dtype.char not in "li"
+        or not (x.flags.c_contiguous and index.flags.c_contiguous)
+        or not x.size
+    ):
+        return NotImplemented
+    outer, width = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
+    out = numpy.empty(x.shape[:dim] + index.shape + x.shape[dim + 1 :], x.dtype)
+    function = _taking(word, index.dtype, width == 1, HOST.vector_bytes // x.itemsize)
+    launch(
+        function, outer * index.size, 2 * width * x.itemsize + 8,
+        address(out), address(x), address(index), index.size, x.shape[dim], width,
+    )  # fmt: skip
+    return out
+
+
+@loops
+def gather_elements(
+    out: Pointer[T], x: Pointer[T], index: Pointer[I], run: Int, group: Int, slab: Int, step: Int, ALONG: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """One element for each index: in runs of `run`, of which `group` read from the same `slab` elements of `x`.
+
+    `step`: from one index to the next. `ALONG`: a run goes along the dimension that is indexed, not across it.
+    """
+    i = start
+    while i < stop:
+        line = i // run
+        column = i - line * run
+        part = minimum(stop - i, run - column)
+        source = x + (line // group) * slab
+        for k in vectorized(0, part):
+            out[i + k] = source[i64(index[i + k]) if ALONG else i64(index[i + k]) * step + column + k]
+        i += part
+
+
+@functools.lru_cache(64)
+def _gathering(word: Any, index: Any, along: bool) -> Any:
+    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along).call
+
+
+def gather(x: ndarray, dim: int, index: ndarray) -> Any:
+    """Elements of `x` along `dim` at indices that are known to be in bounds. NotImplemented if there is no loop for it."""
+    word = WORDS.get(x.itemsize)
+    alike = (
+        x.ndim == index.ndim > 0 and x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
+    )
+    if word is None or not alike or not (x.flags.c_contiguous and index.flags.c_contiguous):
+        return NotImplemented
+    inner = math.prod(x.shape[dim + 1 :])
+    count = index.shape[dim]
+    out = numpy.empty(index.shape, x.dtype)
+    function = _gathering(word, index.dtype, inner == 1)
+    run, group = (count, 1) if inner == 1 else (inner, count)
+    launch(
+        function, index.size, 2 * x.itemsize + index.itemsize,
+        address(out), address(x), address(index), run, group, x.shape[dim] * inner, inner,
+    )  # fmt: skip
+    return out
+
+
+@loops
+def add_positions(
+    positions: Pointer[i64], index: Pointer[I], length: Int, FIRST: Static, start: Int, stop: Int
+) -> None:
+    """Positions in an array of one more dimension, of this `length`, at these indices; from the end where they are negative."""
+    for i in vectorized(start, stop):
+        place = i64(index[i])
+        place = place if place >= 0 else place + length
+        positions[i] = place if FIRST else positions[i] * length + place
+
+
+@functools.lru_cache(2)
+def _adding(first: bool) -> Any:
+    return add_positions.compiled(I=i64, FIRST=first).call
+
+
+def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
+    """Where in an array of `shape`, flattened, the elements at `indices`, one array for each dimension, are.
+
+    Indices are known to be in bounds. NotImplemented if there is no loop for them.
+    """
+    first = indices[0]
+    if any(index.shape != first.shape or index.dtype.char != "l" or not index.flags.c_contiguous for index in indices):
+        return NotImplemented
+    result = numpy.empty(first.shape, numpy.int64)
+    for position, (index, length) in enumerate(zip(indices, shape, strict=True)):
+        launch(_adding(position == 0), result.size, 24, address(result), address(index), length)
+    return result

@@ -1,0 +1,266 @@
+"""Copies of large arrays between any two layouts: rows on several threads, transposed matrices in blocks, conversions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.acceleration import LOOPS
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    S,
+    Static,
+    T,
+    address,
+    load,
+    local,
+    loops,
+    minimum,
+    shuffle,
+    store,
+    type_of,
+    u8,
+    u16,
+    u32,
+    u64,
+    unrolled,
+    vector,
+    vectorized,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+
+WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
+"""What holds the bits of elements of so many bytes."""
+
+_BLOCK = 64
+"""Rows of a transposed matrix that are written side by side."""
+
+_PIECE = 1 << 15
+"""Elements that are copied at a time where an array is one row."""
+
+_LARGE = 1 << 22
+"""Bytes from which on threads copy whole rows faster than one call of NumPy."""
+
+Axis = tuple[int, int, int]
+"""A dimension of two arrays: its size, and the steps in the target and in the source, in elements."""
+
+
+@loops
+def copy_row(
+    target: Pointer[T], source: Pointer[T], n: Int, target_step: Int, source_step: Int, KIND: Static, W: Static
+) -> None:
+    """`n` elements; `KIND` says by which steps."""
+    if KIND == "rows":
+        i = 0
+        while i + 2 * W <= n:
+            first = load(source + i, W)
+            second = load(source + (i + W), W)
+            store(target + i, first)
+            store(target + (i + W), second)
+            i += 2 * W
+        while i < n:
+            target[i] = source[i]
+            i += 1
+    elif KIND == "backwards":
+        i = 0
+        while i + W <= n:
+            turned = load(source - (i + W - 1), W)
+            store(target + i, shuffle(turned, turned, [W - 1 - LANE for LANE in unrolled(W)]))
+            i += W
+        while i < n:
+            target[i] = source[0 - i]
+            i += 1
+    elif KIND == "repeated":
+        value = source[0]
+        for i in vectorized(0, n):
+            target[i] = value
+    elif KIND == "collected":
+        for i in range(n):
+            target[i] = source[i * source_step]
+    else:
+        for i in range(n):
+            target[i * target_step] = source[i * source_step]
+
+
+@loops
+def copy_rows(
+    target: Pointer[T], source: Pointer[T], n: Int, t0: Int, s0: Int, n1: Int, t1: Int, s1: Int, n2: Int, t2: Int, s2: Int,
+    t3: Int, s3: Int, KIND: Static, W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Rows of `n` elements, in three dimensions of any steps."""
+    i1 = start % n1
+    i2 = (start // n1) % n2
+    i3 = start // (n1 * n2)
+    for _row in range(start, stop):
+        copy_row(target + (i1 * t1 + i2 * t2 + i3 * t3), source + (i1 * s1 + i2 * s2 + i3 * s3), n, t0, s0, KIND, W)
+        i1 += 1
+        if i1 == n1:
+            i1 = 0
+            i2 += 1
+            if i2 == n2:
+                i2 = 0
+                i3 += 1
+
+
+@loops
+def transpose_tile(target: Pointer[T], source: Pointer[T], target_step: Int, source_step: Int, W: Static) -> None:
+    """`W` rows of `W` elements become columns: pairs of rows exchange halves, quarters, and so on."""
+    rows = local(vector(T, W), W)
+    for ROW in unrolled(W):
+        rows[ROW] = load(source + ROW * source_step, W)
+    STEP = 1
+    for _ in unrolled(W.bit_length() - 1):
+        for ROW in unrolled(W):
+            if ROW & STEP == 0:
+                first = rows[ROW]
+                second = rows[ROW + STEP]
+                rows[ROW] = shuffle(first, second, [W + LANE - STEP if LANE & STEP else LANE for LANE in unrolled(W)])
+                rows[ROW + STEP] = shuffle(
+                    first, second, [W + LANE if LANE & STEP else LANE + STEP for LANE in unrolled(W)]
+                )
+        STEP = STEP * 2
+    for ROW in unrolled(W):
+        store(target + ROW * target_step, rows[ROW])
+
+
+@loops
+def transpose_blocks(
+    target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
+    s2: Int, t3: Int, s3: Int, W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Matrices of `rows` and `columns`, of which the columns lie in one piece in the source, the rows in the target.
+
+    There are at least `W` of both. The last tiles lie over the ones before them, to write the same again.
+    """
+    blocks = (rows + _BLOCK - 1) // _BLOCK
+    for piece in range(start, stop):
+        matrix = piece // blocks
+        first = minimum((piece - matrix * blocks) * _BLOCK, rows - W)
+        last = minimum(first + _BLOCK, rows)
+        into = target + ((matrix % n2) * t2 + (matrix // n2) * t3)
+        out_of = source + ((matrix % n2) * s2 + (matrix // n2) * s3)
+        i = 0
+        while i < columns:
+            column = minimum(i, columns - W)
+            j = first
+            while j < last:
+                row = minimum(j, last - W)
+                transpose_tile(
+                    into + (row * target_step + column),
+                    out_of + (column * source_step + row),
+                    target_step,
+                    source_step,
+                    W,
+                )
+                j += W
+            i += W
+
+
+@loops
+def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: Int, stop: Int) -> None:
+    """Elements of another type."""
+    i = start
+    while i + W <= stop:
+        store(target + i, vector(S, W)(load(source + i, W)))
+        i += W
+    while i < stop:
+        target[i] = S(source[i])
+        i += 1
+
+
+def copy_into(target: ndarray, source: ndarray) -> Any:
+    """Write the elements of `source`, broadcast, to `target`, of the same dtype. NotImplemented if there is no loop for it."""
+    if target.shape != source.shape:
+        source = numpy.broadcast_to(source, target.shape)
+    plan = _plan(target.shape, target.strides, source.strides, target.itemsize, HOST.vector_bytes, LOOPS.every_size)
+    if plan is None or target.dtype != source.dtype:
+        return NotImplemented
+    function, pieces, piece_bytes, arguments = plan
+    launch(function, pieces, piece_bytes, address(target), address(source), *arguments)
+    return target
+
+
+@functools.lru_cache(1024)
+def _plan(
+    shape: tuple[int, ...],
+    target_strides: tuple[int, ...],
+    source_strides: tuple[int, ...],
+    itemsize: int,
+    vector_bytes: int,
+    every_size: bool,
+) -> Any:
+    """The loop, its pieces, their bytes and its arguments."""
+    word = WORDS.get(itemsize)
+    if word is None or 0 in shape or any(step % itemsize for step in (*target_strides, *source_strides)):
+        return None
+    axes = _collapsed(
+        [
+            (n, t // itemsize, s // itemsize)
+            for n, t, s in zip(shape, target_strides, source_strides, strict=True)
+            if n > 1
+        ]
+    )
+    if not axes:
+        axes = [(1, 1, 1)]
+    if len(axes) > 4 or any(t == 0 for n, t, _ in axes if n > 1):
+        return None
+    width = vector_bytes // itemsize
+    (n, t0, s0), outer = axes[-1], axes[:-1]
+    across = next((axis for axis in outer if axis[2] == 1), None)
+    tile = 0 if across is None else min(width, 16, 1 << min(n, across[0]).bit_length() - 1)
+    if t0 == 1 and s0 != 1 and across is not None and tile >= 4:
+        outer = [axis for axis in outer if axis is not across]
+        (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0)][:2]
+        function = transpose_blocks.compiled(T=word, W=tile).call
+        rows, target_step = across[0], across[1]
+        pieces = n2 * n3 * -(-rows // _BLOCK)
+        arguments = (n, s0, rows, target_step, n2, t2, s2, t3, s3)
+        return function, pieces, 4 * min(rows, _BLOCK) * n * itemsize, arguments
+    kind = "strided"
+    if t0 == 1:
+        kind = {1: "rows", -1: "backwards", 0: "repeated"}.get(s0, "collected")
+    if kind in ("rows", "repeated") and not every_size and math.prod(shape) * itemsize < _LARGE:
+        return None  # NumPy has nothing to gain but threads
+    if kind == "rows" and not outer and n >= 2 * _PIECE:
+        if n % _PIECE:
+            return None
+        n, outer = _PIECE, [(n // _PIECE, _PIECE, _PIECE)]
+    (n1, t1, s1), (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0), (1, 0, 0)][:3]
+    function = copy_rows.compiled(T=word, KIND=kind, W=width).call
+    piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
+    return function, n1 * n2 * n3, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, t3, s3)
+
+
+def _collapsed(axes: list[Axis]) -> list[Axis]:
+    """The dimensions by their steps in the target, the largest first; neighbours that are one dimension in both are merged."""
+    result: list[Axis] = []
+    for n, t, s in sorted(axes, key=lambda axis: (-abs(axis[1]), -abs(axis[2]))):
+        if result and result[-1][1] == n * t and result[-1][2] == n * s:
+            result[-1] = (result[-1][0] * n, t, s)
+        else:
+            result.append((n, t, s))
+    return result
+
+
+def convert(array: ndarray, dtype: Any) -> Any:
+    """A copy of a contiguous array of one floating-point type in another. NotImplemented if there is no loop for it."""
+    function = _conversion(array.dtype, dtype, HOST.vector_bytes)
+    if function is None or not array.flags.c_contiguous:
+        return NotImplemented
+    result = numpy.empty(array.shape, dtype)
+    launch(function, array.size, array.itemsize + dtype.itemsize, address(result), address(array))
+    return result
+
+
+@functools.lru_cache(64)
+def _conversion(source: Any, target: Any, vector_bytes: int) -> Any:
+    first, second = type_of(source), type_of(target)
+    if first is None or second is None or first.kind != "f" or second.kind != "f":
+        return None
+    return convert_elements.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits)).call

@@ -1,0 +1,370 @@
+"""Attention in blocks, with an online softmax: the loops over blocks of queries and of keys.
+
+A vector holds one number for each of several queries, so that the maximum and the sum over keys need no exchange within a
+vector; scores, weights and their gradients exist for one block of queries and one of keys at a time, transposed: keys by queries.
+
+Dao et al., "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....codegen.llvm.elementary_exponential import exp
+from ....codegen.llvm.language import (
+    I,
+    Int,
+    Pointer,
+    S,
+    Static,
+    T,
+    broadcast,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    minimum,
+    reduce_add,
+    store,
+    u16,
+    u32,
+    unrolled,
+    vector,
+    where,
+)
+from ..linalg.tiles import VECTORS, add_product, first_lanes, transposed
+
+KEYS = 64
+"""How many keys a block has."""
+
+FEATURES = 256
+"""How many features a query, a key or a value may have."""
+
+NO_MASK, MASK_OF_KEYS, MASK_OF_QUERIES = range(3)
+"""What is added to scores: nothing, a number for each key, or one for each key and query."""
+
+# The places of numbers in the array of a call's sizes.
+HEADS, GROUP, QUERIES, KEY_COUNT, WIDTH, VALUE_WIDTH, CAUSAL, SPLITS = range(8)
+(Q, K, V, O, GO, GQ, GK, GV) = range(8, 8 + 3 * 8, 3)
+"""The steps between batches, heads and rows of each array."""
+MASK, KEEP = range(32, 40, 4)
+"""The steps of the mask between batches, heads, keys and queries; and of the weights that dropout keeps."""
+PARTS = 40
+"""The steps between the parts of keys' and of values' gradients."""
+TWO = 42
+"""The number 2. A loop over it stays a loop: LLVM does not know its end, and so compiles its body once."""
+SIZES = 43
+
+
+@loops
+def offset_of(sizes: Pointer[i64], batch: Int, head: Int, row: Int, ARRAY: Static) -> Int:
+    """Where a row of an array begins."""
+    return batch * sizes[ARRAY] + head * sizes[ARRAY + 1] + row * sizes[ARRAY + 2]
+
+
+@loops
+def pack_columns(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width: Int, factor: T, W: Static) -> None:
+    """Write the transpose of some rows, times a factor, into rows of `VECTORS` vectors; missing rows repeat the last."""
+    for column in range(0, VECTORS * W, W):
+        for start in range(0, width, W):
+            mask = first_lanes(width - start, W)
+            columns = transposed(
+                [load(source + (minimum(column + ROW, rows - 1) * row + start), W, mask) for ROW in unrolled(W)], W
+            )
+            for ROW in unrolled(W):
+                store(target + ((start + ROW) * (VECTORS * W) + column), columns[ROW] * factor)
+
+
+@loops
+def pack_rows(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width: Int, factor: T, W: Static) -> None:
+    """Copy rows, times a factor, into rows of whole tiles."""
+    padded = padded_width(width, W)
+    for i in range(VECTORS * W):
+        start_of = source + minimum(i, rows - 1) * row
+        for start in range(0, padded, W):
+            mask = first_lanes(width - start, W)
+            store(target + (i * padded + start), load(start_of + start, W, mask) * factor)
+
+
+@loops
+def copy_rows(target: Pointer[T], row: Int, source: Pointer[T], rows: Int, width: Int, W: Static) -> None:
+    """Copy rows of whole tiles to where they belong."""
+    padded = padded_width(width, W)
+    for i in range(rows):
+        for start in range(0, width, W):
+            value = load(source + (i * padded + start), W)
+            store(target + (i * row + start), value, first_lanes(width - start, W))
+
+
+@loops
+def scale_rows(rows: Pointer[T], padded: Int, factors: Pointer[T], W: Static) -> None:
+    """Multiply each row of a block of queries by its factor."""
+    for i in range(VECTORS * W):
+        for start in range(0, padded, W):
+            store(rows + (i * padded + start), load(rows + (i * padded + start), W) * factors[i])
+
+
+@loops
+def clear(target: Pointer[T], count: Int, W: Static) -> None:
+    """Write zeros."""
+    for i in range(0, count, W):
+        store(target + i, vector(T, W)(0))
+
+
+@loops
+def padded_width(width: Int, W: Static) -> Int:
+    """A number of features, rounded up to whole rows of tiles."""
+    return (width + (VECTORS * W - 1)) // (VECTORS * W) * (VECTORS * W)
+
+
+@loops
+def kept(keep: Pointer[u16], key: Int, keep_key: Int, place: Int, W: Static) -> Any:
+    """Which of the weights of a key dropout keeps: a bit for each query."""
+    word = u32(keep[key * keep_key + place // 16]) >> u32(place % 16)
+    return ((broadcast(word, W) >> lanes(u32, W)) & 1) != 0
+
+
+@loops
+def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
+    """For each query of a vector the last key that it may attend to; -1 for missing queries."""
+    last = broadcast(sizes[KEY_COUNT] - 1, W)
+    own = lanes(i64, W) + broadcast(first, W)
+    there = where(sizes[CAUSAL] != 0, minimum(own, last), last)
+    return where(first_lanes(rows, W), there, i64(-1))
+
+
+@loops
+def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Static) -> Any:
+    """The scores of a key with the mask, which begins at `mask` for it; -inf where a query must not attend."""
+    if MASKED != NO_MASK:
+        added = load(mask, W) if MASKED == MASK_OF_QUERIES else broadcast(mask[0], W)
+        score = where(added == -math.inf, -math.inf, score + added)
+    return where(broadcast(key, W) <= last, score, -math.inf)
+
+
+SMALLEST = -87.0
+"""The exponential of less than this counts as 0: numbers that are not normal are slow."""
+
+
+@loops
+def weight_of(score: T) -> T:
+    """The exponential of a score less the maximum of its row."""
+    return where(score < SMALLEST, 0.0, exp(where(score < SMALLEST, SMALLEST, score)))
+
+
+@loops(explicit=True)
+def attend(
+    out: Pointer[T], statistics: Pointer[T], q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16],
+    sizes: Pointer[i64], scale: T, keep_scale: T, start: Int, stop: Int,
+    W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
+) -> None:  # fmt: skip
+    """Blocks `start` to `stop` of queries: the result, and of each row the maximum and one over the sum of exponentials."""
+    queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
+    blocks = (queries + (VECTORS * W - 1)) // (VECTORS * W)
+    padded = padded_width(value_width, W)
+    columns, sums = local(T, FEATURES * VECTORS * W), local(T, FEATURES * VECTORS * W)
+    scores = local(T, KEYS * VECTORS * W)
+    top, total, factors = local(T, VECTORS * W), local(T, VECTORS * W), local(T, VECTORS * W)
+    for item in range(start, stop):
+        first = item % blocks * (VECTORS * W)
+        head, batch = item // blocks % heads, item // blocks // heads
+        shared = head // sizes[GROUP]
+        rows = minimum(queries - first, VECTORS * W)
+        pack_columns(columns, q + offset_of(sizes, batch, head, first, Q), sizes[Q + 2], rows, width, scale, W)
+        keys = where(sizes[CAUSAL] != 0, minimum(sizes[KEY_COUNT], first + rows), sizes[KEY_COUNT])
+        for column in range(0, VECTORS * W, W):
+            store(top + column, vector(T, W)(-math.inf))
+            store(total + column, vector(T, W)(0))
+        clear(sums, VECTORS * W * padded, W)
+        of_mask = mask + (batch * sizes[MASK] + head * sizes[MASK + 1] + first * sizes[MASK + 3])
+        of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
+        for block in range(0, keys, KEYS):
+            count = minimum(keys - block, KEYS)
+            clear(scores, KEYS * VECTORS * W, W)
+            k_block, v_block = (
+                k + offset_of(sizes, batch, shared, block, K),
+                v + offset_of(sizes, batch, shared, block, V),
+            )
+            for job in range(sizes[TWO]):
+                # The scores; then, from their weights, the result.
+                own = job == 0
+                if job == 1:
+                    for column in range(0, VECTORS * W, W):
+                        last = last_keys(first + column, rows - column, sizes, W)
+                        before = load(top + column, W)
+                        found = before
+                        for j in range(count):
+                            place = scores + (j * (VECTORS * W) + column)
+                            score = masked(
+                                load(place, W),
+                                block + j,
+                                last,
+                                of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                W,
+                                MASKED,
+                            )
+                            store(place, score)
+                            found = where(score > found, score, found)
+                            found = where(score == score, found, score)
+                        safe = where(found == -math.inf, 0.0, found)
+                        shrink = weight_of(before - safe)
+                        store(top + column, found)
+                        store(factors + column, shrink)
+                        added = vector(T, W)(0)
+                        for j in range(count):
+                            place = scores + (j * (VECTORS * W) + column)
+                            weight = weight_of(load(place, W) - safe)
+                            added += weight
+                            if DROPPED:
+                                chosen = kept(of_keep, block + j, sizes[KEEP + 2], first + column, W)
+                                weight = where(chosen, weight * keep_scale, 0.0)
+                            store(place, weight)
+                        store(total + column, load(total + column, W) * shrink + added)
+                    if block > 0:
+                        scale_rows(sums, padded, factors, W)
+                add_product(
+                    where(own, scores, sums), where(own, i64(VECTORS * W), padded), where(own, count, VECTORS * W),
+                    where(own, i64(VECTORS * W), value_width), where(own, k_block, scores), where(own, sizes[K + 2], 1),
+                    where(own, i64(1), i64(VECTORS * W)), where(own, count - 1, VECTORS * W), where(own, columns, v_block),
+                    where(own, i64(VECTORS * W), sizes[V + 2]), where(own, width, count), W, R, WHOLE,
+                )  # fmt: skip
+        of_head = statistics + 2 * (batch * heads + head) * queries + first
+        for column in range(0, VECTORS * W, W):
+            found, sum_of = load(top + column, W), load(total + column, W)
+            inverse = where(sum_of == 0.0, 0.0, 1.0 / sum_of)
+            there = first_lanes(rows - column, W)
+            store(of_head + column, where(found == -math.inf, 0.0, found), there)
+            store(of_head + (queries + column), inverse, there)
+            store(factors + column, inverse)
+        scale_rows(sums, padded, factors, W)
+        copy_rows(out + offset_of(sizes, batch, head, first, O), sizes[O + 2], sums, rows, value_width, W)
+
+
+@loops(explicit=True)
+def attend_backward(
+    grad_q: Pointer[T], grad_k: Pointer[T], grad_v: Pointer[T], grad: Pointer[T], out: Pointer[T], statistics: Pointer[T],
+    q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16], sizes: Pointer[i64], space: Pointer[T],
+    scale: T, keep_scale: T, start: Int, stop: Int, W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
+) -> None:  # fmt: skip
+    """The gradients of heads of keys `start` to `stop`, each cut into `SPLITS` parts, which share its queries.
+
+    `space` has room for the sums of all keys' and values' gradients of a head.
+    """
+    queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
+    key_count, group, splits = sizes[KEY_COUNT], sizes[GROUP], sizes[SPLITS]
+    blocks = (queries + (VECTORS * W - 1)) // (VECTORS * W)
+    q_columns, q_rows = local(T, FEATURES * VECTORS * W), local(T, FEATURES * VECTORS * W)
+    g_columns, g_rows = local(T, FEATURES * VECTORS * W), local(T, FEATURES * VECTORS * W)
+    sums = local(T, FEATURES * VECTORS * W)
+    weights, changes = local(T, KEYS * VECTORS * W), local(T, KEYS * VECTORS * W)
+    slopes = local(T, VECTORS * W)
+    padded, value_padded = padded_width(width, W), padded_width(value_width, W)
+    room = (key_count + (KEYS - 1)) // KEYS * KEYS
+    k_sums, v_sums = space, space + room * padded
+    for item in range(start, stop):
+        split, shared = item % splits, item // splits % (heads // group)
+        batch = item // splits // (heads // group)
+        k_head = k + offset_of(sizes, batch, shared, 0, K)
+        v_head = v + offset_of(sizes, batch, shared, 0, V)
+        clear(space, room * (padded + value_padded), W)
+        for part in range((group * blocks - split + splits - 1) // splits):
+            turn = split + part * splits
+            head, first = shared * group + turn // blocks, turn % blocks * (VECTORS * W)
+            rows = minimum(queries - first, VECTORS * W)
+            for job in range(sizes[TWO]):
+                own = job == 0
+                source = where(
+                    own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO)
+                )
+                row, size = where(own, sizes[Q + 2], sizes[GO + 2]), where(own, width, value_width)
+                factor = where(own, scale, T(1))
+                pack_columns(where(own, q_columns, g_columns), source, row, rows, size, factor, W)
+                pack_rows(where(own, q_rows, g_rows), source, row, rows, size, factor, W)
+            for i in range(VECTORS * W):
+                product = vector(T, W)(0)
+                result = out + offset_of(sizes, batch, head, first + minimum(i, rows - 1), O)
+                for place in range(0, value_width, W):
+                    there = first_lanes(value_width - place, W)
+                    product += load(result + place, W, there) * load(g_rows + (i * value_padded + place), W)
+                slopes[i] = reduce_add(product)
+            clear(sums, VECTORS * W * padded, W)
+            of_head = statistics + 2 * (batch * heads + head) * queries + first
+            of_mask = mask + (batch * sizes[MASK] + head * sizes[MASK + 1] + first * sizes[MASK + 3])
+            of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
+            keys = where(sizes[CAUSAL] != 0, minimum(key_count, first + rows), key_count)
+            for block in range(0, keys, KEYS):
+                count = minimum(keys - block, KEYS)
+                k_block, v_block = k_head + block * sizes[K + 2], v_head + block * sizes[V + 2]
+                clear(weights, KEYS * VECTORS * W, W)
+                clear(changes, KEYS * VECTORS * W, W)
+                for job in range(sizes[TWO] + 3):
+                    # Scores, the gradients of weights, and from these the gradients of values, of keys, and of queries.
+                    if job == 2:
+                        for column in range(0, VECTORS * W, W):
+                            last = last_keys(first + column, rows - column, sizes, W)
+                            there = first_lanes(rows - column, W)
+                            top, inverse = (
+                                load(of_head + column, W, there),
+                                load(of_head + (queries + column), W, there),
+                            )
+                            slope = load(slopes + column, W)
+                            for j in range(count):
+                                place = j * (VECTORS * W) + column
+                                score = masked(
+                                    load(weights + place, W), block + j, last,
+                                    of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                    W, MASKED,
+                                )  # fmt: skip
+                                weight = weight_of(score - top) * inverse
+                                change = load(changes + place, W)
+                                store(weights + place, weight)
+                                if DROPPED:
+                                    chosen = kept(of_keep, block + j, sizes[KEEP + 2], first + column, W)
+                                    change = where(chosen, change * keep_scale, 0.0)
+                                    store(weights + place, where(chosen, weight * keep_scale, 0.0))
+                                store(changes + place, weight * (change - slope))
+                            for j in range(count, (count + (R - 1)) // R * R):
+                                store(weights + (j * (VECTORS * W) + column), vector(T, W)(0))
+                                store(changes + (j * (VECTORS * W) + column), vector(T, W)(0))
+                    of_values = (job == 1) | (job == 2)
+                    own = job == 4
+                    add_product(
+                        where(
+                            job < 2,
+                            where(of_values, changes, weights),
+                            where(own, sums, where(of_values, v_sums + block * value_padded, k_sums + block * padded)),
+                        ),
+                        where(job < 2, i64(VECTORS * W), where(of_values, value_padded, padded)),
+                        where(own, VECTORS * W, count),
+                        where(job < 2, i64(VECTORS * W), where(of_values, value_width, width)),
+                        where(job < 2, where(of_values, v_block, k_block), where(of_values, weights, changes)),
+                        where(job < 2, where(of_values, sizes[V + 2], sizes[K + 2]), where(own, i64(1), i64(VECTORS * W))),
+                        where(own, i64(VECTORS * W), i64(1)),
+                        where(job < 2, count - 1, KEYS * VECTORS * W),
+                        where(
+                            job < 2,
+                            where(of_values, g_columns, q_columns),
+                            where(own, k_block, where(of_values, g_rows, q_rows)),
+                        ),
+                        where(
+                            job < 2, i64(VECTORS * W), where(own, sizes[K + 2], where(of_values, value_padded, padded))
+                        ),
+                        where(
+                            job < 2, where(of_values, value_width, width), where(own, count, i64(VECTORS * W))
+                        ),
+                        W, R, WHOLE,
+                    )  # fmt: skip
+            for i in range(VECTORS * W):
+                slopes[i] = scale
+            scale_rows(sums, padded, slopes, W)
+            copy_rows(grad_q + offset_of(sizes, batch, head, first, GQ), sizes[GQ + 2], sums, rows, width, W)
+        to_key = grad_k + (split * sizes[PARTS] + offset_of(sizes, batch, shared, 0, GK))
+        to_value = grad_v + (split * sizes[PARTS + 1] + offset_of(sizes, batch, shared, 0, GV))
+        for job in range(sizes[TWO]):
+            own = job == 0
+            copy_rows(
+                where(own, to_key, to_value), where(own, sizes[GK + 2], sizes[GV + 2]), where(own, k_sums, v_sums), key_count,
+                where(own, width, value_width), W,
+            )  # fmt: skip

@@ -1,0 +1,199 @@
+"""Where a convolution finds what: its input in blocked layout, the places of its output, and tables from one to the other.
+
+Rows of an image are packed with a little padding between them, so that a whole image is one long row: the input that a tap of
+the kernel meets is the same row, shifted by one number for all places. Vectors run along it without a thought for where rows
+end; what they compute between rows is left out of the result. With a stride the input is dealt out by its places modulo the
+stride, the phases: a tap meets one of them. The gradient of the input has phases of its output instead, each with its taps.
+
+Spatial dimensions are three: those that a convolution lacks come first and have length 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy
+from numpy import ndarray
+
+Sizes = tuple[int, ...]
+
+BLOCK_BYTES = 1 << 20
+"""About how much packed memory a block of the work takes: it stays in a core's second-level cache."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A convolution along one dimension.
+
+    Place `i` of output phase `r` is element `i * spread + r` of the target. Its tap `(t, phase, shift)` meets the source at
+    `origin + phases[phase] + (i + shift) * step`.
+    """
+
+    source: int
+    target: int
+    places: int
+    spread: int
+    step: int
+    origin: int
+    phases: Sizes
+    taps: tuple[tuple[tuple[int, int, int], ...], ...]
+
+    @property
+    def reach(self) -> int:
+        """How many places beyond its own a place needs."""
+        return max((shift for taps in self.taps for _, _, shift in taps), default=0)
+
+
+Axes = tuple[Axis, Axis, Axis]
+
+
+@functools.lru_cache(512)
+def forward_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
+    """The convolution itself: from the input to the output."""
+    phases = sorted({t * dilation % stride for t in range(kernel)})
+    taps = [(t, phases.index(t * dilation % stride), t * dilation // stride) for t in range(kernel)]
+    return Axis(size, output, output, 1, stride, -padding, tuple(phases), (tuple(taps),))
+
+
+@functools.lru_cache(512)
+def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int, output: int) -> Axis:
+    """Its transpose: from the gradient of the output to that of the input."""
+    met = [
+        [
+            (t, (phase + padding - t * dilation) // stride)
+            for t in range(kernel)
+            if not (phase + padding - t * dilation) % stride
+        ]
+        for phase in range(stride)
+    ]
+    first = min((shift for taps in met for _, shift in taps), default=0)
+    taps = tuple(tuple((t, 0, shift - first) for t, shift in each) for each in met)
+    return Axis(output, size, -(-size // stride), stride, 1, first, (0,), taps)
+
+
+class Geometry:
+    """The blocked layout of one convolution, for blocks of `samples` samples and `block` places.
+
+    Rows of the samples stand side by side: packed memory is (channels, phases, planes, rows, samples, columns).
+    """
+
+    def __init__(self, axes: Axes, channels: int, samples: int, block: Sizes, width: int) -> None:
+        self.axes, self.block, self.samples = axes, block, samples
+        last = axes[2]
+        depth, height = (places + axis.reach for places, axis in zip(block[:2], axes[:2], strict=True))
+        shared = _shared(axes[1], width) if depth > 1 and block[1] == axes[1].places else 0
+        height -= shared
+        self.pitch = block[2] + last.reach - (_shared(last, width) if block[2] == last.places else 0)
+        self.row_pitch = samples * self.pitch
+        self.grid = (depth, height)
+        self.phases = list(itertools.product(*(axis.phases for axis in axes)))
+        self.phase_pitch = depth * height * self.row_pitch
+        self.channel_pitch = spaced(len(self.phases) * self.phase_pitch, width)
+        self.spreads = math.prod(axis.spread for axis in axes)
+        span = ((block[0] - 1) * height + block[1]) * self.row_pitch - self.pitch + block[2]
+        self.vectors = -(-span // width)
+        """How many vectors the places of a block take."""
+        self.slack = 4 * width + shared * self.row_pitch
+        self.packed_size = channels * self.channel_pitch + self.slack
+
+    def taps(self, phase: int) -> tuple[ndarray, ndarray]:
+        """The taps of an output phase: which elements of the kernel they are, and how far they are from a place."""
+        elements, offsets = [], []
+        kernel = [sum(map(len, axis.taps)) for axis in self.axes]
+        for d, h, w in itertools.product(*(a.taps[p] for a, p in zip(self.axes, self._phase(phase), strict=True))):
+            elements.append((d[0] * kernel[1] + h[0]) * kernel[2] + w[0])
+            number = (d[1] * len(self.axes[1].phases) + h[1]) * len(self.axes[2].phases) + w[1]
+            offsets.append(number * self.phase_pitch + (d[2] * self.grid[1] + h[2]) * self.row_pitch + w[2])
+        return numpy.array(elements, numpy.int64), numpy.array(offsets, numpy.int64)
+
+    def _phase(self, phase: int) -> Sizes:
+        _, height, width = (axis.spread for axis in self.axes)
+        return phase // (height * width), phase // width % height, phase % width
+
+    def offsets(self, phase: int, channels: int, channel_pitch: int, tile: int = 1) -> ndarray:
+        """How far from a place each tap in each of `channels` channels is; the last one repeated to a multiple of `tile`."""
+        _, offsets = self.taps(phase)
+        table = (numpy.arange(channels)[:, None] * channel_pitch + offsets).reshape(-1)
+        return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
+
+    def pieces(self, tile: int, sizes: Sizes, strides: Sizes) -> tuple[int, ndarray]:
+        """How many tiles of `tile` places there are, and which of them belong where in a result: see `multiply`.
+
+        `sizes`: how many samples, planes, rows and columns the result has of this block; `strides`: its own.
+        """
+        samples, planes, rows, columns = sizes
+        z, y, n = (each.reshape(-1) for each in numpy.indices((planes, rows, samples)))
+        first = ((z * self.grid[1] + y) * self.samples + n) * self.pitch
+        offset = n * strides[0] + z * strides[2] + y * strides[3]
+        tiles = -(-(int(first[-1]) + columns) // tile)
+        # A row goes over into the next tile at most as often as this.
+        turns = numpy.arange((columns + tile - 2) // tile + 1)
+        first, offset = first[:, None], offset[:, None]
+        starts = numpy.maximum(first, (first // tile + turns) * tile)
+        stops = numpy.minimum((starts // tile + 1) * tile, first + columns)
+        offsets = offset + starts - first
+        found = starts < stops
+        starts, lengths, offsets = starts[found], (stops - starts)[found], offsets[found]
+        index = numpy.searchsorted(starts, numpy.arange(tiles + 1) * tile)
+        return tiles, numpy.concatenate([index, numpy.stack([starts % tile, lengths, offsets], 1).reshape(-1)])
+
+
+def spaced(size: int, width: int) -> int:
+    """A distance of at least `size` between channels, at which they do not compete for the same places of a cache."""
+    vectors = -(-size // width)
+    return (vectors + 1 - vectors % 2) * width
+
+
+def _shared(axis: Axis, width: int) -> int:
+    """How many zeros the end of a row may share with the beginning of the next."""
+    shared = min(axis.reach, width)
+    for phase in axis.phases:
+        first = axis.origin + phase
+        before = -(first // axis.step)
+        content = -((first - axis.source) // axis.step)
+        shared = min(shared, before, axis.places + axis.reach - content)
+    return max(shared, 0)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of the work: samples, and for each dimension the first place and the one after the last."""
+
+    sample: int
+    samples: int
+    first: Sizes
+    after: Sizes
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many samples and places it has."""
+        return (self.samples, *(stop - start for start, stop in zip(self.first, self.after, strict=True)))
+
+
+def cut(axes: Axes, batch: int, sample_bytes: int, wanted: int, single: bool) -> list[Block]:
+    """Blocks of about `BLOCK_BYTES`, at least `wanted` of them if there is so much to divide.
+
+    They are of several samples (unless each is to be `single`), or of places of one sample along its first dimension.
+    """
+    places = tuple(axis.places for axis in axes)
+    if batch >= wanted and sample_bytes <= BLOCK_BYTES:
+        count = batch if single else max(wanted, -(-batch * sample_bytes // BLOCK_BYTES))
+        each = -(-batch // count)
+        return [Block(start, min(each, batch - start), (0, 0, 0), places) for start in range(0, batch, each)]
+    dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
+    parts = max(-(-sample_bytes // BLOCK_BYTES), -(-wanted // max(batch, 1)))
+    each = max(1, -(-places[dimension] // parts))
+    before, behind = places[:dimension], places[dimension + 1 :]
+    return [
+        Block(
+            sample,
+            1,
+            (0,) * dimension + (start,) + (0,) * len(behind),
+            (*before, min(start + each, places[dimension]), *behind),
+        )
+        for sample in range(batch)
+        for start in range(0, places[dimension], each)
+    ]

@@ -1,0 +1,123 @@
+"""Layers of recurrent networks over whole sequences; see `recurrence_steps`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import address, f32, f64
+from ....codegen.llvm.launch import PARALLEL_BYTES, launch
+from ...runtime.parallel import get_num_threads, parallel_rows
+from . import recurrence_steps as steps_of
+
+Array = numpy.ndarray[Any, Any]
+
+_TYPES = {"f": f32, "d": f64}
+_MODES = {"LSTM": steps_of.LSTM, "GRU": steps_of.GRU, "RNN_TANH": steps_of.TANH, "RNN_RELU": steps_of.RELU}
+_FLOPS_PER_BYTE = 16
+"""How many operations take as long as one byte of the memory by which work is measured."""
+
+
+def recurrent_layer(
+    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
+) -> Any:
+    """`kernels.nn.recurrence.recurrent_layer`."""
+    if not _taken(projected, hidden, cell, weight, bias):
+        return NotImplemented
+    kind = projected.dtype
+    steps, batch, columns = projected.shape
+    features = hidden.shape[1]
+    if projected.strides[2] != kind.itemsize:
+        projected = numpy.ascontiguousarray(projected)
+    hidden, weight = numpy.ascontiguousarray(hidden), numpy.ascontiguousarray(weight)
+    cell = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
+    offset = numpy.zeros(columns if mode == "GRU" else 0, kind) if bias is None else numpy.ascontiguousarray(bias)
+    output = numpy.empty((steps, batch, features), kind)
+    single = mode in ("RNN_TANH", "RNN_RELU")
+    gates = numpy.empty((0,) if single else (steps, batch, columns), kind)
+    more = numpy.empty((0,) if single else output.shape, kind)
+    lanes, code = HOST.vector_bytes // kind.itemsize, _MODES[mode]
+    static = {"T": _TYPES[kind.char], "W": lanes, "MODE": code}
+    vectors = steps_of.tile_vectors(code)
+    units = vectors // steps_of.GATES[code] * lanes
+    panels = -(-features // units)
+    packed = numpy.empty(panels * features * vectors * lanes, kind)
+    launch(
+        steps_of.pack_forward.compiled(**static), panels, features * vectors * lanes * kind.itemsize, address(packed),
+        address(weight), features,
+    )  # fmt: skip
+    _by_rows(
+        steps_of.forward.compiled(**static, R=_tile_rows()), batch, steps * columns * features,
+        *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
+        projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, packed, offset)), steps, batch, features, backwards,
+    )  # fmt: skip
+    last = 0 if backwards else -1
+    last_cell = more[last].copy() if mode == "LSTM" else numpy.empty(0, kind)
+    return output, output[last].copy(), last_cell, gates, more
+
+
+def through_time(
+    gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
+    hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
+) -> Any:  # fmt: skip
+    """`kernels.nn.recurrence.through_time`."""
+    if not _taken(gates, hidden, cell, weight, None) or not gates.flags.c_contiguous:
+        return NotImplemented
+    kind = gates.dtype
+    steps, batch, columns = gates.shape
+    features = hidden.shape[1]
+    has_grad = grad is not None
+    if grad is None:
+        grad = numpy.empty((0, 0, 0), kind)
+    elif grad.strides[2] != kind.itemsize:
+        grad = numpy.ascontiguousarray(grad)
+    given_hidden, hidden, weight = hidden, numpy.ascontiguousarray(hidden), numpy.ascontiguousarray(weight)
+    before = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
+    to_projected = numpy.empty(gates.shape, kind)
+    to_products = numpy.empty(gates.shape, kind) if mode == "GRU" else to_projected
+    to_hidden, carried = numpy.zeros(given_hidden.shape, kind), numpy.zeros(given_hidden.shape, kind)
+    if grad_hidden is not None:
+        to_hidden[...] = grad_hidden
+    if grad_cell is not None and mode == "LSTM":
+        carried[...] = grad_cell
+    lanes = HOST.vector_bytes // kind.itemsize
+    panels = -(-features // (4 * lanes))
+    packed = numpy.empty(panels * columns * 4 * lanes, kind)
+    launch(
+        steps_of.pack_backward.compiled(T=_TYPES[kind.char], W=lanes), panels, columns * 4 * lanes * kind.itemsize,
+        address(packed), address(weight), features, columns,
+    )  # fmt: skip
+    _by_rows(
+        steps_of.backward.compiled(T=_TYPES[kind.char], W=lanes, R=_tile_rows(), MODE=_MODES[mode]), batch,
+        steps * columns * features, *map(address, (to_projected, to_products, to_hidden, carried, grad)),
+        grad.strides[0] // kind.itemsize, grad.strides[1] // kind.itemsize, has_grad,
+        *map(address, (gates, more, output, hidden, before, packed)), steps, batch, features, backwards,
+    )  # fmt: skip
+    return to_projected, to_products, to_hidden, None if cell is None else carried
+
+
+def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None) -> bool:
+    """Whether the loops are for these arrays."""
+    parts = [each for each in (hidden, cell, weight, bias) if each is not None]
+    return (
+        projected.dtype.char in _TYPES and projected.size > 0 and all(each.dtype is projected.dtype for each in parts)
+    )
+
+
+def _tile_rows() -> int:
+    return 4 if HOST.vector_bytes == 64 or HOST.instruction_set == "NEON" else 2
+
+
+def _by_rows(function: Any, batch: int, work: int, *arguments: Any) -> None:
+    """Run the loops for all rows, with as few ranges as there are threads: each range reads all weights."""
+    tiles = -(-batch // _tile_rows())
+    ranges = min(get_num_threads(), tiles)
+    if ranges == 1 or 2 * work * batch // _FLOPS_PER_BYTE < PARALLEL_BYTES:
+        function(*arguments, 0, tiles)
+        return
+    parallel_rows(
+        lambda start, stop: function(*arguments, start, stop), tiles, work, tile_rows=-(-tiles // ranges),
+        parallel_bytes=0,
+    )  # fmt: skip

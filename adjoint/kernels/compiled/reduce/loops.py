@@ -1,0 +1,198 @@
+"""Loops that reduce: rows of contiguous elements to one number each, and columns across rows.
+
+A reduction is said by three things in the language of kernels: `MAP(x, center)` makes numbers of type `S` of elements of type
+`T`, `COMBINE(a, b)` makes one of two of them, and `IDENTITY` changes nothing when it is combined.
+
+Long reductions keep float32 accurate: several accumulators run over blocks of some thousand elements, and the results of
+blocks are combined pairwise. How an array is cut does not depend on the number of threads, so neither does any bit of a result.
+"""
+
+from typing import Any
+
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    S,
+    Static,
+    T,
+    gather,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    minimum,
+    shuffle,
+    store,
+    unrolled,
+    vector,
+    where,
+)  # fmt: skip
+
+TILE = 2048
+"""Columns that are reduced together: their accumulators stay in the first-level cache."""
+
+BLOCK = 4096
+"""Elements of a row that one set of accumulators takes."""
+
+
+@loops
+def reduce_run(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static) -> S:
+    """One number from `n` contiguous elements: four vectors of accumulators, combined at the end."""
+    sums = local(vector(S, W), 4)
+    for K in unrolled(4):
+        sums[K] = vector(S, W)(IDENTITY)
+    i = 0
+    while i + 4 * W <= n:
+        for K in unrolled(4):
+            sums[K] = COMBINE(sums[K], MAP(load(x + (i + K * W), W), center))
+        i += 4 * W
+    while i + W <= n:
+        sums[0] = COMBINE(sums[0], MAP(load(x + i, W), center))
+        i += W
+    if i < n:
+        here = lanes(i32, W) < i32(n - i)
+        sums[1] = where(here, COMBINE(sums[1], MAP(load(x + i, W, here), center)), sums[1])
+    total = COMBINE(COMBINE(sums[0], sums[1]), COMBINE(sums[2], sums[3]))
+    STEP = W // 2
+    for _ in unrolled(W.bit_length() - 1):
+        total = COMBINE(total, shuffle(total, total, [(LANE + STEP) % W for LANE in unrolled(W)]))
+        STEP = STEP // 2
+    return total[0]
+
+
+@loops
+def reduce_row(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static) -> S:
+    """One number from `n` contiguous elements: blocks, whose results are combined pairwise as a binary counter counts."""
+    levels = local(S, 48)
+    blocks = 0
+    i = 0
+    while i < n:
+        part = reduce_run(x + i, minimum(n - i, BLOCK), center, W, MAP, COMBINE, IDENTITY)
+        carry = blocks
+        level = 0
+        while carry % 2 == 1:
+            part = COMBINE(levels[level], part)
+            carry = carry >> 1
+            level += 1
+        levels[level] = part
+        blocks += 1
+        i += BLOCK
+    total = S(IDENTITY)
+    level = 0
+    while blocks > 0:
+        if blocks % 2 == 1:
+            total = COMBINE(levels[level], total)
+        blocks = blocks >> 1
+        level += 1
+    return total
+
+
+@loops
+def reduce_rows(
+    out: Pointer[S], x: Pointer[T], center: Pointer[S], center_step: Int, stride: Int, n: Int, chunk: Int,
+    W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Rows of `n` elements, each in chunks, of which every one gives one number."""
+    chunks = (n + chunk - 1) // chunk
+    for piece in range(start, stop):
+        row = piece // chunks
+        begin = (piece - row * chunks) * chunk
+        middle = center[row * center_step]
+        out[piece] = reduce_row(
+            x + (row * stride + begin), minimum(chunk, n - begin), middle, W, MAP, COMBINE, IDENTITY
+        )
+
+
+@loops
+def reduce_short_rows(
+    out: Pointer[S], x: Pointer[T], center: Pointer[S], center_step: Int, stride: Int, n: Int,
+    W: Static, MAP: Static, COMBINE: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Rows of a few elements, a vector's number of them side by side."""
+    steps = lanes(i64, W) * stride
+    centers = lanes(i64, W) * center_step
+    row = start
+    while row < stop:
+        here = lanes(i32, W) < i32(minimum(stop - row, W))
+        first = x + row * stride
+        middle = gather(center + row * center_step, centers, here)
+        total = MAP(gather(first, steps, here), middle)
+        for i in range(1, n):
+            total = COMBINE(total, MAP(gather(first + i, steps, here), middle))
+        store(out + row, total, here)
+        row += W
+
+
+@loops
+def combine_vector(
+    totals: Pointer[S], x: Pointer[T], center: Pointer[S], inner: Int, here: Any, MASKED: Static, ROWS: Static, CENTERED: Static,
+    W: Static, MAP: Static, COMBINE: Static,
+) -> None:  # fmt: skip
+    """Combine a vector of each of `ROWS` rows, one or four, with their totals; `here` says which of its elements there are."""
+    middle = load(center, W, here) if CENTERED else vector(S, W)(0)
+    part = MAP(load(x, W, here), middle)
+    if ROWS == 4:
+        second = MAP(load(x + inner, W, here), middle)
+        third = MAP(load(x + 2 * inner, W, here), middle)
+        part = COMBINE(COMBINE(part, second), COMBINE(third, MAP(load(x + 3 * inner, W, here), middle)))
+    total = COMBINE(load(totals, W), part)
+    store(totals, where(here, total, load(totals, W)) if MASKED else total)
+
+
+@loops
+def combine_rows(
+    totals: Pointer[S], x: Pointer[T], center: Pointer[S], inner: Int, width: Int, ROWS: Static, CENTERED: Static,
+    W: Static, MAP: Static, COMBINE: Static,
+) -> None:  # fmt: skip
+    """Combine `ROWS` rows of `width` elements with their totals."""
+    j = 0
+    while j + W <= width:
+        combine_vector(totals + j, x + j, center + j, inner, None, False, ROWS, CENTERED, W, MAP, COMBINE)
+        j += W
+    if j < width:
+        here = lanes(i32, W) < i32(width - j)
+        combine_vector(totals + j, x + j, center + j, inner, here, True, ROWS, CENTERED, W, MAP, COMBINE)
+
+
+@loops
+def reduce_columns(
+    out: Pointer[S], x: Pointer[T], center: Pointer[S], rows: Int, inner: Int, chunk: Int, rest: Int,
+    CENTERED: Static, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """From (outer, rows, inner) to (outer, chunks, inner): `chunk` rows are combined into one, a tile of columns at a time.
+
+    One more row may follow, of `rest` elements, where there is no more than one tile.
+    """
+    totals = local(S, TILE + 64)
+    tiles = (inner + TILE - 1) // TILE
+    chunks = (rows + chunk - 1) // chunk
+    for piece in range(start, stop):
+        column = (piece % tiles) * TILE
+        part = (piece // tiles) % chunks
+        outer = piece // (tiles * chunks)
+        width = minimum(inner - column, TILE)
+        count = minimum(chunk, rows - part * chunk)
+        source = x + ((outer * rows + part * chunk) * inner + column)
+        middle = center + (outer * inner + column)
+        j = 0
+        while j < width:
+            store(totals + j, vector(S, W)(IDENTITY))
+            j += W
+        row = 0
+        while row + 4 <= count:
+            combine_rows(totals, source + row * inner, middle, inner, width, 4, CENTERED, W, MAP, COMBINE)
+            row += 4
+        last = count + 1 if rest > 0 and part == chunks - 1 else count
+        while row < last:
+            size = width if row < count else rest
+            combine_rows(totals, source + row * inner, middle, inner, size, 1, CENTERED, W, MAP, COMBINE)
+            row += 1
+        target = out + ((outer * chunks + part) * inner + column)
+        j = 0
+        while j + W <= width:
+            store(target + j, load(totals + j, W))
+            j += W
+        if j < width:
+            store(target + j, load(totals + j, W), lanes(i32, W) < i32(width - j))

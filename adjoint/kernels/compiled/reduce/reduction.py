@@ -1,0 +1,326 @@
+"""Reductions of large arrays by compiled loops: which loops serve an array, and how it is cut into pieces for threads."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Loops,
+    S,
+    T,
+    address,
+    f32,
+    f64,
+    fabs,
+    i32,
+    i64,
+    loops,
+    maximum,
+    minimum,
+    type_of,
+    u8,
+    where,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
+
+_CHUNK = 1 << 16
+"""Elements of a piece of work that is cut out of a longer row, or out of columns."""
+
+_SHORT = 16
+"""Rows of up to so many elements are reduced side by side."""
+
+_MANY = 64
+"""So many pieces of work need not be cut further."""
+
+_NARROW = 256
+"""Rows of fewer columns are glued into longer ones."""
+
+_MOST_ROWS = 1024
+"""Rows that one set of accumulators takes: more would cost float32 digits."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is made of an element, and of two results
+
+
+@loops
+def itself(x: T, center: S) -> S:
+    """The element."""
+    return S(x)
+
+
+@loops
+def nonzero(x: T, center: S) -> S:
+    """1 for what is not zero."""
+    return S((f32(x) if x.type.element.storage_only else x) != 0)
+
+
+@loops
+def square(x: T, center: S) -> S:
+    """The square of an element."""
+    return S(x) * S(x)
+
+
+@loops
+def squared_distance(x: T, center: S) -> S:
+    """The square of the distance from the center."""
+    distance = S(x) - center
+    return distance * distance
+
+
+@loops
+def magnitude(x: T, center: S) -> S:
+    """The absolute value."""
+    return fabs(S(x))
+
+
+@loops
+def nan_as_zero(x: T, center: S) -> S:
+    """The element, or zero for a NaN."""
+    return where(S(x) == S(x), S(x), S(0))
+
+
+@loops
+def plus(a: T, b: T) -> T:
+    """The sum."""
+    return a + b
+
+
+@loops
+def times(a: T, b: T) -> T:
+    """The product."""
+    return a * b
+
+
+@loops
+def larger(a: T, b: T) -> T:
+    """The larger one, NaN if one is."""
+    return maximum(a, b)
+
+
+@loops
+def smaller(a: T, b: T) -> T:
+    """The smaller one, NaN if one is."""
+    return minimum(a, b)
+
+
+@loops
+def either(a: T, b: T) -> T:
+    """The bits of either."""
+    return a | b
+
+
+@loops
+def both(a: T, b: T) -> T:
+    """The bits of both."""
+    return a & b
+
+
+class Reduction(NamedTuple):
+    """A reduction: what is made of each element, how two results are combined, and what changes nothing."""
+
+    mapping: Loops
+    combination: Loops
+    identity: float
+
+
+REDUCTIONS = {
+    "sum": Reduction(itself, plus, 0),
+    "nansum": Reduction(nan_as_zero, plus, 0),
+    "prod": Reduction(itself, times, 1),
+    "amax": Reduction(itself, larger, -math.inf),
+    "amin": Reduction(itself, smaller, math.inf),
+    "any": Reduction(nonzero, either, 0),
+    "all": Reduction(nonzero, both, 1),
+    "count_nonzero": Reduction(nonzero, plus, 0),
+    "sum_of_squares": Reduction(square, plus, 0),
+    "sum_of_distances": Reduction(squared_distance, plus, 0),
+    "sum_of_magnitudes": Reduction(magnitude, plus, 0),
+    "largest_magnitude": Reduction(magnitude, larger, 0),
+    "smallest_magnitude": Reduction(magnitude, smaller, math.inf),
+}
+
+_ACCUMULATED: dict[str, Any] = {"float16": f32, "bfloat16": f32, "float32": f32, "float64": f64}
+_NO_CENTER = numpy.zeros(1)
+
+
+def accumulated(name: str, dtype: numpy.dtype[Any]) -> Any:
+    """The type of the numbers that a reduction of elements of `dtype` computes with; None if it is not for them."""
+    if name in ("any", "all"):
+        return u8 if dtype.itemsize == 1 else i64 if dtype.itemsize == 8 else i32
+    if name == "count_nonzero":
+        return i32
+    if name in ("amax", "amin") and dtype.kind in "iu":
+        return type_of(dtype)
+    return _ACCUMULATED.get(dtype.name, i64 if name in ("sum", "prod") and dtype.kind in "iub" else None)
+
+
+class _Step(NamedTuple):
+    """One call of a loop: pieces of work, and the results that they leave for the next step."""
+
+    function: Any
+    results: int
+    pieces: int
+    piece_bytes: int
+    arguments: tuple[int, ...]
+
+
+class _Plan(NamedTuple):
+    """How arrays of one layout are reduced."""
+
+    steps: list[_Step]
+    dtype: numpy.dtype[Any]
+    shape: tuple[int, ...]
+    """The shape of the results as they lie in memory."""
+    order: tuple[int, ...] | None
+    walk: list[int]
+    """The dimensions by their strides, the largest first."""
+    glued: int
+    """How many rows of columns are taken as one."""
+
+
+def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
+    """The reduction `name` of `x` over `dims`, in the type it is accumulated in; NotImplemented if there is no loop for it.
+
+    `center`, of "sum_of_distances", is the mean over `dims`, which are kept in it.
+    """
+    plan = _plan(name, x.dtype, x.shape, x.strides, dims, center is not None, HOST.vector_bytes)
+    if plan is None:
+        return NotImplemented
+    middle = _NO_CENTER
+    if center is not None:
+        middle = numpy.ascontiguousarray(center.transpose(plan.walk), plan.dtype)
+        if plan.glued > 1:
+            middle = numpy.tile(middle.reshape(-1), plan.glued)
+    source = x
+    for function, results, pieces, piece_bytes, arguments in plan.steps:
+        out = numpy.empty(results, plan.dtype)
+        launch(function, pieces, piece_bytes, address(out), address(source), address(middle), *arguments)
+        source = out
+    result = source.reshape(plan.shape)
+    if plan.order is not None:
+        result = result.transpose(plan.order)
+    return numpy.expand_dims(result, dims) if keepdim else result
+
+
+@functools.lru_cache(1024)
+def _plan(
+    name: str, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...], centered: bool,
+    vector_bytes: int,
+) -> _Plan | None:  # fmt: skip
+    kind, numbers = type_of(dtype), accumulated(name, dtype)
+    if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
+        return None
+    order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+    lengths: list[int] = []
+    fates: list[bool] = []
+    expected = dtype.itemsize
+    for axis in reversed(order):  # neighbouring axes that share a fate become one
+        if shape[axis] == 1:
+            continue
+        if strides[axis] != expected:
+            return None
+        expected *= shape[axis]
+        if fates and fates[-1] == (axis in dims):
+            lengths[-1] *= shape[axis]
+        else:
+            lengths.append(shape[axis])
+            fates.append(axis in dims)
+    lengths, fates = lengths[::-1], fates[::-1]
+    if True not in fates or (centered and len(fates) > 2):
+        return None
+    planning = _Planning(REDUCTIONS[name], kind, numbers, vector_bytes, centered)
+    planning.reduce(lengths, fates)
+    kept = [axis for axis in order if axis not in dims]
+    return _Plan(
+        planning.steps,
+        numpy.dtype(f"{numbers.kind}{numbers.bits // 8}"),
+        tuple(shape[axis] for axis in kept),
+        tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None,
+        order,
+        planning.glued,
+    )
+
+
+class _Planning:
+    """The steps of a reduction: of an array's elements first, then of the results of pieces."""
+
+    def __init__(self, reduction: Reduction, kind: Any, numbers: Any, vector_bytes: int, centered: bool) -> None:
+        self.reduction = reduction
+        self.mapping = reduction.mapping
+        self.identity: float = reduction.identity
+        if numbers.kind != "f" and math.isinf(self.identity):
+            limits = numpy.iinfo(f"{numbers.kind}{numbers.bits // 8}")
+            self.identity = limits.min if self.identity < 0 else limits.max
+        self.kind = kind
+        self.numbers = numbers
+        self.width = 8 * vector_bytes // numbers.bits
+        self.centered = centered
+        self.steps: list[_Step] = []
+        self.glued = 1
+
+    def _add(self, loop: Loops, results: int, pieces: int, elements: int, *arguments: int, **static: Any) -> None:
+        function = loop.compiled(
+            T=self.kind, S=self.numbers, W=self.width, MAP=self.mapping, COMBINE=self.reduction.combination, **static
+        )
+        self.steps.append(_Step(function.call, results, pieces, elements * self.kind.bits // 8, arguments))
+        self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
+
+    def reduce(self, lengths: list[int], fates: list[bool]) -> None:
+        """Reduce a contiguous array, whose axes are kept and reduced by turns, from its last axis to its first."""
+        lengths, fates = lengths[:], fates[:]
+        if fates.pop():
+            n = lengths.pop()
+            self.rows(math.prod(lengths), n)
+            if fates:
+                fates.pop()
+        while fates:
+            inner, rows = lengths.pop(), lengths.pop()
+            self.columns(math.prod(lengths), rows, inner)
+            fates.pop()
+            lengths.append(lengths.pop() * inner if lengths else inner)
+            if fates:
+                fates.pop()
+
+    def rows(self, rows: int, n: int) -> None:
+        """From (rows, n) to (rows,)."""
+        step = int(self.centered and rows > 1)
+        if n <= _SHORT and rows > 1:
+            self._add(reduce_short_rows, rows, rows, n + 8, step, n, n)
+            return
+        chunk = n if rows >= _MANY and n < 1 << 30 else min(n, _CHUNK)
+        chunks = -(-n // chunk)
+        self._add(reduce_rows, rows * chunks, rows * chunks, chunk, step, n, n, chunk, IDENTITY=self.identity)
+        if chunks > 1:
+            self.rows(rows, chunks)
+
+    def columns(self, outer: int, rows: int, inner: int) -> None:
+        """From (outer, rows, inner) to (outer, inner)."""
+        rest = 0
+        glue = 1
+        if outer == 1 and inner < _NARROW and rows * inner >= 4 * _NARROW:
+            # Several rows are taken as one long one.
+            glue = -(-_NARROW // inner)
+            rest = rows % glue * inner
+            rows //= glue
+            inner *= glue
+            if self.centered:
+                self.glued = glue
+        tiles = -(-inner // TILE)
+        chunk = min(rows, _MOST_ROWS)
+        if outer * tiles < _MANY:
+            chunk = min(chunk, max(16, _CHUNK // min(inner, TILE)))
+        chunks = -(-rows // chunk)
+        self._add(
+            reduce_columns, outer * chunks * inner, outer * chunks * tiles, chunk * min(inner, TILE), rows, inner, chunk, rest,
+            IDENTITY=self.identity, CENTERED=self.centered,
+        )  # fmt: skip
+        if chunks > 1 or glue > 1:
+            self.columns(outer, chunks * glue, inner // glue)

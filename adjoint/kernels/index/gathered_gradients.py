@@ -1,0 +1,23 @@
+"""The gradients of gathers: zeros to which a gradient is added where its elements were gathered from."""
+
+from __future__ import annotations
+
+import numpy
+from numpy import ndarray
+
+from .scatter import index_add_, put_, scatter_add_
+
+
+def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Zeros of `shape` to which `grad` is added at `index` along `dim`."""
+    return scatter_add_(numpy.zeros(shape, grad.dtype), dim, index, grad)
+
+
+def index_select_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Zeros of `shape` to which the slices of `grad` are added at `index` along `dim`."""
+    return index_add_(numpy.zeros(shape, grad.dtype), dim, index, grad)
+
+
+def take_backward(grad: ndarray, shape: tuple[int, ...], index: ndarray) -> ndarray:
+    """Zeros of `shape` to which `grad` is added at `index` of the flattened array."""
+    return put_(numpy.zeros(shape, grad.dtype), index, grad, True)

@@ -1,0 +1,154 @@
+"""Layers of recurrent networks over whole sequences, and their gradients.
+
+Hochreiter and Schmidhuber, "Long short-term memory", 1997; Cho et al., "Learning phrase representations using RNN
+encoder-decoder", 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ...codegen.acceleration import accelerated
+
+Array = numpy.ndarray[Any, Any]
+
+GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
+
+
+@accelerated("nn.recurrence.recurrent_layer", elements=1 << 12)
+def recurrent_layer(
+    projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool
+) -> tuple[Array, ...]:
+    """The outputs, the last hidden state and cell, and what the gradients of gated layers need: gates, and more of each step.
+
+    `projected` (steps, batch, gates * features): the inputs times their weights. `weight` (gates * features, features) multiplies
+    the hidden state; `bias` is added to that product. `backwards`: the sequence is read from its end. What is kept of each step
+    besides the gates is the cell of an LSTM, and of a GRU what the reset gate multiplies.
+    """
+    steps, batch = projected.shape[:2]
+    features = hidden.shape[1]
+    output = numpy.empty((steps, batch, features), projected.dtype)
+    gated = mode in ("LSTM", "GRU")
+    gates = numpy.empty(projected.shape if gated else (0,), projected.dtype)
+    more = numpy.empty(output.shape if gated else (0,), projected.dtype)
+    turned = weight.T
+    for t, _ in walk(steps, backwards):
+        product = hidden @ turned
+        product = product if bias is None else product + bias
+        if mode == "GRU":
+            reset, update = _sigmoid(_thirds(projected[t] + product)[:2])
+            more[t] = product[:, 2 * features :]
+            new = numpy.tanh(projected[t, :, 2 * features :] + reset * more[t])
+            gates[t] = numpy.concatenate([reset, update, new], -1)
+            hidden = (hidden - new) * update + new
+        elif mode == "LSTM":
+            assert cell is not None
+            product += projected[t]
+            enter, keep, new, leave = numpy.split(product, 4, -1)
+            enter, keep, leave = _sigmoid(enter), _sigmoid(keep), _sigmoid(leave)
+            new = numpy.tanh(new)
+            gates[t] = numpy.concatenate([enter, keep, new, leave], -1)
+            more[t] = cell = keep * cell + enter * new
+            hidden = leave * numpy.tanh(cell)
+        else:
+            product += projected[t]
+            hidden = numpy.tanh(product) if mode == "RNN_TANH" else numpy.maximum(product, 0)
+        output[t] = hidden
+    return output, hidden.copy(), numpy.empty(0, output.dtype) if cell is None else cell.copy(), gates, more
+
+
+def walk(steps: int, backwards: bool) -> Iterator[tuple[int, int]]:
+    """Each step in the order of a layer, with the step before it (-1 at first)."""
+    order = range(steps - 1, -1, -1) if backwards else range(steps)
+    before = -1
+    for t in order:
+        yield t, before
+        before = t
+
+
+def _thirds(array: Array) -> Array:
+    return numpy.stack(numpy.split(array, 3, -1))
+
+
+def _sigmoid(x: Array) -> Array:
+    with numpy.errstate(over="ignore"):
+        return numpy.reciprocal(numpy.exp(-x) + 1)
+
+
+def recurrent_layer_gradients(
+    grads: Any, projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str,
+    backwards: bool, output: Array, gates: Array, more: Array, needs: Any,
+) -> tuple[Array | None, ...]:  # fmt: skip
+    """The gradients of projected, hidden, cell, weight and bias from those of the outputs and the last hidden state and cell."""
+    to_projected, to_products, to_hidden, to_cell = through_time(
+        gates if gates.size else output,
+        grads[0],
+        grads[1],
+        grads[2],
+        more,
+        output,
+        hidden,
+        cell,
+        weight,
+        mode,
+        backwards,
+    )
+    to_weight = to_bias = None
+    if needs[3]:
+        first = -1 if backwards else 0
+        later, earlier = (slice(None, -1), slice(1, None)) if backwards else (slice(1, None), slice(None, -1))
+        products = to_products[later].reshape((-1, to_products.shape[2]))
+        to_weight = products.T @ output[earlier].reshape((-1, output.shape[2]))
+        to_weight += to_products[first].T @ hidden
+    if bias is not None and needs[4]:
+        to_bias = to_products.sum((0, 1))
+    return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias
+
+
+@accelerated("nn.recurrence.through_time", elements=1 << 12)
+def through_time(
+    gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
+    hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
+) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
+    """The gradients of projected, of the products of hidden states and weights, of hidden and of cell.
+
+    The `gates` of a layer without any are its outputs.
+    """
+    features = hidden.shape[1]
+    to_projected = numpy.empty(gates.shape, gates.dtype)
+    to_products = numpy.empty(gates.shape, gates.dtype) if mode == "GRU" else to_projected
+    change = numpy.zeros(hidden.shape, gates.dtype) if grad_hidden is None else grad_hidden.copy()
+    carried = numpy.zeros(hidden.shape, gates.dtype) if grad_cell is None else grad_cell.copy()
+    for t, before in reversed(list(walk(len(gates), backwards))):
+        if grad is not None:
+            change = change + grad[t]
+        if mode == "GRU":
+            reset, update, new = numpy.split(gates[t], 3, -1)
+            state = hidden if before < 0 else output[before]
+            to_new = change * (1 - update) * (1 - new * new)
+            to_reset = to_new * more[t] * reset * (1 - reset)
+            to_update = change * (state - new) * update * (1 - update)
+            to_projected[t] = numpy.concatenate([to_reset, to_update, to_new], -1)
+            to_products[t] = numpy.concatenate([to_reset, to_update, to_new * reset], -1)
+            change = change * update + to_products[t] @ weight
+            continue
+        if mode == "LSTM":
+            assert cell is not None
+            enter, keep, new, leave = numpy.split(gates[t], 4, -1)
+            squashed = numpy.tanh(more[t])
+            carried = carried + change * leave * (1 - squashed * squashed)
+            parts = to_projected[t].reshape((-1, 4, features))
+            parts[:, 0] = carried * new * enter * (1 - enter)
+            parts[:, 1] = carried * (cell if before < 0 else more[before]) * keep * (1 - keep)
+            parts[:, 2] = carried * enter * (1 - new * new)
+            parts[:, 3] = change * squashed * leave * (1 - leave)
+            carried = carried * keep
+        elif mode == "RNN_TANH":
+            to_projected[t] = change * (1 - gates[t] * gates[t])
+        else:
+            to_projected[t] = change * (gates[t] > 0)
+        change = to_products[t] @ weight
+    return to_projected, to_products, change, None if cell is None else carried

@@ -1,0 +1,125 @@
+"""Scaled dot product attention that holds no matrix of scores, forward or backward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ...codegen.acceleration import LOOPS
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public, tensors
+from ...kernels.create import random
+from ...kernels.nn import attention as kernels
+from ...tape import modes
+from ...tensor import wrap
+from ..create.random import stream_of
+
+
+def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
+    """The gradients in differentiable operations, which hold the weights."""
+    group = query.size(-3) // key.size(-3) if query.dim() > 2 else 1
+    keys, values = (each if group == 1 else each.repeat_interleave(group, -3) for each in (key, value))
+    scores = (query @ keys.mT) * scale
+    if causal:
+        later = numpy.logical_not(numpy.tri(query.size(-2), key.size(-2), dtype=numpy.bool_))
+        scores = scores.masked_fill(wrap(later), -math.inf)
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask._array.dtype.kind == "b" else scores + mask
+    alone = scores.detach().amax(-1, keepdim=True) == -math.inf  # rows that attend to nothing
+    weights = tensors.softmax(scores.masked_fill(alone, 0.0), -1).masked_fill(alone, 0.0)
+    change, dropped = grad @ values.mT, weights
+    if kept is not None:
+        noise = wrap(kernels.noise_of(kept, query._array, key._array, share))
+        change, dropped = change * noise, weights * noise
+    change = weights * (change - (weights * change).sum(-1, keepdim=True))
+    to_key, to_value = (change.mT @ query) * scale, dropped.mT @ grad
+    if group > 1:
+        to_key, to_value = (each.unflatten(-3, (-1, group)).sum(-3) for each in (to_key, to_value))
+    return (change @ keys) * scale, to_key, to_value
+
+
+@public(namespace=None, on_arrays=kernels.blocked_attention_gradients)
+def blocked_attention_gradients(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
+    """The gradients of query, key and value."""
+    return _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
+
+
+@operator(
+    namespace=None,
+    method=False,
+    out=False,
+    name="blocked_attention",
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
+    outputs=("output", "statistics"),
+)
+class blocked_attention:
+    """The result, and what the softmax of each row was computed with."""
+
+    differentiable = ("query", "key", "value")
+    nondifferentiable = ("statistics",)
+    saved_display = {"kept": None, "statistics": None}
+
+    def forward(query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale):
+        return kernels.blocked_attention(query, key, value, attn_mask, kept, dropout_p, is_causal, scale)
+
+    def grad_inputs(
+        grads, query, key, value, attn_mask, kept, dropout_p, is_causal, scale, output, statistics, needs, xp
+    ):
+        if grads[0] is None:
+            return None, None, None
+        return xp.blocked_attention_gradients(
+            grads[0], query, key, value, attn_mask, kept, dropout_p, is_causal, scale, output, statistics, needs
+        )
+
+
+_BLOCKED_SCORES = 1 << 14
+"""From this many scores on, blocks are faster than all scores at once."""
+
+_WIDEST = 256
+
+
+@public(namespace=None)
+def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, grouped):
+    """Attention that holds no scores; None if it is not for these tensors, or these are small."""
+    arrays = [each._array for each in (query, key, value)]
+    shapes = [array.shape for array in arrays]
+    ndim = len(shapes[0])
+    if not 2 <= ndim <= 4 or any(len(shape) != ndim for shape in shapes):
+        return None
+    (_, width), (keys, key_width), (values, value_width) = (shape[-2:] for shape in shapes)
+    scores = arrays[0].size // max(width, 1) * keys
+    if not scores or not LOOPS.takes(scores, _BLOCKED_SCORES) or width != key_width or keys != values:
+        return None
+    if max(width, value_width) > _WIDEST or not min(width, value_width) or not 0 <= dropout_p < 1:
+        return None
+    heads = [shape[-3] if ndim > 2 else 1 for shape in shapes]
+    if heads[1] != heads[2] or not heads[1] or heads[0] % heads[1] or (heads[0] != heads[1] and not grouped):
+        return None
+    if any(shape[:-3] != shapes[0][:-3] for shape in shapes) or any(
+        type(array) is not numpy.ndarray or array.dtype is not arrays[0].dtype for array in arrays
+    ):
+        return None
+    if arrays[0].dtype.name not in ("float32", "float64", "bfloat16", "float16") or modes.STATE.interpreters:
+        return None
+    if mask is not None and not _is_plain(mask, arrays[0], (*shapes[0][:-1], keys)):
+        return None
+    kept = None
+    if dropout_p > 0:
+        kept = kernels.packed_weights(
+            lambda noise: random.dropout_mask(stream_of(None), noise, dropout_p), shapes[0][:-1], keys, arrays[0].dtype
+        )
+    return blocked_attention(query, key, value, mask, kept, dropout_p, causal, scale)[0]
+
+
+def _is_plain(mask, query, scores):
+    """Whether a mask is one that blocks are computed with: it needs no gradient, and broadcasts to the scores."""
+    array = mask._array
+    return (
+        type(array) is numpy.ndarray
+        and (array.dtype.kind == "b" or array.dtype is query.dtype)
+        and not (mask.requires_grad and modes.is_recording())
+        and array.ndim <= len(scores)
+        and array.ndim >= 2
+        and all(own in (1, wanted) for own, wanted in zip(array.shape[::-1], scores[::-1], strict=False))
+    )

@@ -1,0 +1,122 @@
+"""A layer of a recurrent network over a whole sequence, as one operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public, tensors
+from ...kernels.nn import recurrence as kernels
+from ...tape import modes
+
+
+def _steps_of(projected, hidden, cell, weight, bias, mode, backwards):
+    """What each step computes, in differentiable operations: gates, the state before it, and the cell before and after it."""
+    moments = projected.unbind(0)
+    steps: dict[int, tuple[Any, ...]] = {}
+    for t, _ in kernels.walk(len(moments), backwards):
+        product = hidden @ weight.mT
+        product = product if bias is None else product + bias
+        before = hidden, cell
+        if mode == "GRU":
+            (own_reset, own_update, own_new), (reset, update, rest) = moments[t].chunk(3, -1), product.chunk(3, -1)
+            reset, update = tensors.sigmoid(own_reset + reset), tensors.sigmoid(own_update + update)
+            new = tensors.tanh(own_new + reset * rest)
+            hidden = (hidden - new) * update + new
+            steps[t] = (reset, update, new, rest), *before, None
+        elif mode == "LSTM":
+            enter, keep, new, leave = (moments[t] + product).chunk(4, -1)
+            gates = tensors.sigmoid(enter), tensors.sigmoid(keep), tensors.tanh(new), tensors.sigmoid(leave)
+            squashed = cell = gates[1] * cell + gates[0] * gates[2]
+            squashed = tensors.tanh(cell)
+            hidden = gates[3] * squashed
+            steps[t] = gates, *before, squashed
+        else:
+            hidden = (tensors.tanh if mode == "RNN_TANH" else tensors.relu)(moments[t] + product)
+            steps[t] = (hidden,), *before, None
+    return steps
+
+
+def _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards):
+    """The gradients in differentiable operations, step by step."""
+    steps = _steps_of(projected, hidden, cell, weight, bias, mode, backwards)
+    grad, change, carried = grads[:3]
+    change = hidden.new_zeros(hidden.shape) if change is None else change
+    carried = hidden.new_zeros(hidden.shape) if carried is None else carried
+    to_projected, to_weight, to_bias = {}, 0, 0
+    for t, _ in reversed(list(kernels.walk(projected.size(0), backwards))):
+        gates, state, before, squashed = steps[t]
+        change = change if grad is None else change + grad[t]
+        direct = None
+        if mode == "GRU":
+            reset, update, new, rest = gates
+            to_new = change * (1 - update) * (1 - new * new)
+            to_reset = to_new * rest * reset * (1 - reset)
+            to_update = change * (state - new) * update * (1 - update)
+            own, product = [to_reset, to_update, to_new], [to_reset, to_update, to_new * reset]
+            direct = change * update
+        elif mode == "LSTM":
+            enter, keep, new, leave = gates
+            carried = carried + change * leave * (1 - squashed * squashed)
+            own = product = [
+                carried * new * enter * (1 - enter), carried * before * keep * (1 - keep), carried * enter * (1 - new * new),
+                change * squashed * leave * (1 - leave),
+            ]  # fmt: skip
+            carried = carried * keep
+        else:
+            (result,) = gates
+            own = product = [change * (1 - result * result if mode == "RNN_TANH" else (result > 0).to(result.dtype))]
+        to_projected[t] = tensors.cat(own, -1)
+        joined = to_projected[t] if own is product else tensors.cat(product, -1)
+        to_weight = to_weight + joined.mT @ state
+        to_bias = to_bias + joined.sum(0)
+        change = joined @ weight if direct is None else direct + joined @ weight
+    together = tensors.stack([to_projected[t] for t in range(len(to_projected))])
+    return together, change, None if cell is None else carried, to_weight, None if bias is None else to_bias
+
+
+@public(namespace=None, on_arrays=kernels.recurrent_layer_gradients)
+def recurrent_layer_gradients(
+    grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs
+):
+    """The gradients of projected, hidden, cell, weight and bias."""
+    return _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards)
+
+
+@operator(
+    kernel=kernels.recurrent_layer,
+    namespace=None,
+    method=False,
+    out=False,
+    outputs=("output", "last_hidden", "last_cell", "gates", "more"),
+)
+class recurrent_layer:
+    """The outputs of all steps, the last state, and what the gradients need of each step."""
+
+    differentiable = ("projected", "hidden", "cell", "weight", "bias")
+    nondifferentiable = ("gates", "more")
+
+    def forward(
+        projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode, backwards
+    ): ...
+
+    def grad_inputs(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp):
+        if all(grad is None for grad in grads[:3]):
+            return None, None, None, None, None
+        return xp.recurrent_layer_gradients(
+            grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs
+        )
+
+
+@public(namespace=None)
+def runs_as_one_layer(*given):
+    """Whether these tensors (or None) go through a recurrent layer as one operator."""
+    arrays = [each._array for each in given if each is not None]
+    first = arrays[0]
+    return (
+        not modes.STATE.interpreters
+        and first.dtype.char in "fd"
+        and all(type(each) is numpy.ndarray and each.dtype is first.dtype and each.size for each in arrays)
+    )

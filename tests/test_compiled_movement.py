@@ -1,0 +1,148 @@
+"""Compiled copies, lookups, scatters and masks move what NumPy moves, wherever it lies."""
+
+import itertools
+
+import ml_dtypes
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+
+import adjoint
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.llvm.host import HOST
+from adjoint.kernels.compiled.index import lookup, masks, scattering
+from adjoint.kernels.compiled.memory.copying import convert, copy_into
+
+SHAPES = [(50,), (37, 21), (5, 40, 33), (3, 700, 2), (1000, 1)]
+
+
+def sample(shape, dtype, seed=0):
+    return (numpy.random.default_rng(seed).standard_normal(shape) * 50).astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def every_size(monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", True)
+
+
+@pytest.mark.parametrize("width", [64, 32, 16])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "f2", "c8"])
+def test_copies_between_any_layouts(dtype, width, monkeypatch):
+    if width > HOST.vector_bytes:
+        pytest.skip("this processor has no such registers")
+    monkeypatch.setattr(HOST, "vector_bytes", width)
+    copied = 0
+    for shape in [(5,), (70, 67), (33, 17, 40), (3, 20, 5, 31), (65_536,), (1, 9), (2, 3, 4, 5)]:
+        whole = (numpy.arange(2 * numpy.prod(shape)) % 1009).reshape(*shape[:-1], -1).astype(dtype)
+        front = whole[..., : shape[-1]]
+        repeated = numpy.broadcast_to(whole[..., :1], shape)
+        for source in (front, front[..., ::-1], whole[..., ::2], repeated, numpy.ascontiguousarray(front)):
+            for order in itertools.permutations(range(len(shape))):
+                x = source.transpose(order)
+                apart = numpy.zeros((*x.shape, 2), dtype)[..., 0]
+                for target in (numpy.zeros(x.shape, dtype), numpy.zeros(x.shape[::-1], dtype).T, apart):
+                    if copy_into(target, x) is not NotImplemented:
+                        copied += 1
+                        numpy.testing.assert_array_equal(target, x)
+    assert copied > 500
+
+
+@pytest.mark.parametrize("source", ["f2", "f4", "f8", ml_dtypes.bfloat16], ids=str)
+@pytest.mark.parametrize("target", ["f2", "f4", "f8", ml_dtypes.bfloat16], ids=str)
+def test_conversions_round_as_pytorch_rounds(source, target):
+    source, target = numpy.dtype(source), numpy.dtype(target)
+    if source == target:
+        return
+    with numpy.errstate(all="ignore"):
+        x = numpy.append(sample(5003, "f8"), [0.0, -0.0, numpy.inf, -numpy.inf, 1e30, 6e-8, numpy.nan]).astype(source)
+        twice = x.astype("f4") if source == "f8" and target.itemsize == 2 else x
+        expected = twice.astype(target)
+    numpy.testing.assert_array_equal(convert(x, target).astype("f8"), expected.astype("f8"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "i8"])
+@pytest.mark.parametrize("indices", ["i8", "i4"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lookups_and_scatters(shape, indices, dtype):
+    x = sample(shape, dtype)
+    generator = numpy.random.default_rng(2)
+    for dim, length in enumerate(shape):
+        index = generator.integers(-length, length, 29).astype(indices)
+        numpy.testing.assert_array_equal(lookup.take(x, index, dim), x.take(index, dim))
+        assert lookup.any_outside(index, -length, length) is False
+        assert lookup.any_outside(index, 0, length) == bool((index < 0).any())
+        size = (*shape[:dim], 17, *shape[dim + 1 :])
+        index = generator.integers(0, length, size).astype(indices)
+        numpy.testing.assert_array_equal(
+            lookup.gather(x, dim, index), numpy.take_along_axis(x, index.astype("i8"), dim)
+        )
+        for add, shared in itertools.product((False, True), (False, True)):
+            if shared and len(shape) == 1:
+                continue
+            values = sample(size, dtype, 3)
+            chosen = index[tuple([slice(None) if axis == dim else 0 for axis in range(len(shape))])].copy()
+            result, expected = x.copy(), x.copy()
+            assert scattering.scatter(result, dim, chosen if shared else index, values, add) is result
+            for k in range(17):
+                place = numpy.full(size, chosen[k]) if shared else index.astype("i8")
+                place = place.astype("i8").take([k], dim)
+                value = values.take([k], dim)
+                before = numpy.take_along_axis(expected, place, dim)
+                numpy.put_along_axis(expected, place, before + value if add else value, dim)
+            numpy.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("width", [1, 3, 16, 70])
+def test_rows_are_added_in_order_by_any_number_of_threads(width, threads):
+    index = numpy.random.default_rng(4).integers(0, 300, 40_000)
+    rows, target = sample((40_000, width), "f4", 5), sample((300, width), "f4", 6)
+    expected = target.copy()
+    numpy.add.at(expected, index, rows)
+    before = adjoint.get_num_threads()
+    try:
+        adjoint.set_num_threads(threads)
+        scattering.add_rows_at(target, index, rows)
+    finally:
+        adjoint.set_num_threads(before)
+    numpy.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("density", [0, 0.3, 1])
+@pytest.mark.parametrize("dtype", ["f4", "u1", "c8"])
+@pytest.mark.parametrize("size", [1, 70, 16_384, 50_001])
+def test_masks(size, dtype, density):
+    x = sample(size, dtype)
+    mask = numpy.random.default_rng(7).random(size) < density
+    chosen = masks.select(x, mask)
+    numpy.testing.assert_array_equal(chosen, x[mask])
+    expected, spread = x.copy(), numpy.zeros(size, dtype)
+    expected[mask], spread[mask] = chosen[::-1], chosen
+    if chosen.size:
+        numpy.testing.assert_array_equal(masks.place(x.copy(), mask, chosen[::-1].copy()), expected)
+        numpy.testing.assert_array_equal(masks.place(None, mask, chosen), spread)
+
+
+@pytest.mark.parametrize("wrong", [-4, 3, 1 << 40])
+def test_nothing_is_written_where_an_index_is_out_of_range(wrong):
+    x, index = adjoint.zeros(3, 4), adjoint.tensor([0, 1, wrong])
+    with pytest.raises((IndexError, RuntimeError), match="index"):
+        x.index_add_(0, index, adjoint.ones(3, 4))
+    with pytest.raises((IndexError, RuntimeError), match="index"):
+        x.index_put_((index,), adjoint.ones(3, 4), accumulate=True)
+    with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 0 with size 3"):
+        x.scatter_(0, index[:, None].expand(3, 4), 1.0)
+    with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 0 with size 3"):
+        x.gather(0, index[:, None].expand(3, 4))
+    assert (x == 0).all()
+
+
+def test_positions_of_several_indices():
+    generator = numpy.random.default_rng(8)
+    rows, columns = generator.integers(-7, 7, (5, 9)), generator.integers(-11, 11, (5, 9))
+    expected = numpy.ravel_multi_index((rows % 7, columns % 11), (7, 11))
+    numpy.testing.assert_array_equal(lookup.positions((7, 11), [rows, columns]), expected)
+    x = adjoint.arange(77.0).reshape(7, 11)
+    assert x[adjoint.tensor(rows), adjoint.tensor(columns)].tolist() == expected.tolist()
+    assert not LOOPS.failures
