@@ -130,6 +130,12 @@ def test_an_array_is_written_over(at_every_size):
     assert (shifted[1:] == 2 * numpy.arange(1, 100) - 1).all()
 
 
+def test_truth_values_are_written_over_numbers_as_numbers(at_every_size):
+    x = numpy.arange(100, dtype="f4")
+    assert LargeUfunc(numpy.equal, False)(x, x[:1] + 3, out=x) is x
+    assert (x == (numpy.arange(100) == 3)).all()
+
+
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_other_vectors_compute_the_same(vector_bytes, monkeypatch, at_every_size):
     monkeypatch.setattr(HOST, "vector_bytes", vector_bytes)

@@ -31,7 +31,7 @@ _COSTLY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
     "erf erfc normal_cdf power hypot logaddexp".split()
 )
-_WEIGHT = 24
+_WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
 
 BOOLEAN = numpy.dtype(bool)
@@ -55,7 +55,7 @@ class _Variant:
         self.expression = expression
         self.scalars = _scalars(expression)
         operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
-        self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + 2 * len(operations)
+        self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Callable[..., Any]] = {}
         self.dense: dict[numpy.dtype[Any], Callable[..., Any]] = {}
@@ -165,6 +165,8 @@ class CompiledPointwise:
             return NotImplemented
         if out is None:
             outs = [result_like(operands, BOOLEAN if truth else dtype, contiguous) for truth in variant.truths]
+        elif variant.truths != [False] or out.dtype != dtype:  # NumPy writes truth values as numbers
+            return NotImplemented
         elif any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands):
             return NotImplemented
         else:

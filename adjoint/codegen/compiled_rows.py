@@ -32,7 +32,7 @@ ELEMENTS = 1 << 13
 BLOCKS = 16
 """Into how many blocks the rows are cut whose sums are taken apart: always the same, so that sums do not depend on threads."""
 
-WEIGHT = 16
+WEIGHT = 8
 """How many bytes are moved in the time that one walk computes with one element."""
 
 _compiling = threading.RLock()

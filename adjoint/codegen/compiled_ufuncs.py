@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import HALVES
 from .acceleration import LOOPS
-from .compiled_pointwise import CompiledPointwise, computed_in, smallest
+from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
 from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
 _OF_INTEGERS = frozenset(
@@ -43,7 +43,7 @@ class LargeUfunc:
         tree = Expression((result,))
         self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
-        self.elements = max(smallest(tree), 1 << 14)
+        self.elements = ELEMENTS
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
