@@ -74,8 +74,8 @@ def test_every_layout_is_walked(layout, dtype, at_every_size):
     ("kernel", "count", "scalars"),
     [
         (activation.gelu, 1, ("none",)), (activation.gelu, 1, ("tanh",)), (activation.gelu_backward, 2, ("none",)),
-        (activation.silu_backward, 2, ()), (activation.elu, 1, (0.7, 1.2, 1.0)), (activation.softplus, 1, (1.5, 20.0)),
-        (activation.hardswish_backward, 2, ()), (activation.threshold, 1, (0.1, -2.0)), (activation.mish, 1, ()),
+        (activation.silu_double_backward, 2, ()), (activation.elu, 1, (0.7, 1.2, 1.0)), (activation.softplus, 1, (1.5, 20.0)),
+        (activation.hardswish_double_backward, 2, ()), (activation.threshold, 1, (0.1, -2.0)), (activation.mish, 1, ()),
         (elementwise.logit, 1, (1e-3,)), (elementwise.sinc, 1, ()), (elementwise.sigmoid, 1, ()),
     ],
 )  # fmt: skip
