@@ -51,6 +51,9 @@ def smallest(tree: Tree) -> int:
 class _Variant:
     """One expression in one dtype, and what has been compiled of it."""
 
+    address: Callable[[ndarray], int]
+    """Where the elements of an array begin; there once something has been compiled."""
+
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
         self.scalars = _scalars(expression)
@@ -124,9 +127,9 @@ class CompiledPointwise:
                 variant.dense[dtype] = function
             numbers = [size, 0, *_UNUSED]
             for item in operands:
-                numbers += (item.__array_interface__["data"][0], item.itemsize, *_UNUSED)
+                numbers += (variant.address(item), item.itemsize, *_UNUSED)
             for item in outs:
-                numbers += (item.__array_interface__["data"][0], item.itemsize, *_UNUSED)
+                numbers += (variant.address(item), item.itemsize, *_UNUSED)
             self._launch(function, variant, size, [*operands, *outs], numbers, values, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
@@ -165,9 +168,7 @@ class CompiledPointwise:
             return NotImplemented
         if out is None:
             outs = [result_like(operands, BOOLEAN if truth else dtype, contiguous) for truth in variant.truths]
-        elif variant.truths != [False] or out.dtype != dtype:  # NumPy writes truth values as numbers
-            return NotImplemented
-        elif any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands):
+        elif variant.truths != [False] or out.dtype != dtype or any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands):  # NumPy writes truth values as numbers
             return NotImplemented
         else:
             outs = [out]
@@ -179,7 +180,7 @@ class CompiledPointwise:
             function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
             if function is None:
                 return NotImplemented
-            self._launch(function, variant, size, views, _table(shape, views), scalars, compute)
+            self._launch(function, variant, size, views, _table(shape, views, variant.address), scalars, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def _function(
@@ -203,8 +204,10 @@ class CompiledPointwise:
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
     ) -> Callable[..., Any]:
         from .llvm.element_types import type_of
+        from .llvm.language import address
         from .llvm.pointwise_loops import Plan, operand_of, pointwise_kernel
 
+        variant.address = address
         memory, number = type_of(dtype), type_of(compute)
         nodes = {node.value: node for node in variant.expression.nodes() if node.operation == "input"}
         inputs = []
@@ -235,14 +238,14 @@ def _mode(view: ndarray) -> str:
     return "repeated" if stride == 0 else "spaced"
 
 
-def _table(shape: tuple[int, ...], views: Sequence[ndarray]) -> list[int]:
+def _table(shape: tuple[int, ...], views: Sequence[ndarray], address: Callable[[ndarray], int]) -> list[int]:
     """What `llvm.pointwise_loops` reads before the scalars."""
     outer = len(shape) - 1
     padding = [0] * (8 - outer)
     numbers = [shape[-1], outer, *shape[-2::-1], *padding]
     for view in views:
         strides = view.strides
-        numbers += [view.__array_interface__["data"][0], strides[-1], *strides[-2::-1], *padding]
+        numbers += [address(view), strides[-1], *strides[-2::-1], *padding]
     return numbers
 
 

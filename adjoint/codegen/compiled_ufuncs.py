@@ -90,5 +90,10 @@ class LargeUfuncs(dict[str, LargeUfunc]):
         return found
 
 
+@cache
+def _installed() -> bool:
+    return LOOPS.available
+
+
 def _is_known(ufunc: Any) -> bool:
-    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _OF_INTEGERS | _OF_FLOATS and LOOPS.available
+    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _OF_INTEGERS | _OF_FLOATS and _installed()
