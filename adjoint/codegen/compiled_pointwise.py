@@ -168,7 +168,11 @@ class CompiledPointwise:
             return NotImplemented
         if out is None:
             outs = [result_like(operands, BOOLEAN if truth else dtype, contiguous) for truth in variant.truths]
-        elif variant.truths != [False] or out.dtype != dtype or any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands):  # NumPy writes truth values as numbers
+        elif (
+            variant.truths != [False]
+            or out.dtype != dtype
+            or any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands)
+        ):  # NumPy writes truth values as numbers, and copies what it is going to write over
             return NotImplemented
         else:
             outs = [out]
