@@ -43,6 +43,7 @@ def _scaled_complement(t: Any) -> Any:
 
 ROWS: dict[str, tuple[Callable[[Any], Any], list[float], int, int]] = {
     "EXPM1": (_series(lambda r: (mpmath.expm1(r) - r) / r**2, mpf("0.5")), [-HALF_LN2, HALF_LN2], 6, 11),
+    "EXP": (_series(lambda r: (mpmath.expm1(r) - r) / r**2, mpf("0.5")), [-HALF_LN2, HALF_LN2], 5, 10),
     "LOG1P": (_series(lambda f: (mpmath.log1p(f) - f + f * f / 2) / f**3, 1 / mpf(3)), LOG_RANGE, 9, 20),
     "ATANH": (
         _series(lambda z: (2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 2) / z, 2 / mpf(3)), [0, 0.02945], 3, 7,

@@ -23,6 +23,8 @@ from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
+from .acceleration import LOOPS
+from .compiled_pointwise import CompiledPointwise, smallest
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles
@@ -84,10 +86,25 @@ class Program:
         return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
 
     @cached_property
+    def chooses(self) -> bool:
+        """Whether the expression has a `where`: its code for the smallest arrays is another than that for larger ones."""
+        return any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
+
+    @cached_property
     def limit(self) -> int:
-        """The maximum number of elements for the small form, which has the simplest code, with NumPy's `where`."""
-        choosing = any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
-        return SMALL if choosing else LIMIT
+        """How many elements the small form is for: it has the simplest code, whose `where` is NumPy's."""
+        limit = SMALL if self.chooses else LIMIT
+        return min(limit, self.compiled_from - 1) if LOOPS.available else limit
+
+    @cached_property
+    def compiled_from(self) -> int:
+        """From how many elements on compiled loops compute, if there are any."""
+        return 0 if LOOPS.every_size else smallest(self.tree)
+
+    @cached_property
+    def compiled(self) -> CompiledPointwise:
+        """The compiled loops."""
+        return CompiledPointwise(self.name, self.tree, self.parameters.arrays, self.parameters.scalars)
 
     @property
     def _parameter_list(self) -> str:
@@ -142,6 +159,14 @@ class Program:
         if not half and dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
         compute = FLOAT32 if half else dtype
+        if out is not None and (
+            out.dtype != dtype or numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape
+        ):
+            raise ValueError("the result does not fit what it is to be written over")
+        if LOOPS.takes(max([item.size for item in operands]), self.compiled_from):
+            result = self.compiled.run(operands, values, dtype, compute, out, self.contiguous)
+            if result is not NotImplemented:
+                return result
         if out is None and max(item.size for item in operands) <= LIMIT:
             if half:
                 operands = [item.astype(compute) for item in operands]
@@ -151,8 +176,6 @@ class Program:
             return arranged if type(results) is tuple else arranged[0]
         tile, registers, kinds = self.tile(compute.char, over_input=out is not None)
         if out is not None:
-            if numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape or out.dtype != dtype:
-                raise ValueError("the result does not fit what it is to be written over")
             outs = [out]
         else:
             outs = [result_like(operands, dtype_of(kind, dtype), self.contiguous) for kind in kinds]
@@ -263,15 +286,18 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     passed = ", ".join(program.parameters.names)
     several = len(next(leaves(program.tree)).outputs) > 1
+    namespace["takes"] = LOOPS.takes
     lines = [
         f"def {program.name}({_signature(program, namespace)}):",
         f"    dtype = {first}.dtype",
-        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {LIMIT}{alike}:",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {LIMIT}{alike} and (",
+        f"        {first}.size < {program.compiled_from} or not takes({first}.size, {program.compiled_from})",
+        "    ):",
     ]
     if several:
         lines.append(f"        return tuple(map(asarray, medium({passed})))")
-    elif program.limit < LIMIT:
-        lines.append(f"        result = small({passed}) if {first}.size <= {program.limit} else medium({passed})")
+    elif program.chooses:
+        lines.append(f"        result = small({passed}) if {first}.size <= {SMALL} else medium({passed})")
     else:
         lines.append(f"        result = small({passed})")
     if not several:

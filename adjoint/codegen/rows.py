@@ -36,7 +36,9 @@ from numpy import ndarray
 from ..kernels.runtime.floating import compute_dtype, quiet_rows, restore
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
-from . import source
+from . import compiled_rows, source
+from .acceleration import LOOPS
+from .compiled_rows import CompiledRows
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
@@ -63,6 +65,7 @@ class RowProgram:
         self._whole = self._extents.index(ELEMENT) if ELEMENT in self._extents else 0
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
+        self._loops: dict[tuple[int, str], CompiledRows] = {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -121,6 +124,15 @@ class RowProgram:
                 self._straight[key] = made
         return self._straight[key]
 
+    def _compiled(self, variant: int, char: str) -> CompiledRows:
+        """The compiled loops of one dtype."""
+        found = self._loops.get((variant, char))
+        if found is None:
+            arrays, scalars = self.parameters.arrays, self.parameters.scalars
+            made = CompiledRows(self.name, self.variants[variant], arrays, scalars, char)
+            found = self._loops.setdefault((variant, char), made)
+        return found
+
     def run(
         self,
         arrays: Sequence[ndarray | None],
@@ -164,6 +176,10 @@ class RowProgram:
         ]
         outputs = self.variants[variant].outputs
         size = outer * length * inner
+        if size and LOOPS.takes(size, compiled_rows.ELEMENTS):
+            results = [None if is_absent(node) else _allocated(node, shape, dim, dtype, compute) for node in outputs]
+            if self._compiled(variant, compute.char).run(views, scalars, results, geometry, compute):
+                return _returned(results)
         if 0 < size <= SMALL and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
             # Results would be laid out as their operands are.
             results = function(*[None if view is None else row_major(view) for view in views], *scalars, length)

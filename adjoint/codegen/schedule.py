@@ -34,11 +34,11 @@ COMPLEX = "FD"
 _POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
 
 
-def lowered(expression: Expression, char: str) -> Expression:
+def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expression:
     """Lower the expression for the dtype with this character.
 
     Real numbers have no conjugates, and their magnitudes are plain numbers. Operations with a decomposition are
-    decomposed.
+    decomposed, unless the interpreter of the expression computes them itself (`decomposed` is False).
     """
     trace = Trace({})
     graph, new = trace.graph, dict[Node, Node]()
@@ -50,7 +50,7 @@ def lowered(expression: Expression, char: str) -> Expression:
             new[node] = operands[0]
         elif not is_complex and node.operation == "imag":
             new[node] = graph.node(CONSTANT, (), SCALAR, 0)
-        elif (node.operation, char) in DECOMPOSITIONS:
+        elif decomposed and (node.operation, char) in DECOMPOSITIONS:
             function = DECOMPOSITIONS[node.operation, char]
             new[node] = function(*(Symbol(item, trace) for item in operands)).node
         elif node.operation == "power" and node.kind != SCALAR and operands[1].value in _POWERS:

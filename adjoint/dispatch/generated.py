@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..codegen.backend import NUMPY
+from ..codegen.compiled_ufuncs import LargeUfuncs
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
@@ -74,6 +75,7 @@ _BASE: dict[str, Any] = {
     "plain_sequence": operands.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
+    "LARGE": LargeUfuncs(),
     "quiet": floating.quiet,
     "restore": floating.restore,
     "sequence_numbers": sequence_numbers,

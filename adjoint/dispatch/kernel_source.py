@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy
 
+from ..codegen import compiled_ufuncs
+from ..codegen.acceleration import LOOPS
 from ..codegen.kernel import FLOATS
 from .declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
 from .source import block, public_name
@@ -51,14 +53,26 @@ def kernel_lines(op: Operator) -> list[str]:
     (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
     """
     kernel, passed = op.kernel, ", ".join(passed_arguments(op))
-    general = quietly(op, kernel.general, f"array = general({passed})")
+    general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)
     if kernel.small is None:
         return general
     conditions = [] if kernel.limit is None else [f"{op.tensors[0]}_array.size <= {kernel.limit}"]
     if not kernel.small_takes(op.keyword_only):
         passed = ", ".join(f"{name}_array" for name in op.tensors)
         conditions += with_defaults(op)
-    return choice(conditions, quietly(op, kernel.small, f"array = small({passed})"), general)
+    small = by_size(op, kernel.small, quietly(op, kernel.small, f"array = small({passed})"), passed)
+    return choice(conditions, small, general)
+
+
+def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str = "") -> list[str]:
+    """The `lines` that call a ufunc, for arrays that are not large: those that are go to compiled loops, if it has them."""
+    large = compiled_ufuncs.large(form) if isinstance(form, numpy.ufunc) else None
+    if large is None:
+        return lines
+    name = f"LARGE[{form.__name__!r}]"
+    call = f"{name}({passed}, out={target})" if target else f"array = {name}({passed})"
+    limit = 0 if LOOPS.every_size else large.elements
+    return [*block(f"if {op.tensors[0]}_array.size < {limit}:", lines), *block("else:", [call])]
 
 
 def with_defaults(op: Operator) -> list[str]:
@@ -82,7 +96,7 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
     kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
     if isinstance(kernel.general, numpy.ufunc):
-        return [f"general({passed}, out={array})"]
+        return by_size(op, kernel.general, [f"general({passed}, out={array})"], passed, array)
     if kernel.inplace is not None:
         general = quietly(op, kernel.inplace, f"changing({passed})")
     else:
@@ -96,4 +110,5 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     if not isinstance(kernel.small, numpy.ufunc):
         return general
     few = ", ".join(f"{name}_array" for name in op.tensors)
-    return choice(with_defaults(op), [f"small({few}, out={array})"], general)
+    small = by_size(op, kernel.small, [f"small({few}, out={array})"], few, array)
+    return choice(with_defaults(op), small, general)

@@ -97,6 +97,12 @@ def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
 
 
 @_builtin
+def as_pointer(lowering: Lowering, number: Any, type_: Any) -> Any:
+    """The address that an integer is, of values of this type."""
+    return lowering.value(f"inttoptr {lowering.as_index(number)} to ptr", PointerType(type_))
+
+
+@_builtin
 def cast_pointer(_lowering: Lowering, pointer: Any, type_: Any) -> Any:
     """The same address, of values of another type."""
     return Value(PointerType(type_), _pointer(pointer).name)
@@ -259,6 +265,30 @@ def _binary(name: str, intrinsic: str, signed: str = "", unsigned: str = "") -> 
 minimum = _binary("minimum", "minimum", "smin", "umin")
 maximum = _binary("maximum", "maximum", "smax", "umax")
 copysign = _binary("copysign", "copysign")
+
+
+@_builtin
+def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
+    """`value` times 2 to the power `exponent`, a whole number of the same type; one instruction with AVX-512 alone."""
+    value, exponent = _floating(value), _floating(exponent)
+    type_, element, width = value.type, value.type.element, value.type.width
+    registers = width * element.bits // 512
+    if registers > 1:
+        half = width // 2
+        parts = [
+            scale.lower(lowering, *[shuffle.lower(lowering, item, item, indices) for item in (value, exponent)])
+            for indices in (range(half), range(half, width))
+        ]
+        return shuffle.lower(lowering, *parts, range(width))
+    text = llvm_type(type_)
+    if registers == 1:
+        name = f"llvm.x86.avx512.mask.scalef.{'ps' if element.bits == 32 else 'pd'}.512"
+        lowering.declarations.add(f"declare {text} @{name}({text}, {text}, {text}, i{width}, i32)")
+        return lowering.value(
+            f"call {text} @{name}({value}, {exponent}, {text} zeroinitializer, i{width} -1, i32 4)", type_
+        )
+    whole = lowering.convert(exponent, lowering.with_element(type_, i32 if element.bits == 32 else i64))
+    return lowering.intrinsic(f"llvm.ldexp.{_suffix(type_)}.{_suffix(whole.type)}", type_, value, whole)
 
 
 @_builtin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .element_types import PointerType, Static
+from .element_types import NumberType, PointerType, Static, VectorType
 from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
 from .lowering import Lowering
@@ -41,13 +41,18 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         CompilationError: if the kernel is not in the language, or a type or static value is missing.
     """
     with HOST.lock:
-        name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if not callable(value))])
+        name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, ctypes_result, ctypes_arguments = lower_kernel(kernel, name, given)
-        code = HOST.compile(name, text, explicit=kernel.explicit)
+        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain)
         found = CompiledFunction(kernel, code, ctypes.CFUNCTYPE(ctypes_result, *ctypes_arguments)(code.address))
         COMPILED.append(found)
         return found
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a type or static value is short enough to be a part of a name."""
+    return isinstance(value, NumberType | VectorType | int | float | str | tuple)
 
 
 def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, list[Any]]:

@@ -1,10 +1,11 @@
 """sin, cos and tan in the language of kernels, for arguments of any size.
 
-Up to 2 ** 20 a multiple of pi/2, in parts that make its product with whole numbers exact, is subtracted (W. J. Cody and W. Waite,
-"Software Manual for the Elementary Functions", 1980). If a vector holds a larger number, its elements are reduced one by one with
-as many bits of 2/pi as they need (M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18,
-1983). What remains, between -pi/4 and pi/4, polynomials take (`scripts/fit_polynomials.py`); float32 is reduced in float64. Errors
-in units of the last place, float32 over all numbers, float64 over dense samples: sin and cos 1.2 and 0.8, tan 0.51 and 1.9.
+Up to 2 ** 20 a multiple of pi/2, in parts that make its product with whole numbers exact, is subtracted (W. J. Cody and W.
+Waite, "Software Manual for the Elementary Functions", 1980). If a vector holds a larger number, its elements are reduced one by
+one with as many bits of 2/pi as they need (M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM
+Newsletter 18, 1983). What remains, between -pi/4 and pi/4, polynomials take (`scripts/fit_polynomials.py`); float32 is reduced
+in float64. Errors in units of the last place, float32 over all numbers, float64 over dense samples: sin and cos 1.2 and 0.8,
+tan 0.51 and 1.9.
 """
 
 from __future__ import annotations
@@ -103,12 +104,12 @@ def _reduced_large(x: f64) -> tuple[i64, f64, f64]:
 @loops
 def _product(words: Static, low: u64, high: u64) -> Static:
     """The first five words of a number of six words, from the highest down, times one of two, modulo 2 ** 192."""
-    partial, carry = [], u64(0)
+    partial, carry = [], u64(0)  # type: ignore[var-annotated]
     for K in unrolled(6):
         total = words[5 - K] * low + carry
         partial = [total & _WORD, *partial]
         carry = total >> 32
-    result, carry = [], u64(0)
+    result, carry = [], u64(0)  # type: ignore[var-annotated]
     for K in unrolled(5):
         total = words[5 - K] * high + partial[4 - K] + carry
         result = [total & _WORD, *result]

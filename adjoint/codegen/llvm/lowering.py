@@ -371,7 +371,7 @@ class Lowering:
 
     def compare(self, operation: type[ast.cmpop], left: Any, right: Any) -> Any:
         """A comparison of two operands; NaN is unequal to everything."""
-        if not isinstance(left, Value) and not isinstance(right, Value):
+        if operation in (ast.Is, ast.IsNot) or (not isinstance(left, Value) and not isinstance(right, Value)):
             return STATIC_OPERATORS[operation](left, right)
         left, right = self.unify(left, right)
         ordered, signed, unsigned = _COMPARISONS[operation]

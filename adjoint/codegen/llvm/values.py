@@ -74,6 +74,8 @@ def _float_text(number: Any, element: NumberType) -> str:
     if element is f16:
         return str(int(numpy.float16(number).view(numpy.uint16)))
     if element is bf16:
+        if number == 0:
+            return "0"
         raise CompilationError("a bfloat16 constant is made by conversion: bf16(f32(x))")
     if element.bits == 32:
         with numpy.errstate(all="ignore"):

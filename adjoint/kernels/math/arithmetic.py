@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.compiled_ufuncs import large_with_number
 from ...codegen.kernel import FLOATS, Kernel
 from ..index.masking import common_dtype
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
@@ -37,8 +38,11 @@ def in_float32(function: Callable[..., Array]) -> Kernel:
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
     """`ufunc` of an array and a number, which counts no more than numbers do in promotion; half types in float32."""
+    large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
+        if large is not None and self.size >= large.elements and self.dtype.kind == "f":
+            return large(self, other)
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)
         dtype = common_dtype(numpy.asarray(self), other)  # formulas may give a NumPy scalar

@@ -1,0 +1,99 @@
+"""NumPy's elementwise functions as compiled loops over large arrays; where those are not for the arguments, NumPy's own.
+
+NumPy computes on one thread. Each function is an expression of one operation.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ..kernels.runtime.floating import HALVES
+from .acceleration import LOOPS
+from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
+from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
+
+_OF_INTEGERS = frozenset(
+    "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
+)
+_OF_FLOATS = frozenset(
+    "divide square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
+    "arccosh arctanh sqrt cbrt floor ceil trunc rint isnan isinf isfinite signbit power fmax fmin copysign arctan2 hypot".split()
+)
+
+
+class LargeUfunc:
+    """A ufunc for large arrays of one dtype; `with_number`: of an array and a number."""
+
+    def __init__(self, ufunc: Any, with_number: bool) -> None:
+        name = str(ufunc.__name__)
+        self.ufunc = ufunc
+        graph = Graph()
+        names = ["self", "other"][: ufunc.nin]
+        nodes = [graph.node(INPUT, (), NUMBER, item) for item in names]
+        if with_number:
+            nodes[1] = graph.node(PARAMETER, (), SCALAR, names[1])
+        kind = OPERATIONS[name].result
+        result = graph.node(name, tuple(nodes), kind if kind != "same" and kind != "real" else NUMBER)
+        arrays = names[:1] if with_number else names
+        self.with_number = with_number
+        tree = Expression((result,))
+        self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
+        self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
+        self.elements = ELEMENTS
+
+    def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
+        """What the ufunc gives."""
+        if LOOPS.takes(operands[0].size, self.elements):
+            result = self._compute(operands, out)
+            if result is not NotImplemented:
+                return result
+        return self.ufunc(*operands) if out is None else self.ufunc(*operands, out=out)
+
+    def _compute(self, operands: tuple[Any, ...], out: ndarray | None) -> Any:
+        arrays = operands[:1] if self.with_number else operands
+        dtype = arrays[0].dtype
+        if (dtype.kind not in self.kinds and dtype not in HALVES) or not dtype.isnative:
+            return NotImplemented
+        for item in arrays:
+            if type(item) is not ndarray or item.dtype != dtype:
+                return NotImplemented
+        if out is not None and (
+            out.dtype != dtype or out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays])
+        ):
+            return NotImplemented
+        return self.compiled.run(arrays, operands[len(arrays) :], dtype, computed_in(dtype), out)
+
+
+@cache
+def large(ufunc: Any) -> LargeUfunc | None:
+    """The form for large arrays, if expressions know this ufunc and llvmlite is there."""
+    return LargeUfunc(ufunc, False) if _is_known(ufunc) else None
+
+
+@cache
+def large_with_number(ufunc: Any) -> LargeUfunc | None:
+    """The form for a large array and a number."""
+    return LargeUfunc(ufunc, True) if _is_known(ufunc) else None
+
+
+class LargeUfuncs(dict[str, LargeUfunc]):
+    """`large` by the name of a ufunc, for generated code."""
+
+    def __missing__(self, name: str) -> LargeUfunc:
+        found = large(getattr(numpy, name))
+        assert found is not None
+        self[name] = found
+        return found
+
+
+@cache
+def _installed() -> bool:
+    return LOOPS.available
+
+
+def _is_known(ufunc: Any) -> bool:
+    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _OF_INTEGERS | _OF_FLOATS and _installed()

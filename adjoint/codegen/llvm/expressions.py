@@ -1,0 +1,211 @@
+"""The interpreter of expression graphs that writes LLVM's instructions: one value for each node, a number or a vector.
+
+Arithmetic is rounded as NumPy rounds it, operation by operation; elementary functions are those of `elementary_*`.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..expression import BOOL, CONSTANT, INPUT, SCALAR, Expression, Node
+from . import (
+    elementary_exponential,
+    elementary_gaussian,
+    elementary_inverse,
+    elementary_logarithm,
+    elementary_power,
+    elementary_trigonometric,
+)
+from .builtin_functions import ceil, copysign, fabs, floor, rint, sqrt, trunc
+from .element_types import VectorType, boolean
+from .functions import Builtin, LoopKernel
+from .lowering import Lowering
+from .values import CompilationError, Value, constant, is_number
+
+_ARITHMETIC = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
+_COMPARISONS = {
+    "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt, "greater_equal": ast.GtE, "equal": ast.Eq, "not_equal": ast.NotEq,
+}  # fmt: skip
+_LOGICAL = {"logical_and": ast.BitAnd, "logical_or": ast.BitOr, "logical_xor": ast.BitXor}
+
+FUNCTIONS: dict[str, LoopKernel | Builtin] = {
+    "exp": elementary_exponential.exp, "exp2": elementary_exponential.exp2, "expm1": elementary_exponential.expm1,
+    "log": elementary_logarithm.log, "log2": elementary_logarithm.log2, "log10": elementary_logarithm.log10,
+    "log1p": elementary_logarithm.log1p, "sin": elementary_trigonometric.sin, "cos": elementary_trigonometric.cos,
+    "tan": elementary_trigonometric.tan, "arcsin": elementary_inverse.asin, "arccos": elementary_inverse.acos,
+    "arctan": elementary_inverse.atan, "arctan2": elementary_inverse.atan2, "sinh": elementary_exponential.sinh,
+    "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
+    "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
+    "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
+    "power": elementary_power.pow,
+    "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
+    "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
+}  # fmt: skip
+"""By operation: what computes it, for floating-point numbers."""
+
+COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
+"""The operations that take many instructions."""
+
+
+class ExpressionWriter:
+    """Writes the instructions of an expression for values of one type, numbers or vectors."""
+
+    def __init__(self, lowering: Lowering, type_: Any) -> None:
+        self.lowering = lowering
+        self.type = type_
+
+    def write(self, expression: Expression, given: Mapping[Node, Any]) -> list[Value]:
+        """The outputs, from the values of inputs and scalars."""
+        values: dict[Node, Any] = dict(given)
+        for node in expression.nodes():
+            if node not in values:
+                if node.operation == CONSTANT:
+                    values[node] = self._constant(node)
+                elif node.kind != SCALAR and node.operation != INPUT:
+                    values[node] = self.node(node, [values.get(item) for item in node.operands])
+        return [self.number(values[output]) for output in expression.outputs]
+
+    def _constant(self, node: Node) -> Any:
+        if not is_number(node.value):
+            return None
+        if self.type.kind != "f" and int(node.value) != node.value:
+            raise CompilationError(f"{node.value} among integers")
+        return node.value
+
+    def number(self, value: Any) -> Value:
+        """A value, also if it is known now or the same for all elements."""
+        if isinstance(value, Value) and value.type.element is boolean:
+            return value
+        return self.lowering.as_type(value, self.type)
+
+    def node(self, node: Node, operands: list[Any]) -> Any:
+        """One operation."""
+        name, lowering = node.operation, self.lowering
+        if any(item is None for item in operands):
+            raise CompilationError(f"{name} of what is no number")
+        if name in _LOGICAL:
+            return lowering.binary(_LOGICAL[name], operands[0], operands[1])
+        if name == "logical_not":
+            return lowering.value(f"xor {operands[0]}, {constant(1, operands[0].type).name}", operands[0].type)
+        if name == "where":
+            return self._where(operands)
+        if name == "as_number":
+            return self._as_number(operands[0])
+        values = [self.number(item) for item in operands]
+        if name in _COMPARISONS:
+            return lowering.compare(_COMPARISONS[name], *self._alike(values))
+        if name in _ARITHMETIC:
+            return lowering.binary(_ARITHMETIC[name], *values)
+        if name in _SIMPLE:
+            return _SIMPLE[name](self, *self._ordered(operands, values))
+        if name in FUNCTIONS and self.type.kind == "f":
+            return lowering.call(FUNCTIONS[name], list(values), {})
+        raise CompilationError(f"{name} has no compiled form for {self.type}")
+
+    def _alike(self, values: list[Value]) -> list[Value]:
+        """Truth values beside numbers are numbers."""
+        kinds = {value.type.element for value in values}
+        return values if len(kinds) == 1 else [self._as_number(value) for value in values]
+
+    def _ordered(self, operands: list[Any], values: list[Value]) -> list[Any]:
+        """A number that is known now first, as a Python number: extremes take one instruction then."""
+        if len(operands) == 2 and is_number(operands[1]) and not math.isnan(operands[1]):
+            return [operands[1], values[0]]
+        return list(values)
+
+    def _as_number(self, value: Any) -> Value:
+        if isinstance(value, Value) and value.type.element is boolean:
+            return self.lowering.select(value, constant(1, self.type), constant(0, self.type))
+        return self.number(value)
+
+    def _where(self, operands: list[Any]) -> Value:
+        condition, first, second = operands
+        values = [self.number(first), self.number(second)]
+        if condition.type.element is not boolean:
+            raise CompilationError("a condition is a truth value")
+        return self.lowering.select(condition, *self._alike(values))
+
+    def compare(self, operation: type[ast.cmpop], first: Any, second: Any) -> Value:
+        """A comparison of this type's numbers."""
+        result: Value = self.lowering.compare(operation, self.number(first), self.number(second))
+        return result
+
+    def either(self, first: Value, second: Value) -> Value:
+        """Whether one of two conditions holds."""
+        result: Value = self.lowering.binary(ast.BitOr, first, second)
+        return result
+
+
+def _extreme(operation: type[ast.cmpop], keeps_nan: bool) -> Callable[..., Value]:
+    """The greater or smaller of two numbers, as NumPy's `maximum` or `fmax` chooses."""
+
+    def choose(writer: ExpressionWriter, first: Any, second: Value) -> Value:
+        if is_number(first):
+            return writer.lowering.select(writer.compare(operation, first, second), writer.number(first), second) \
+                if keeps_nan or writer.type.kind != "f" \
+                else writer.lowering.select(writer.compare(operation, second, first), second, writer.number(first))  # fmt: skip
+        chosen = writer.compare(operation, first, second)
+        if writer.type.kind == "f":
+            unordered = first if keeps_nan else second
+            chosen = writer.either(chosen, writer.compare(ast.NotEq, unordered, unordered))
+        return writer.lowering.select(chosen, first, second)
+
+    return choose
+
+
+def _negative(writer: ExpressionWriter, value: Value) -> Value:
+    if writer.type.kind == "f":
+        return writer.lowering.value(f"fneg {value}", value.type)
+    negated: Value = writer.lowering.binary(ast.Sub, 0, value)
+    return negated
+
+
+def _absolute(writer: ExpressionWriter, value: Value) -> Value:
+    if writer.type.kind == "f":
+        magnitude: Value = fabs.lower(writer.lowering, value)
+        return magnitude
+    if writer.type.kind == "u":
+        return value
+    return writer.lowering.select(writer.compare(ast.Lt, value, 0), _negative(writer, value), value)
+
+
+def _is_infinite(writer: ExpressionWriter, value: Value) -> Value:
+    return writer.compare(ast.Eq, _absolute(writer, value), math.inf)
+
+
+def _is_finite(writer: ExpressionWriter, value: Value) -> Value:
+    return writer.compare(ast.Lt, _absolute(writer, value), math.inf)
+
+
+def _sign_bit(writer: ExpressionWriter, value: Value) -> Value:
+    one: Value = copysign.lower(writer.lowering, writer.number(1), value)
+    return writer.compare(ast.Lt, one, 0)
+
+
+_SIMPLE: dict[str, Callable[..., Any]] = {
+    "negative": _negative,
+    "absolute": _absolute,
+    "positive": lambda writer, value: value,
+    "conjugate": lambda writer, value: value,
+    "element": lambda writer, value: value,
+    "square": lambda writer, value: writer.lowering.binary(ast.Mult, value, value),
+    "reciprocal": lambda writer, value: writer.lowering.binary(ast.Div, writer.number(1), value),
+    "maximum": _extreme(ast.Gt, True),
+    "minimum": _extreme(ast.Lt, True),
+    "fmax": _extreme(ast.Gt, False),
+    "fmin": _extreme(ast.Lt, False),
+    "isnan": lambda writer, value: writer.compare(ast.NotEq, value, value),
+    "isinf": _is_infinite,
+    "isfinite": _is_finite,
+    "signbit": _sign_bit,
+}
+
+
+def stored_type(node: Node, number: Any) -> Any:
+    """The type in registers of what a node gives, where numbers have the type `number`."""
+    if node.kind != BOOL:
+        return number
+    return VectorType(boolean, number.width) if isinstance(number, VectorType) else boolean

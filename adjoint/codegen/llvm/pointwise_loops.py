@@ -1,0 +1,259 @@
+"""Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
+
+A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
+one behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in a table of integers:
+lengths, addresses, strides, scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..expression import BOOL, Expression, Node
+from .element_types import VectorType, boolean, u8
+from .expressions import COSTLY, ExpressionWriter
+from .functions import Builtin
+from .host import HOST
+from .language import (
+    CompiledFunction,
+    Int,
+    Loops,
+    Pointer,
+    S,
+    Static,
+    T,
+    as_pointer,
+    cast_pointer,
+    f64,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    minimum,
+    rolled,
+    store,
+    unrolled,
+    vector,
+)
+from .lowering import Lowering
+from .values import Value, constant
+
+DENSE, REPEATED, SPACED = "dense", "repeated", "spaced"
+
+DIMENSIONS = 8
+"""How many dimensions outside of the rows the table has place for."""
+
+OPERANDS_AT = 2 + DIMENSIONS
+OPERAND_WORDS = 2 + DIMENSIONS
+"""The table: the length of a row, the number of dimensions outside it, their lengths from the inner to the outer one; then for
+each operand its address and its strides, that along the row first; then the scalars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input or output: its type in memory, whether it is a truth value, and how it lies along a row."""
+
+    type: Any
+    truth: bool
+    mode: str
+
+
+class Plan:
+    """What a kernel is compiled for."""
+
+    def __init__(
+        self,
+        expression: Expression,
+        type_: Any,
+        inputs: Sequence[tuple[Node, Operand]],
+        outputs: Sequence[Operand],
+        scalars: Sequence[Node],
+    ) -> None:
+        self.expression = expression
+        self.element = type_
+        self.nodes = [node for node, _ in inputs]
+        self.operands = [*(operand for _, operand in inputs), *outputs]
+        self.inputs = len(self.nodes)
+        self.scalars = list(scalars)
+        operations = [node.operation for node in expression.nodes() if node.operands]
+        light = sum(name in COSTLY for name in operations) <= 2  # more values do not stay in registers
+        self.width = max(1, HOST.vector_bytes * 8 // type_.bits) * (2 if light else 1)
+        self.values = Builtin(self._values)
+        self.scalar_values = Builtin(self._scalar_values)
+
+    def _scalar_values(self, lowering: Lowering, table: Any) -> list[Value]:
+        """The scalars, read once for a call."""
+        type_ = VectorType(self.element, self.width)
+        first = OPERANDS_AT + OPERAND_WORDS * len(self.operands)
+        found = []
+        for number in range(len(self.scalars)):
+            place = lowering.offset(table, first + number)
+            word = lowering.load(cast_pointer.lower(lowering, place, f64 if self.element.kind == "f" else i64))
+            found.append(lowering.convert(word, type_))
+        return found
+
+    def _values(self, lowering: Lowering, inputs: list[Value], scalars: list[Value]) -> list[Value]:
+        """The outputs for one vector of inputs, as they are written to memory."""
+        writer = ExpressionWriter(lowering, VectorType(self.element, self.width))
+        given: dict[Node, Any] = dict(zip(self.scalars, scalars, strict=True))
+        for node, operand, value in zip(self.nodes, self.operands, inputs, strict=False):
+            given[node] = _as_truth(lowering, value) if operand.truth else lowering.convert(value, writer.type)
+        results = writer.write(self.expression, given)
+        return [
+            lowering.convert(result, VectorType(operand.type, self.width))
+            for result, operand in zip(results, self.operands[self.inputs :], strict=True)
+        ]
+
+
+def _as_truth(lowering: Lowering, value: Value) -> Value:
+    zero = constant(0, value.type).name
+    return lowering.value(f"icmp ne {value}, {zero}", VectorType(boolean, value.type.width))
+
+
+def operand_of(node: Node, type_: Any, mode: str) -> Operand:
+    """The operand for a node whose numbers have this type in memory."""
+    return Operand(u8 if node.kind == BOOL else type_, node.kind == BOOL, mode)
+
+
+@loops(noalias=False)
+def _row_start(table: Pointer[i64], K: Static, row: Int) -> Int:
+    """The address where an operand's part of a row begins."""
+    first = OPERANDS_AT + OPERAND_WORDS * K
+    place = table[first]
+    for d in rolled(table[1]):
+        length = table[d + 2]
+        following = row // length
+        place += (row - following * length) * table[d + (first + 2)]
+        row = following
+    return place
+
+
+def masks_are_cheap(type_: Any) -> bool:
+    """Whether the processor reads parts of vectors of this type."""
+    return bool(HOST.vector_bytes == 64 or (HOST.vector_bytes == 32 and type_.bits >= 32))
+
+
+@loops(noalias=False)
+def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
+    """The next numbers of a row; of those that are left, if they are fewer."""
+    if masks_are_cheap(ELEMENT):
+        if left >= WIDTH:
+            values = load(place, WIDTH)
+        else:
+            values = load(place, WIDTH, lanes(i32, WIDTH) < vector(i32, WIDTH)(left))
+        return values
+    source = place
+    part = local(ELEMENT, WIDTH)
+    if left < WIDTH:
+        for i in rolled(left):
+            part[i] = place[i]
+        source = part
+    return load(source, WIDTH)
+
+
+@loops(noalias=False)
+def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
+    """The next numbers of a row that lie apart; `stride` in bytes."""
+    part = local(ELEMENT, WIDTH)
+    at = cast_pointer(place, u8)
+    for i in rolled(minimum(left, i64(WIDTH))):
+        part[i] = cast_pointer(at + i * stride, ELEMENT)[0]
+    return load(part, WIDTH)
+
+
+@loops(noalias=False)
+def _write(place: Pointer[S], values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
+    """Write the next numbers of a row."""
+    if left >= WIDTH:
+        store(place, values)
+    elif masks_are_cheap(ELEMENT):
+        store(place, values, lanes(i32, WIDTH) < vector(i32, WIDTH)(left))
+    else:
+        part = local(ELEMENT, WIDTH)
+        store(part, values)
+        for i in rolled(left):
+            place[i] = part[i]
+
+
+@loops(noalias=False)
+def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
+    """Write the next numbers of a row whose elements lie apart."""
+    part = local(ELEMENT, WIDTH)
+    store(part, values)
+    at = cast_pointer(place, u8)
+    for i in rolled(minimum(left, i64(WIDTH))):
+        store(cast_pointer(at + i * stride, ELEMENT), part[i])
+
+
+@loops(noalias=False, explicit=True)
+def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
+    """Compute the elements from `start` to `stop`, counted row by row."""
+    W = PLAN.width
+    scalars = PLAN.scalar_values(table)
+    row_length = table[0]
+    position = start
+    while position < stop:
+        row = position // row_length
+        column = position - row * row_length
+        count = minimum(row_length - column, stop - position)
+        strides = [table[OPERANDS_AT + OPERAND_WORDS * K + 1] for K in unrolled(len(PLAN.operands))]
+        places = [_row_start(table, K, row) + column * strides[K] for K in unrolled(len(PLAN.operands))]
+        done = i64(0)
+        while done < count:
+            left = count - done
+            inputs = [
+                read_operand(PLAN.operands[K], W, places[K] + done * strides[K], strides[K], left)
+                for K in unrolled(PLAN.inputs)
+            ]
+            results = PLAN.values(inputs, scalars)
+            for K in unrolled(len(results)):
+                OUT = PLAN.inputs + K
+                write_operand(PLAN.operands[OUT], W, places[OUT] + done * strides[OUT], strides[OUT], left, results[K])
+            done += W
+        position += count
+
+
+@loops(noalias=False)
+def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int) -> Static:
+    """The next numbers of an operand."""
+    at = as_pointer(place, OPERAND.type)
+    if OPERAND.mode == DENSE:
+        return _read(at, left, WIDTH, OPERAND.type)
+    if OPERAND.mode == REPEATED:
+        return vector(OPERAND.type, WIDTH)(at[0])
+    return _read_spaced(at, stride, left, WIDTH, OPERAND.type)
+
+
+@loops(noalias=False)
+def write_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: T) -> None:
+    """Write the next numbers of an output."""
+    at = as_pointer(place, OPERAND.type)
+    if OPERAND.mode == DENSE:
+        _write(at, values, left, WIDTH, OPERAND.type)
+    else:
+        _write_spaced(at, stride, values, left, WIDTH, OPERAND.type)
+
+
+class PointwiseKernel(Loops):
+    """The loops for one expression; their text shows the expression."""
+
+    plain = True
+
+    def __init__(self, name: str, expression: str) -> None:
+        super().__init__(pointwise.function, noalias=False, explicit=True)
+        self.name = name
+        self._expression = expression
+
+    @property
+    def text(self) -> str:
+        """The expression, and the loops around it."""
+        return "\n".join([*(f"# {line}" for line in self._expression.splitlines()), super().text])
+
+
+def pointwise_kernel(name: str, plan: Plan, expression: str) -> CompiledFunction:
+    """Compile the loops of a plan."""
+    return PointwiseKernel(name, expression).compiled(PLAN=plan)

@@ -1,0 +1,502 @@
+"""Loops for row programs: each row is walked once for each link of its longest chain of reductions, in vectors.
+
+`ALONG`: a row lies in memory element by element, and vectors lie along it. `ACROSS`: something lies below the row, so that
+vectors hold one element of each of several rows, and walk down together. What is computed in one walk and costly, and needed in
+a later one, waits in the memory of an output.
+
+Sums are taken lane by lane over runs of `RUN` vectors, and the sums of runs added: about as exact as pairwise summation.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
+from .builtin_functions import cast_pointer, lanes, reduce_add, reduce_max, reduce_min, shuffle
+from .element_types import PointerType, VectorType, boolean, f64, i64
+from .expressions import COSTLY, ExpressionWriter
+from .functions import Builtin
+from .host import HOST
+from .language import CompiledFunction, Int, Loops, Pointer, Static, local, loops, minimum, unrolled, vector
+from .lowering import Lowering
+from .pointwise_loops import DENSE, Operand, read_operand, write_operand
+from .values import CompilationError, Value, constant, llvm_type
+
+ALONG, ACROSS = "along", "across"
+
+RUN = 64
+
+REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
+
+_SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
+"""Running sums and products, and what they begin with."""
+
+TABLE_ARRAYS = 4
+"""The table: the number of rows (or groups of rows side by side), the length of a row, what lies below it, how many rows a block
+has; then the addresses of inputs and outputs, then the scalars, then the address of the sums over rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowArray:
+    """An input or output: the node, its type in memory, its extent."""
+
+    node: Node
+    type: Any
+    extent: str
+
+
+class RowPlan:
+    """What a kernel of a row program is compiled for."""
+
+    def __init__(
+        self,
+        expression: Expression,
+        type_: Any,
+        inputs: Sequence[RowArray],
+        outputs: Sequence[RowArray],
+        scalars: Sequence[Node],
+        mode: str,
+    ) -> None:
+        self.expression = expression
+        self.element = type_
+        self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
+        self.mode = mode
+        self.along = mode == ALONG
+        self.width = max(1, HOST.vector_bytes * 8 // type_.bits)
+        self.levels = _levels(expression)
+        self.passes = 1 + max(self.levels[node] for node in expression.nodes())
+        scans = {bool(node.value) for node in expression.nodes() if node.operation in _SCANS}
+        if len(scans) > 1:
+            raise CompilationError("a row is walked in one direction")
+        self.reverse = scans == {True}
+        if not scans:  # two registers hide the latency of sums; running sums take two of float64 already
+            self.width *= 2
+        self.vector = VectorType(type_, self.width)
+        for name in ("begin", "begin_row", "begin_pass", "identities", "step", "combined", "end_pass", "end_row"):
+            setattr(self, name, Builtin(getattr(self, f"_{name}")))
+
+    # -- what is computed when ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def reductions(self) -> list[list[Node]]:
+        """The reductions of each walk."""
+        found: list[list[Node]] = [[] for _ in range(self.passes)]
+        for node in self.expression.nodes():
+            if node.operation in REDUCTIONS:
+                found[self.levels[node] - 1].append(node)
+        return found
+
+    @cached_property
+    def written(self) -> list[list[int]]:
+        """The outputs that each walk writes, but for those of rows."""
+        found: list[list[int]] = [[] for _ in range(self.passes)]
+        for number, item in enumerate(self.outputs):
+            if item.extent != ROW:
+                found[self.levels[item.node]].append(number)
+        return found
+
+    def needed(self, number: int) -> set[Node]:
+        """What a walk computes for each element, if nothing has been kept."""
+        targets = [node.operands[0] for node in self.reductions[number]]
+        targets += [self.outputs[output].node for output in self.written[number]]
+        found: set[Node] = set()
+        while targets:
+            node = targets.pop()
+            if node not in found and node.kind != SCALAR and node.extent != ROW:
+                found.add(node)
+                targets += node.operands
+        return found
+
+    @cached_property
+    def kept(self) -> dict[Node, int]:
+        """The costly values that wait in an output until a later walk needs them."""
+        found: dict[Node, int] = {}
+        for number in range(self.passes):
+            later = set().union(*(self.needed(other) for other in range(number + 1, self.passes)))
+            for node in self.needed(number) & later:
+                if node.operation not in COSTLY or node in found or node.extent != ELEMENT:
+                    continue
+                for output, item in enumerate(self.outputs):
+                    last = max(other for other in range(self.passes) if node in self.needed(other))
+                    free = item.extent == ELEMENT and item.type == self.element and output not in found.values()
+                    if free and self.levels[item.node] >= last:
+                        found[node] = output
+                        break
+        return found
+
+    # -- instructions --------------------------------------------------------------------------------------------------------
+
+    def _word(self, lowering: Lowering, table: Value, number: int) -> Value:
+        return lowering.load(lowering.offset(table, number))
+
+    def _address(self, lowering: Lowering, table: Value, number: int) -> Value:
+        return self._word(lowering, table, TABLE_ARRAYS + number)
+
+    def _begin(self, lowering: Lowering, table: Value) -> dict[Any, Any]:
+        """The scalars, and where arrays begin."""
+        known: dict[Any, Any] = {"place": {}}
+        count = len(self.inputs) + len(self.outputs)
+        for number in range(count):
+            known["place"][number] = self._address(lowering, table, number)
+        known["length"] = self._word(lowering, table, 1)
+        for number, node in enumerate(self.scalars):
+            place = lowering.offset(table, TABLE_ARRAYS + count + number)
+            if node.operation == "parameter" and node.value == ROW_LENGTH:
+                known[node] = lowering.convert(known["length"], self.element)
+            else:
+                word = lowering.load(cast_pointer.lower(lowering, place, f64))
+                known[node] = lowering.convert(word, self.element)
+        return known
+
+    def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Value:
+        """The address of an element of an array."""
+        item = [*self.inputs, *self.outputs][number]
+        distance = lowering.binary(ast.Mult, index, item.type.bits // 8)
+        place: Value = lowering.binary(ast.Add, known["place"][number], distance)
+        return place
+
+    def _read(self, lowering: Lowering, known: Any, number: int, index: Value, left: Value) -> Any:
+        item = self.inputs[number]
+        place = self._place(lowering, known, number, index)
+        operand = Operand(item.type, False, DENSE)
+        value = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
+        return value if item.node.kind == INTEGER else lowering.convert(value, self.vector)
+
+    def _read_one(self, lowering: Lowering, known: Any, number: int, index: Value) -> Any:
+        item = self.inputs[number]
+        place = self._place(lowering, known, number, index)
+        pointer = lowering.value(f"inttoptr {place} to ptr", None)
+        value = lowering.load(Value(_pointer(item.type), pointer.name))
+        return value if item.node.kind == INTEGER else lowering.convert(value, self.element)
+
+    def _begin_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> Any:
+        """The inputs that have one value for the row, or for each of the rows side by side."""
+        current = dict(known)
+        for number, item in enumerate(self.inputs):
+            if item.extent == ROW:
+                current[item.node] = (
+                    self._read_one(lowering, known, number, row)
+                    if self.along
+                    else self._read(lowering, known, number, row, left)
+                )
+        self._rows(lowering, current, 0)
+        return current
+
+    def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
+        """Everything that is one value for a row and can be computed by now."""
+        writer = ExpressionWriter(lowering, self.element if self.along else self.vector)
+        for node in self.expression.nodes():
+            if node.extent == ROW and node.kind != SCALAR and node not in known and self.levels[node] <= level:
+                if node.operation in (*REDUCTIONS, INPUT):
+                    raise CompilationError(f"{node.operation} is not computed")
+                known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
+
+    def _identities(self, lowering: Lowering, number: int) -> list[Value]:
+        """What the accumulators of a walk begin with."""
+        start = {"row_max": -math.inf, "row_min": math.inf}
+        return [constant(start.get(node.operation, 0), self.vector) for node in self.reductions[number]]
+
+    def _begin_pass(self, lowering: Lowering, known: Any) -> None:
+        """What running sums begin with."""
+        for node in self.expression.nodes():
+            if node.operation in _SCANS:
+                wide = f64 if self.along else VectorType(f64, self.width)
+                carried = known.get((node, "carried")) or Value(PointerType(wide), lowering.allocate(wide))
+                known[node, "carried"] = carried
+                lowering.emit(f"store {constant(_SCANS[node.operation][1], wide)}, ptr {carried.name}")
+
+    def _scanned(self, lowering: Lowering, node: Node, value: Value, known: Any, left: Value) -> Value:
+        """A running sum or product, carried in float64."""
+        operation, identity = _SCANS[node.operation]
+        wide = VectorType(f64, self.width)
+        carried = known[node, "carried"]
+        start = constant(identity, wide)
+        total = lowering.convert(value, wide)
+        before = lowering.value(f"load {llvm_type(carried.type.target)}, ptr {carried.name}", carried.type.target)
+        if self.along:
+            total = lowering.select(self._counted(lowering, left), total, start)
+            distance = 1
+            while distance < self.width:
+                if self.reverse:  # the lanes behind, then what the sum begins with
+                    order = list(range(distance, distance + self.width))
+                else:  # that, then the lanes before
+                    order = [lane - distance if lane >= distance else self.width + lane for lane in range(self.width)]
+                total = lowering.binary(operation, total, shuffle.lower(lowering, total, start, order))
+                distance *= 2
+            total = lowering.binary(operation, total, lowering.broadcast(before, self.width))
+            edge = 0 if self.reverse else self.width - 1
+            after = lowering.value(f"extractelement {total}, i64 {edge}", f64)
+        else:
+            after = total = lowering.binary(operation, before, total)
+        lowering.emit(f"store {after}, ptr {carried.name}")
+        return lowering.convert(total, self.vector)
+
+    def _counted(self, lowering: Lowering, left: Value) -> Value:
+        """Which lanes hold elements of the row."""
+        numbers = lanes.lower(lowering, i64, self.width)
+        found: Value = lowering.compare(ast.Lt, numbers, lowering.broadcast(left, self.width))
+        return found
+
+    def _combined(self, lowering: Lowering, number: int, which: int, first: Value, second: Value) -> Value:
+        """Two accumulators as one."""
+        return self._accumulated(lowering, self.reductions[number][which], first, second)
+
+    def _accumulated(self, lowering: Lowering, node: Node, total: Value, value: Value) -> Value:
+        writer = ExpressionWriter(lowering, self.vector)
+        if node.operation == "row_max":
+            chosen: Value = writer.node(_MAXIMUM, [value, total])
+            return chosen
+        if node.operation == "row_min":
+            smaller: Value = writer.node(_MINIMUM, [value, total])
+            return smaller
+        added: Value = lowering.binary(ast.Add, total, value)
+        return added
+
+    def _step(
+        self,
+        lowering: Lowering,
+        number: int,
+        known: Any,
+        index: Value,
+        position: Value,
+        left: Value,
+        sums: Any,
+        accumulators: Value,
+    ) -> None:
+        """One vector of a walk. `index`: of its first element; `position`: in the row; `left`: how many of its lanes count."""
+        values = dict(known)
+        writer = ExpressionWriter(lowering, self.vector)
+
+        def value(node: Node) -> Any:
+            if node not in values and not (node.kind == SCALAR and node.operation == CONSTANT):
+                values[node] = self._value(lowering, writer, node, values, value, (number, index, position, left))
+            return _operand(values, node)
+
+        counted = self._counted(lowering, left)
+        identities = self._identities(lowering, number)
+        for which, node in enumerate(self.reductions[number]):
+            item = lowering.as_type(value(node.operands[0]), self.vector)
+            if node.operation == "row_take":
+                here = self._is_at(lowering, position, value(node.operands[1]))
+                item = lowering.select(here, item, constant(0, self.vector))
+            if self.along:
+                item = lowering.select(counted, item, identities[which])
+            place = lowering.offset(accumulators, which)
+            lowering.store(place, self._accumulated(lowering, node, lowering.load(place), item))
+        results = [(output, value(self._written_node(output))) for output in self.written[number]]
+        for node, output in self.kept.items():
+            if node in values and node not in known and not self._is_kept_before(node, number):
+                self._write(lowering, known, output, index, left, values[node])
+        for output, result in results:
+            item = lowering.as_type(result, self.vector) if _is_number(result) else result
+            if self.outputs[output].extent == COLUMN:
+                self._add_to_sums(lowering, sums, output, position, left, counted, item)
+            else:
+                self._write(lowering, known, output, index, left, item)
+
+    def _written_node(self, output: int) -> Node:
+        node = self.outputs[output].node
+        return node.operands[0] if node.operation == "column_sum" else node
+
+    def _is_kept_before(self, node: Node, number: int) -> bool:
+        return any(node in self.needed(other) for other in range(number))
+
+    def _value(self, lowering: Lowering, writer: Any, node: Node, values: Any, value: Any, where: Any) -> Any:
+        number, index, position, left = where
+        if node.operation == INPUT:
+            which = next(place for place, item in enumerate(self.inputs) if item.node is node)
+            if node.extent == COLUMN and not self.along:
+                return lowering.broadcast(self._read_one(lowering, values, which, position), self.width)
+            return self._read(lowering, values, which, position if node.extent == COLUMN else index, left)
+        if node in self.kept and self._is_kept_before(node, number):
+            place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
+            return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})
+        if node.operation in _SCANS:
+            operand = lowering.as_type(value(node.operands[0]), self.vector)
+            return self._scanned(lowering, node, operand, values, left)
+        if node.operation == "row_index":
+            return self._positions(lowering, position)
+        if node.operation == "row_put":
+            here = self._is_at(lowering, position, value(node.operands[1]))
+            return lowering.select(
+                here, lowering.as_type(value(node.operands[0]), self.vector), constant(0, self.vector)
+            )
+        return writer.node(node, [value(item) for item in node.operands])
+
+    def _positions(self, lowering: Lowering, position: Value) -> Value:
+        """The place in its row of each lane."""
+        first = lowering.broadcast(position, self.width)
+        if not self.along:
+            return first
+        positions: Value = lowering.binary(ast.Add, first, lanes.lower(lowering, i64, self.width))
+        return positions
+
+    def _is_at(self, lowering: Lowering, position: Value, index: Value) -> Value:
+        if index.type.element is not i64:
+            index = lowering.convert(index, i64)
+        result: Value = lowering.compare(ast.Eq, self._positions(lowering, position), index)
+        return result
+
+    def _write(self, lowering: Lowering, known: Any, output: int, index: Value, left: Value, value: Value) -> None:
+        item = self.outputs[output]
+        place = self._place(lowering, known, len(self.inputs) + output, index)
+        memory = lowering.convert(value, VectorType(item.type, self.width))
+        lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, 0, left, memory], {})
+
+    def _add_to_sums(
+        self, lowering: Lowering, sums: Any, output: int, position: Value, left: Value, counted: Value, value: Value
+    ) -> None:
+        """Add to a sum over rows; the block of rows has its own."""
+        order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
+        distance = lowering.binary(ast.Add, self._known_length(lowering, sums, order), position)
+        place = lowering.binary(ast.Add, sums[0], lowering.binary(ast.Mult, distance, self.element.bits // 8))
+        operand = Operand(self.element, False, DENSE)
+        if self.along:
+            before = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
+            total = lowering.binary(ast.Add, before, value)
+            lowering.call(write_operand, [operand, self.width, place, 0, left, total], {})
+            return
+        value = lowering.select(counted, value, constant(0, self.vector))
+        pointer = lowering.value(f"inttoptr {place} to ptr", None)
+        at = Value(_pointer(self.element), pointer.name)
+        lowering.store(at, lowering.binary(ast.Add, lowering.load(at), reduce_add.lower(lowering, value)))
+
+    def _known_length(self, lowering: Lowering, sums: Any, order: int) -> Value:
+        offset: Value = lowering.binary(ast.Mult, sums[1], constant(order, i64))
+        return offset
+
+    def _end_pass(self, lowering: Lowering, number: int, known: Any, totals: Value) -> None:
+        """The results of a walk's reductions, and what follows from them for the row."""
+        for which, node in enumerate(self.reductions[number]):
+            total = lowering.load(lowering.offset(totals, which))
+            if self.along:
+                reduce = {"row_max": reduce_max, "row_min": reduce_min}.get(node.operation, reduce_add)
+                total = reduce.lower(lowering, total)
+            known[node] = total
+        self._rows(lowering, known, number + 1)
+
+    def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
+        """Write the outputs that have one value for each row."""
+        for number, item in enumerate(self.outputs):
+            if item.extent != ROW:
+                continue
+            place = self._place(lowering, known, len(self.inputs) + number, row)
+            value = _operand(known, item.node)
+            if self.along:
+                pointer = lowering.value(f"inttoptr {place} to ptr", None)
+                result = lowering.convert(value, item.type) if isinstance(value, Value) else value
+                lowering.store(Value(_pointer(item.type), pointer.name), result)
+            else:
+                self._write(lowering, known, number, row, left, lowering.as_type(value, self.vector))
+
+
+_MAXIMUM = Node("maximum", (), "number")
+_MINIMUM = Node("minimum", (), "number")
+
+
+def _pointer(type_: Any) -> Any:
+    return PointerType(type_)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, Value) or value.type.element is not boolean
+
+
+def _operand(values: Any, node: Node) -> Any:
+    if node in values:
+        return values[node]
+    if node.operation == CONSTANT:
+        return node.value
+    raise CompilationError(f"{node.operation} is not known")
+
+
+def _levels(expression: Expression) -> dict[Node, int]:
+    """After how many walks of the row each value is known."""
+    levels: dict[Node, int] = {}
+    for node in expression.nodes():
+        below = max((levels[item] for item in node.operands), default=0)
+        levels[node] = below + (node.operation in REDUCTIONS)
+    return levels
+
+
+@loops(noalias=False, explicit=True)
+def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
+    """Compute the blocks from `start` to `stop`: rows one by one, or groups of rows that lie side by side."""
+    W = PLAN.width
+    known = PLAN.begin(table)
+    units, length, inner, block = table[0], table[1], table[2], table[3]
+    strips = (inner + (W - 1)) // W
+    for unit in range(start * block, minimum(stop * block, units)):
+        if PLAN.along:
+            first_row = unit
+            first = unit * length
+            step = i64(1)
+            lanes_left = length
+        else:
+            outer = unit // strips
+            column = (unit - outer * strips) * W
+            first_row = outer * inner + column
+            first = outer * length * inner + column
+            step = inner
+            lanes_left = inner - column
+        current = PLAN.begin_row(known, first_row, lanes_left)
+        sums = (table[SUMS_AT(PLAN)] + (unit // block) * length * SUMS_BYTES(PLAN), length)
+        for P in unrolled(PLAN.passes):
+            identities = PLAN.identities(P)
+            totals = local(vector(PLAN.element, W), max(1, len(identities)))
+            parts = local(vector(PLAN.element, W), max(1, len(identities)))
+            for K in unrolled(len(identities)):
+                totals[K] = identities[K]
+            PLAN.begin_pass(current)
+            position = i64(0)
+            advance = W if PLAN.along else 1
+            last = (length - 1) // advance * advance
+            while position < length:
+                for K in unrolled(len(identities)):
+                    parts[K] = identities[K]
+                limit = minimum(length, position + RUN * advance)
+                while position < limit:
+                    place = last - position if PLAN.reverse else position
+                    left = length - place if PLAN.along else lanes_left
+                    PLAN.step(P, current, first + place * step, place, left, sums, parts)
+                    position += advance
+                for K in unrolled(len(identities)):
+                    totals[K] = PLAN.combined(P, K, totals[K], parts[K])
+            PLAN.end_pass(P, current, totals)
+        PLAN.end_row(current, first_row, lanes_left)
+
+
+def SUMS_AT(plan: RowPlan) -> int:
+    """The place in the table of the address of the sums over rows."""
+    return TABLE_ARRAYS + len(plan.inputs) + len(plan.outputs) + len(plan.scalars)
+
+
+def SUMS_BYTES(plan: RowPlan) -> int:
+    """How many bytes the sums over rows take for one place in a row."""
+    return sum(item.extent == COLUMN for item in plan.outputs) * plan.element.bits // 8
+
+
+class RowKernel(Loops):
+    """The loops for one row program; their text shows the expression."""
+
+    plain = True
+
+    def __init__(self, name: str, expression: str) -> None:
+        super().__init__(row_program.function, noalias=False, explicit=True)
+        self.name = name
+        self._expression = expression
+
+    @property
+    def text(self) -> str:
+        """The expression, and the loops around it."""
+        return "\n".join([*(f"# {line}" for line in self._expression.splitlines()), super().text])
+
+
+def row_kernel(name: str, plan: RowPlan, expression: str) -> CompiledFunction:
+    """Compile the loops of a plan."""
+    return RowKernel(name, expression).compiled(PLAN=plan)

@@ -1,0 +1,266 @@
+"""Compiled loops of pointwise operators and ufuncs against NumPy: layouts, dtypes, special values, random expressions."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+
+import adjoint
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.compiled_pointwise import CompiledPointwise
+from adjoint.codegen.compiled_ufuncs import LargeUfunc
+from adjoint.codegen.expression import BOOL, CONSTANT, INPUT, NUMBER, PARAMETER, SCALAR, Expression, Graph
+from adjoint.codegen.llvm.host import HOST
+from adjoint.codegen.pointwise import Program
+from adjoint.dtypes import bfloat16
+from adjoint.kernels.math import pointwise as elementwise
+from adjoint.kernels.nn import activation
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
+
+
+@pytest.fixture
+def at_every_size(monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", True)
+    monkeypatch.setattr(LOOPS, "_enabled", True)
+    monkeypatch.setattr(LOOPS, "failures", {})
+
+
+def both(program, arrays, scalars=(), out=None):
+    """What NumPy and what the compiled loops compute, the latter certainly compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LOOPS, "_enabled", False)
+        expected = program.run(arrays, scalars)
+    dtype = arrays[0].dtype
+    compute = numpy.dtype(numpy.float32) if dtype.itemsize == 2 else dtype
+    found = program.compiled.run(arrays, scalars, dtype, compute, out, program.contiguous)
+    assert found is not NotImplemented, LOOPS.failures
+    return expected, found
+
+
+def layouts(dtype):
+    random = numpy.random.default_rng(0)
+    x = random.standard_normal((12, 40, 36)).astype(dtype)
+    column, row = random.standard_normal((40, 1)).astype(dtype), random.standard_normal(36).astype(dtype)
+    return {
+        "dense": (x, x[::-1].copy()),
+        "a row for each": (x, row),
+        "a number for each row": (x, column),
+        "one number": (x, random.standard_normal(()).astype(dtype)),
+        "transposed": (x.transpose(2, 0, 1), random.standard_normal((36, 12, 40)).astype(dtype)),
+        "in steps": (x[:, ::2, ::-1], x[:, 1::2, :]),
+        "between": (x[:, :1], x[:, :, :1]),
+        "short": (x[0, :3, :5], x[1, :3, :5]),
+        "none": (x[:0], x[:0]),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("layout", layouts("f4"))
+def test_every_layout_is_walked(layout, dtype, at_every_size):
+    x, y = layouts(dtype)[layout]
+    expected, found = both(activation.prelu.expression, (x, y))
+    numpy.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    assert found.strides == expected.strides
+
+
+@pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64, numpy.float16, bfloat16.numpy])
+@pytest.mark.parametrize(
+    ("kernel", "count", "scalars"),
+    [
+        (activation.gelu, 1, ("none",)), (activation.gelu, 1, ("tanh",)), (activation.gelu_backward, 2, ("none",)),
+        (activation.silu_double_backward, 2, ()), (activation.elu, 1, (0.7, 1.2, 1.0)), (activation.softplus, 1, (1.5, 20.0)),
+        (activation.hardswish_double_backward, 2, ()), (activation.threshold, 1, (0.1, -2.0)), (activation.mish, 1, ()),
+        (elementwise.logit, 1, (1e-3,)), (elementwise.sinc, 1, ()), (elementwise.sigmoid, 1, ()),
+    ],
+)  # fmt: skip
+def test_operators_compute_what_numpy_computes(kernel, count, scalars, dtype, at_every_size):
+    random = numpy.random.default_rng(1)
+    arrays = [random.uniform(-3, 3, 1003).astype(dtype) for _ in range(count)]
+    arrays[0][:5] = [0.0, -0.0, numpy.inf, -numpy.inf, numpy.nan]
+    expected, found = both(kernel.expression, arrays, scalars)
+    tolerance = {8: 1e-12, 4: 3e-6, 2: 1e-2}[numpy.dtype(dtype).itemsize]
+    numpy.testing.assert_allclose(
+        found.astype(numpy.float64), expected.astype(numpy.float64), rtol=tolerance, atol=tolerance
+    )
+    assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_integers_are_computed_as_integers(dtype, at_every_size):
+    x = (numpy.arange(1000) % 17).astype(dtype)
+    expected, found = both(activation.relu.expression, (x,))
+    assert found.dtype == x.dtype
+    assert (found == expected).all()
+    assert numpy.array_equal(LargeUfunc(numpy.multiply, False)(x, x), x * x)
+
+
+@pytest.mark.parametrize("name", ["add", "divide", "maximum", "less", "not_equal", "exp", "isnan", "floor", "square"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_ufuncs_of_large_arrays(name, dtype, at_every_size):
+    ufunc = getattr(numpy, name)
+    random = numpy.random.default_rng(2)
+    x, y = random.standard_normal((2, 30, 101)).astype(dtype)
+    x[0, :4] = y[0, 2:6] = [numpy.nan, numpy.inf, -numpy.inf, -0.0]
+    operands = (x, y)[: ufunc.nin]
+    found = LargeUfunc(ufunc, False)(*operands)
+    assert found.dtype == ufunc(*operands).dtype
+    numpy.testing.assert_allclose(found, ufunc(*operands), rtol=1e-6)
+    if ufunc.nin == 2 and found.dtype != bool:
+        number = LargeUfunc(ufunc, True)(x, 1.7)
+        numpy.testing.assert_allclose(number, ufunc(x, x.dtype.type(1.7)), rtol=1e-6)
+
+
+def test_an_array_is_written_over(at_every_size):
+    x = numpy.random.default_rng(3).standard_normal((50, 33)).astype("f4")
+    y = x.copy()
+    _, found = both(activation.silu.expression, (y,), out=y)
+    assert found is y
+    numpy.testing.assert_allclose(y, x / (1 + numpy.exp(-x)), rtol=1e-6)
+    shifted = numpy.arange(100, dtype="f4")
+    assert activation.relu.expression.compiled.run(
+        (shifted[:-1],), (), shifted.dtype, shifted.dtype, shifted[1:]
+    ) is NotImplemented  # fmt: skip
+    LargeUfunc(numpy.add, False)(shifted[1:], shifted[:-1], out=shifted[1:])
+    assert (shifted[1:] == 2 * numpy.arange(1, 100) - 1).all()
+
+
+def test_truth_values_are_written_over_numbers_as_numbers(at_every_size):
+    x = numpy.arange(100, dtype="f4")
+    assert LargeUfunc(numpy.equal, False)(x, x[:1] + 3, out=x) is x
+    assert (x == (numpy.arange(100) == 3)).all()
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_other_vectors_compute_the_same(vector_bytes, monkeypatch, at_every_size):
+    monkeypatch.setattr(HOST, "vector_bytes", vector_bytes)
+    kernel = activation.gelu.expression
+    program = Program(kernel.function, kernel.refusal, kernel.kinds, kernel.contiguous)
+    x, y = layouts("f4")["a row for each"]
+    numpy.testing.assert_allclose(*both(program, (x + y,), ("none",)), rtol=1e-6, atol=1e-6)
+    numpy.testing.assert_allclose(*both(program, ((x + y)[:, :, ::2],), ("none",)), rtol=1e-6, atol=1e-6)
+
+
+def test_what_cannot_be_compiled_stays_with_numpy_and_is_noted(at_every_size):
+    x = numpy.linspace(0.5, 3, 100)
+    from adjoint.kernels.math import special
+
+    assert special.digamma.expression.compiled.run((x,), (), x.dtype, x.dtype) is NotImplemented
+    assert "digamma" in LOOPS.failures["digamma"]
+    assert numpy.allclose(special.digamma(x)[0], -1.9635100260214235)
+    assert activation.silu.expression.compiled.run((x + 1j,), (), numpy.dtype("D"), numpy.dtype("D")) is NotImplemented
+
+
+def test_many_threads_compile_one_kernel_once(at_every_size):
+    kernel = activation.mish.expression
+    program = Program(kernel.function, kernel.refusal, kernel.kinds, kernel.contiguous)
+    x = numpy.linspace(-3, 3, 10000, dtype="f4")
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(program.run((x,), ()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    assert all((item == results[0]).all() for item in results)
+    (variant,) = program.compiled._dtypes["f"][1]
+    assert len(variant.functions) == 1
+
+
+def test_the_text_of_a_kernel_shows_its_expression(at_every_size):
+    x = numpy.linspace(-3, 3, 100, dtype="f4")
+    both(activation.silu.expression, (x,))
+    text = adjoint.backends.llvm.source("silu_float32")
+    assert "exp(" in text
+    assert "define" in text
+
+
+# --- random expressions -----------------------------------------------------------------------------------------------
+
+UNARY = (
+    "negative absolute exp expm1 log1p sqrt square reciprocal sin cos tan arctan tanh arcsinh erf floor rint log cbrt exp2 isnan"
+).split()
+BINARY = "add subtract multiply divide maximum minimum power arctan2 hypot less greater_equal equal fmax".split()
+
+
+def random_expression(random, size):
+    """A graph of `size` operations on two inputs, a parameter and constants."""
+    graph = Graph()
+    numbers = [graph.node(INPUT, (), NUMBER, name) for name in ("x", "y")]
+    conditions = []
+    scalars = [
+        graph.node(PARAMETER, (), SCALAR, "alpha"),
+        *(graph.node(CONSTANT, (), SCALAR, value) for value in (2, -0.5, 0)),
+    ]
+
+    def operand():
+        return scalars[random.integers(4)] if random.random() < 0.2 else numbers[random.integers(len(numbers))]
+
+    while len(numbers) < size + 2:
+        choice = random.random()
+        if choice < 0.15 and conditions:
+            condition = conditions[random.integers(len(conditions))]
+            numbers.append(graph.node("where", (condition, operand(), operand()), NUMBER))
+        elif choice < 0.55:
+            name = UNARY[random.integers(len(UNARY))]
+            node = graph.node(name, (numbers[random.integers(len(numbers))],), BOOL if name == "isnan" else NUMBER)
+            (conditions if node.kind == BOOL else numbers).append(node)
+        else:
+            name = BINARY[random.integers(len(BINARY))]
+            first, second = numbers[random.integers(len(numbers))], operand()
+            node = graph.node(name, (first, second), BOOL if name in ("less", "greater_equal", "equal") else NUMBER)
+            (conditions if node.kind == BOOL else numbers).append(node)
+    return Expression((numbers[-1],))
+
+
+def evaluated(expression, arrays, alpha):
+    """NumPy's value of an expression, and where it is sensitive to the rounding of a step: near a jump, or ill-conditioned."""
+    import math
+
+    values = {}
+    for node in expression.nodes():
+        if node.operation == INPUT:
+            values[node] = arrays[node.value]
+        elif node.operation == PARAMETER:
+            values[node] = numpy.float64(alpha)
+        elif node.operation == CONSTANT:
+            values[node] = numpy.float64(node.value)
+        else:
+            operands = [values[item] for item in node.operands]
+            function = (
+                numpy.vectorize(math.erf, otypes=[float]) if node.operation == "erf" else getattr(numpy, node.operation)
+            )
+            values[node] = function(*operands)
+    return numpy.broadcast_to(values[expression.outputs[0]], arrays["x"].shape)
+
+
+def test_random_expressions_agree_with_numpy_in_float64():
+    count = int(os.environ.get("ADJOINT_RANDOM_EXPRESSIONS", "60"))
+    random = numpy.random.default_rng(int(os.environ.get("ADJOINT_RANDOM_SEED", "0")))
+    compared = 0
+    for number in range(count):
+        expression = random_expression(random, int(random.integers(1, 7)))
+        x, y = random.standard_normal((2, 67)) * 2
+        alpha = float(random.uniform(-2, 2))
+        compiled = CompiledPointwise(f"random{number}", expression, ["x", "y"], ["alpha"])
+        found = compiled.run((x, y), (alpha,), x.dtype, x.dtype)
+        assert found is not NotImplemented, (LOOPS.failures, str(expression))
+        expected = evaluated(expression, {"x": x, "y": y}, alpha)
+        # What changes when the inputs move by their last bits is no measure of the loops.
+        moved = [
+            evaluated(expression, {"x": x * (1 + a), "y": y * (1 + b)}, alpha * (1 + a))
+            for a, b in ((1e-14, -2e-14), (-3e-14, 1e-14), (2e-14, 3e-14))
+        ]
+        steady = numpy.logical_and.reduce(
+            [numpy.isclose(expected, other, rtol=1e-9, atol=1e-300, equal_nan=True) for other in moved]
+        )
+        numpy.testing.assert_allclose(
+            found[steady], expected[steady], rtol=1e-8, atol=1e-300, err_msg=str(expression), equal_nan=True
+        )
+        compared += int(steady.sum())
+    assert compared > 40 * count
