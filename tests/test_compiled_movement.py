@@ -163,3 +163,8 @@ def test_positions_of_several_indices():
     x = adjoint.arange(77.0).reshape(7, 11)
     assert x[adjoint.tensor(rows), adjoint.tensor(columns)].tolist() == expected.tolist()
     assert not LOOPS.failures
+
+
+def test_a_scalar_of_numpy_is_left_to_numpy():
+    assert LOOPS.run("index.masks.select", numpy.float64(1), numpy.ones((), bool)) is NotImplemented
+    assert LOOPS.run("index.masks.select", numpy.ones(()), numpy.ones((), bool)).tolist() == [1]

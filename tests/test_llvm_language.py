@@ -232,3 +232,5 @@ def test_the_address_of_an_array_is_that_of_its_first_element():
     for array in (x, x[1:, ::-1], x[2, 3], numpy.asarray(5)):
         array = numpy.asarray(array)
         assert address(array) == array.__array_interface__["data"][0]
+    with pytest.raises(TypeError, match="float64 is no array"):
+        address(numpy.float64(5))

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+import numpy
+
 _Form = TypeVar("_Form", bound=Callable[..., Any])
 
 
@@ -80,6 +82,9 @@ class CompiledLoops:
         form = self.form(path)
         if form is None:
             return NotImplemented
+        for argument in args:
+            if isinstance(argument, numpy.generic):  # a scalar of NumPy's lies nowhere in memory
+                return NotImplemented
         try:
             return form(*args, **options)
         except Exception as error:

@@ -160,8 +160,10 @@ _AFTER_HEAD = object.__basicsize__
 """Where in an array object NumPy keeps the address of its elements, in all versions of its binary interface: after the head."""
 
 
-def _address_in_object(array: ndarray) -> int:
+def _address_in_object(array: Any) -> int:
     """As `address`, in an eighth of the time."""
+    if not isinstance(array, ndarray):
+        raise TypeError(f"{type(array).__name__} is no array")
     return _pointer_at(id(array) + _AFTER_HEAD).value or 0
 
 
