@@ -5,7 +5,6 @@ An expression is compiled for a dtype, and for how its operands lie in memory, w
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from struct import pack, unpack
@@ -36,8 +35,6 @@ _WEIGHT = 6
 
 BOOLEAN = numpy.dtype(bool)
 _UNUSED = (0,) * 8
-
-_compiling = threading.RLock()
 
 
 def smallest(tree: Tree) -> int:
@@ -193,9 +190,10 @@ class CompiledPointwise:
         """The compiled loops; None if they cannot be compiled, which is noted."""
         found = variant.functions.get((dtype, modes))
         if found is None and self.name not in LOOPS.failures:
+            from .llvm.host import HOST
             from .llvm.values import CompilationError
 
-            with _compiling:
+            with HOST.lock:
                 found = variant.functions.get((dtype, modes))
                 if found is None:
                     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from struct import pack, unpack
@@ -35,7 +34,6 @@ BLOCKS = 16
 WEIGHT = 8
 """How many bytes are moved in the time that one walk computes with one element."""
 
-_compiling = threading.RLock()
 
 Dtype = numpy.dtype[Any]
 
@@ -115,10 +113,11 @@ class CompiledRows:
         along: bool,
     ) -> Any:
         from .llvm.element_types import type_of
+        from .llvm.host import HOST
         from .llvm.row_loops import ACROSS, ALONG, RowArray, RowPlan, row_kernel
         from .llvm.values import CompilationError
 
-        with _compiling:
+        with HOST.lock:
             if key in self._functions or self.name in LOOPS.failures:
                 return self._functions.get(key)
             try:
