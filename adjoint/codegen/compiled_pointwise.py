@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import FLOAT32
 from .acceleration import LOOPS
+from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
@@ -69,6 +70,9 @@ class CompiledPointwise:
         self.tree = tree
         self.inputs = list(inputs)
         self.parameters = list(parameters)
+        operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
+        self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
+        """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
 
     def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
@@ -94,7 +98,7 @@ class CompiledPointwise:
         """The outputs for arrays of `dtype`; NotImplemented if NumPy is to compute."""
         if self.name in LOOPS.failures:
             return NotImplemented
-        if compute.kind not in "fiu":
+        if compute.kind not in "fiu" or self.of_arrays:
             return NotImplemented
         choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)
         chosen = choose(*scalars)

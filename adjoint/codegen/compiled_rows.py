@@ -17,6 +17,7 @@ from .expression import (
     CONSTANT,
     INTEGER,
     ROW_LENGTH,
+    ROW_SCANS,
     SCALAR,
     Expression,
     Node,
@@ -48,6 +49,9 @@ class CompiledRows:
         self.expression = lowered(expression, char, decomposed=False)
         self.inputs = list(inputs)
         self.nodes = {node.value: node for node in self.expression.nodes() if node.operation == "input"}
+        operations = {node.operation for node in self.expression.nodes()}
+        self.of_arrays = not operations.isdisjoint(ROW_SCANS - {"row_cumsum", "row_cumprod"})
+        """Whether it has a scan that is written for NumPy's arrays alone."""
         found: dict[Node, None] = {}
         for node in self.expression.nodes():
             if node.kind != SCALAR:
@@ -68,7 +72,7 @@ class CompiledRows:
         compute: Dtype,
     ) -> bool:
         """Write the outputs, which lie row by row; False if NumPy is to compute."""
-        if self.name in LOOPS.failures or compute.kind != "f":
+        if self.of_arrays or self.name in LOOPS.failures or compute.kind != "f":
             return False
         outer, length, inner = geometry
         values = self.scalar_values(*scalars, length)
