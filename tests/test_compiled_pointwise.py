@@ -146,12 +146,12 @@ def test_other_vectors_compute_the_same(vector_bytes, monkeypatch, at_every_size
     numpy.testing.assert_allclose(*both(program, ((x + y)[:, :, ::2],), ("none",)), rtol=1e-6, atol=1e-6)
 
 
-def test_what_cannot_be_compiled_stays_with_numpy_and_is_noted(at_every_size):
+def test_what_is_written_for_arrays_alone_stays_with_numpy(at_every_size):
     x = numpy.linspace(0.5, 3, 100)
     from adjoint.kernels.math import special
 
     assert special.digamma.expression.compiled.run((x,), (), x.dtype, x.dtype) is NotImplemented
-    assert "digamma" in LOOPS.failures["digamma"]
+    assert not LOOPS.failures
     assert numpy.allclose(special.digamma(x)[0], -1.9635100260214235)
     assert activation.silu.expression.compiled.run((x + 1j,), (), numpy.dtype("D"), numpy.dtype("D")) is NotImplemented
 

@@ -163,12 +163,12 @@ def test_other_vectors_compute_the_same(vector_bytes, monkeypatch):
                                              x[:, 0] if dim == 0 else x[0]), dim, atol=1e-3)  # fmt: skip
 
 
-def test_what_cannot_be_compiled_stays_with_numpy(monkeypatch):
+def test_what_is_written_for_arrays_alone_stays_with_numpy(monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", True)
     monkeypatch.setattr(LOOPS, "failures", {})
     x = numpy.random.default_rng(7).standard_normal((20, 100))
     values, places = fresh(scan.cummax_rows).run((x,), 1)
     assert (values == numpy.maximum.accumulate(x, 1)).all()
     assert places.dtype == numpy.int64
-    assert "cummax_rows" in LOOPS.failures
+    assert not LOOPS.failures
     assert fresh(halved).run((x,), 1).shape == x.shape

@@ -5,7 +5,6 @@ An expression is compiled for a dtype, and for how its operands lie in memory, w
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from struct import pack, unpack
@@ -16,6 +15,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import FLOAT32
 from .acceleration import LOOPS
+from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
@@ -36,8 +36,6 @@ _WEIGHT = 6
 
 BOOLEAN = numpy.dtype(bool)
 _UNUSED = (0,) * 8
-
-_compiling = threading.RLock()
 
 
 def smallest(tree: Tree) -> int:
@@ -72,6 +70,9 @@ class CompiledPointwise:
         self.tree = tree
         self.inputs = list(inputs)
         self.parameters = list(parameters)
+        operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
+        self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
+        """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
 
     def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
@@ -97,7 +98,7 @@ class CompiledPointwise:
         """The outputs for arrays of `dtype`; NotImplemented if NumPy is to compute."""
         if self.name in LOOPS.failures:
             return NotImplemented
-        if compute.kind not in "fiu":
+        if compute.kind not in "fiu" or self.of_arrays:
             return NotImplemented
         choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)
         chosen = choose(*scalars)
@@ -193,9 +194,10 @@ class CompiledPointwise:
         """The compiled loops; None if they cannot be compiled, which is noted."""
         found = variant.functions.get((dtype, modes))
         if found is None and self.name not in LOOPS.failures:
+            from .llvm.host import HOST
             from .llvm.values import CompilationError
 
-            with _compiling:
+            with HOST.lock:
                 found = variant.functions.get((dtype, modes))
                 if found is None:
                     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from struct import pack, unpack
@@ -18,6 +17,7 @@ from .expression import (
     CONSTANT,
     INTEGER,
     ROW_LENGTH,
+    ROW_SCANS,
     SCALAR,
     Expression,
     Node,
@@ -35,7 +35,6 @@ BLOCKS = 16
 WEIGHT = 8
 """How many bytes are moved in the time that one walk computes with one element."""
 
-_compiling = threading.RLock()
 
 Dtype = numpy.dtype[Any]
 
@@ -50,6 +49,9 @@ class CompiledRows:
         self.expression = lowered(expression, char, decomposed=False)
         self.inputs = list(inputs)
         self.nodes = {node.value: node for node in self.expression.nodes() if node.operation == "input"}
+        operations = {node.operation for node in self.expression.nodes()}
+        self.of_arrays = not operations.isdisjoint(ROW_SCANS - {"row_cumsum", "row_cumprod"})
+        """Whether it has a scan that is written for NumPy's arrays alone."""
         found: dict[Node, None] = {}
         for node in self.expression.nodes():
             if node.kind != SCALAR:
@@ -70,7 +72,7 @@ class CompiledRows:
         compute: Dtype,
     ) -> bool:
         """Write the outputs, which lie row by row; False if NumPy is to compute."""
-        if self.name in LOOPS.failures or compute.kind != "f":
+        if self.of_arrays or self.name in LOOPS.failures or compute.kind != "f":
             return False
         outer, length, inner = geometry
         values = self.scalar_values(*scalars, length)
@@ -115,10 +117,11 @@ class CompiledRows:
         along: bool,
     ) -> Any:
         from .llvm.element_types import type_of
+        from .llvm.host import HOST
         from .llvm.row_loops import ACROSS, ALONG, RowArray, RowPlan, row_kernel
         from .llvm.values import CompilationError
 
-        with _compiling:
+        with HOST.lock:
             if key in self._functions or self.name in LOOPS.failures:
                 return self._functions.get(key)
             try:

@@ -1,9 +1,9 @@
 """`x ** y`, `x % y` as C has it and log(exp(x) + exp(y)) in the language of kernels.
 
-float32 powers are computed in float64. Those of float64 need the logarithm in two parts, since an error of it is multiplied by
-the result's exponent: the series of the inverse hyperbolic tangent, its first two terms in doubled precision (T. J. Dekker, "A
-floating-point technique for extending the available precision", 1971). Errors in units of the last place over samples: pow 0.51
-and 1.0, logaddexp 1.5 and 1.5.
+float32 powers are computed in float64. Those of float64 need the logarithm in two parts, since an error of it is multiplied
+by the result's exponent: the series of the inverse hyperbolic tangent, its first two terms in doubled precision (T. J.
+Dekker, "A floating-point technique for extending the available precision", 1971). Errors in units of the last place over
+samples of float32 and float64: pow 0.51 and 1.2. That of logaddexp is relative to the larger operand.
 """
 
 from __future__ import annotations
