@@ -112,7 +112,7 @@ SAMPLES = {
         sample(real(2, 4, 3, 2), real(2, 2, 4, 2), real(2, 2, 4, 3), None, None, 0.0, False, 0.7),
         sample(real(2, 3, 2), real(2, 3, 2), real(2, 3, 2), None, None, 0.0, True, -0.7),
         sample(real(3, 2), real(4, 2), real(4, 1), constant(real(3, 4)), None, 0.0, False, 1.3),
-        sample(real(0, 3, 2), real(0, 3, 2), real(0, 3, 2), None, None, 0.0, False, 1.0),
+        sample(real(0, 1, 3, 2), real(0, 1, 3, 2), real(0, 1, 3, 2), None, None, 0.0, False, 1.0),
     ],
     "recurrent_layer": [
         sample(real(3, 2, 2), real(2, 2), None, real(2, 2), None, "RNN_TANH", False),
