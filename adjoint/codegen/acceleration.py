@@ -40,7 +40,7 @@ class CompiledLoops:
         self.every_size = os.environ.get("ADJOINT_LLVM_EVERY_SIZE", "0") == "1"
         self.failures: dict[str, str] = {}
 
-    @property
+    @functools.cached_property
     def available(self) -> bool:
         """Whether llvmlite is installed."""
         return find_spec("llvmlite") is not None

@@ -22,14 +22,16 @@ Array = numpy.ndarray[Any, Any]
 _COMPILED = 1 << 12  # elements; from here on compiled loops are faster
 _JOINED = 1 << 22  # bytes; from here on threads join arrays faster
 
+_concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
+
 
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        if LOOPS.takes(sum([array.nbytes for array in arrays]), _JOINED):
+        if arrays[0].nbytes * len(arrays) >= _JOINED and LOOPS.enabled:
             result = _joined_by_threads(arrays, dim)
         else:
-            result = numpy.concatenate(arrays, dim)
+            result = _concatenate(arrays, dim)
         return result if result.flags.c_contiguous else _joined(result, arrays)
     except (TypeError, ValueError, IndexError):
         pass  # some to pass over, or raise below in PyTorch's words
@@ -101,10 +103,12 @@ def cat_backward(grad: Any, shapes: list[tuple[int, ...]], dim: int) -> list[Any
 
 def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
-    if dim == 0 and not LOOPS.takes(sum([array.nbytes for array in arrays]), _JOINED):
+    if dim == 0:
         try:
+            if arrays[0].nbytes * len(arrays) >= _JOINED and LOOPS.enabled:
+                raise ValueError("threads join them faster")
             result = numpy.array(arrays)
-        except ValueError:  # raised below in PyTorch's words
+        except (ValueError, IndexError):  # raised below in PyTorch's words
             pass
         else:
             if result.size:  # without elements, other shapes may go unnoticed
