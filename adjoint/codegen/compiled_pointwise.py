@@ -59,7 +59,7 @@ class _Variant:
         self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Callable[..., Any]] = {}
-        self.dense: dict[numpy.dtype[Any], Callable[..., Any]] = {}
+        self.dense: dict[Any, Callable[..., Any]] = {}
 
 
 class CompiledPointwise:
@@ -109,26 +109,31 @@ class CompiledPointwise:
             if not isinstance(value, int | float if compute.kind == "f" else int):
                 return NotImplemented
         variant = variants[number]
-        first = operands[0]
-        shape = first.shape
-        for item in operands:
-            if item.shape != shape or not (item.flags.c_contiguous and item.flags.aligned and item.dtype.isnative):
-                return self._walk(variant, operands, values, dtype, compute, out, contiguous)
         if out is not None:
             return self._walk(variant, operands, values, dtype, compute, out, contiguous)
+        shape = operands[0].shape or operands[-1].shape
+        strides = []
+        for item in operands:
+            flags = item.flags
+            if not (flags.c_contiguous and flags.aligned and item.dtype.isnative and item.shape in (shape, ())):
+                return self._walk(variant, operands, values, dtype, compute, out, contiguous)
+            strides.append(item.itemsize if item.ndim else 0)
         outs = [numpy.empty(shape, BOOLEAN if truth else dtype) for truth in variant.truths]
-        size = first.size
+        size = outs[0].size
         if size:
-            function = variant.dense.get(dtype)
+            if not shape:
+                strides = [item.itemsize for item in operands]
+            key = dtype if all(strides) else (dtype, *map(bool, strides))
+            function = variant.dense.get(key)
             if function is None:
-                modes = ("dense",) * (len(operands) + len(outs))
-                function = self._function(variant, dtype, compute, modes)
+                modes = [*("dense" if stride else "repeated" for stride in strides), *("dense" for _ in outs)]
+                function = self._function(variant, dtype, compute, tuple(modes))
                 if function is None:
                     return NotImplemented
-                variant.dense[dtype] = function
+                variant.dense[key] = function
             numbers = [size, 0, *_UNUSED]
-            for item in operands:
-                numbers += (variant.address(item), item.itemsize, *_UNUSED)
+            for item, stride in zip(operands, strides, strict=True):
+                numbers += (variant.address(item), stride, *_UNUSED)
             for item in outs:
                 numbers += (variant.address(item), item.itemsize, *_UNUSED)
             self._launch(function, variant, size, [*operands, *outs], numbers, values, compute)

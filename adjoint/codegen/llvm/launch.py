@@ -6,7 +6,7 @@ from typing import Any
 
 from ...kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows
 
-PARALLEL_BYTES = 1 << 18
+PARALLEL_BYTES = 1 << 22
 """Less work than this is done by the calling thread alone: compiled code needs about as long for it as another thread to wake."""
 
 
