@@ -353,7 +353,8 @@ class Parameters:
         positional = code.co_varnames[: code.co_argcount]
         self.defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
         self.defaults.update(function.__kwdefaults__ or {})
-        annotations = {name: str(text) for name, text in function.__annotations__.items()}
+        # A quoted annotation in a module whose annotations are postponed is quoted twice.
+        annotations = {name: str(text).strip("'\"") for name, text in function.__annotations__.items()}
         kinds = {name: text.removesuffix(" | None") for name, text in annotations.items()}
         self.arrays = [name for name in self.names if kinds.get(name) in _EXTENTS]
         if not self.arrays:
