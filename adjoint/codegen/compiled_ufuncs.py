@@ -90,10 +90,5 @@ class LargeUfuncs(dict[str, LargeUfunc]):
         return found
 
 
-@cache
-def _installed() -> bool:
-    return LOOPS.available
-
-
 def _is_known(ufunc: Any) -> bool:
-    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _OF_INTEGERS | _OF_FLOATS and _installed()
+    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _OF_INTEGERS | _OF_FLOATS and LOOPS.available

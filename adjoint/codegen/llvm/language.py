@@ -156,7 +156,7 @@ def address(array: ndarray) -> int:
     return data
 
 
-_AFTER_HEAD = object.__basicsize__
+AFTER_HEAD = object.__basicsize__
 """Where in an array object NumPy keeps the address of its elements, in all versions of its binary interface: after the head."""
 
 
@@ -164,12 +164,16 @@ def _address_in_object(array: Any) -> int:
     """As `address`, in an eighth of the time."""
     if not isinstance(array, ndarray):
         raise TypeError(f"{type(array).__name__} is no array")
-    return _pointer_at(id(array) + _AFTER_HEAD).value or 0
+    return _pointer_at(id(array) + AFTER_HEAD).value or 0
 
 
 _pointer_at = ctypes.c_void_p.from_address
 _probe = zeros(3)
-if sys.implementation.name == "cpython" and _address_in_object(_probe) == address(_probe):
+
+IN_OBJECTS = sys.implementation.name == "cpython" and _address_in_object(_probe) == address(_probe)
+"""Whether array objects of this Python are laid out so."""
+
+if IN_OBJECTS:
     address = _address_in_object
 
 

@@ -82,7 +82,7 @@ def pack(
 
 @loops(explicit=True)
 def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: Static) -> S:
-    """Every `step`th element from `first` on, and zeros outside 0 to `stop`."""
+    """Every `step`th element of a row from `first` on, and zeros outside 0 to `stop`. `STEP`: `step` if it is 1 or 2, else 0."""
     if STEP == 0:
         numbers = lanes(i32, W) * i32(step)
         places = numbers + i32(first)

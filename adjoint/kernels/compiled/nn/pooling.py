@@ -20,7 +20,6 @@ from ....codegen.llvm.language import (
     Static,
     T,
     address,
-    gather,
     i32,
     i64,
     lanes,
@@ -28,7 +27,6 @@ from ....codegen.llvm.language import (
     loops,
     maximum,
     minimum,
-    shuffle,
     store,
     type_of,
     unrolled,
@@ -38,24 +36,9 @@ from ....codegen.llvm.language import (
 from ....codegen.llvm.launch import launch
 from ...nn.pooling import divisor
 from ...nn.windows import Windows, windows_of
+from .convolution_kernels import dealt
 
 Sizes = tuple[int, ...]
-
-
-@loops(explicit=True)
-def strided(row: Pointer[T], first: Int, step: Int, length: Int, W: Static, STEP: Static) -> S:
-    """Every `step`th element of a row from `first` on, zeros beyond its ends. `STEP`: `step` if it is 1 or 2, else 0."""
-    if STEP == 0:
-        numbers = lanes(i32, W) * i32(step)
-        places = numbers + i32(first)
-        return gather(row + first, numbers, (places >= 0) & (places < i32(length)))
-    places = lanes(i32, W) + i32(first)
-    values = load(row + first, W, (places >= 0) & (places < i32(length)))
-    if STEP == 1:
-        return values
-    places = places + W
-    others = load(row + (first + W), W, (places >= 0) & (places < i32(length)))
-    return shuffle(values, others, [2 * J for J in unrolled(W)])
 
 
 @loops(explicit=True)
@@ -105,7 +88,7 @@ def largest(
                                     row = (z * length_h + y) * length_w
                                     for c in range(kernel_w):
                                         at = first_w + c * gap_w
-                                        met = strided(plane + row, at, step_w, length_w, W, STEP)
+                                        met = dealt(plane + row, at, step_w, length_w, W, STEP)
                                         places = column + i32(c * gap_w)
                                         inside = (places >= 0) & (places < i32(length_w))
                                         better = inside & ((met > best) | (met != met))
@@ -165,7 +148,7 @@ def averages(
                         for y in range(maximum(first_h, 0), minimum(first_h + kernel_h, length_h)):
                             row = plane + (z * length_h + y) * length_w
                             for c in range(kernel_w):
-                                total += strided(row, first_w + c, step_w, length_w, W, STEP)
+                                total += dealt(row, first_w + c, step_w, length_w, W, STEP)
                     count = minimum(count_w - k, W)
                     divisor = load(divisors + (place + k), W, lanes(i32, W) < i32(count))
                     store_row(result + (to + k), total / divisor, count, W)
