@@ -3,6 +3,7 @@
 python -m benchmarks                                  every group
 python -m benchmarks --groups overhead,startup        some groups
 python -m benchmarks --quick                          a glance; the figures are noisier
+python -m benchmarks --groups kernels --only softmax  cases whose names match a regular expression
 python -m benchmarks --json results.json              the figures also as data
 """
 
@@ -10,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,8 +91,8 @@ def run_startup(quick: bool) -> list[dict[str, Any]]:
     ]
 
 
-def run_group(name: str, quick: bool) -> list[dict[str, Any]]:
-    """One group of cases, printed line by line and returned."""
+def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """The cases of one group whose names match `only`, printed line by line and returned."""
     adjoint, torch = load_libraries()
     from importlib import import_module
 
@@ -101,6 +103,8 @@ def run_group(name: str, quick: bool) -> list[dict[str, Any]]:
     print(f"\n{name:<{WIDTH}}{'adjoint':>11}{'torch':>11}{'ratio':>7}  quartiles")
     results = []
     for case in group.cases:
+        if not only.search(case.name):
+            continue
         result = measure(name, case, adjoint, torch, settings)
         results.append(result)
         note = "" if result.agrees else "  DIFFERENT RESULTS"
@@ -109,6 +113,8 @@ def run_group(name: str, quick: bool) -> list[dict[str, Any]]:
             f"  {result.ratio_low:.2f} to {result.ratio_high:.2f}{note}",
             flush=True,
         )
+    if not results:
+        return []
     worst = max(results, key=lambda result: result.ratio)
     mean = geometric_mean([result.ratio for result in results])
     print(f"{f'geometric mean of {len(results)}':<{WIDTH + 22}}{mean:>7.2f}")
@@ -128,6 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="adjoint beside PyTorch.")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"comma-separated, of {', '.join(GROUPS)}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument(
+        "--only", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases with such names"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     options = parser.parse_args(arguments)
     groups = options.groups.split(",")
@@ -139,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     results: list[dict[str, Any]] = []
     for name in groups:
-        results += run_startup(options.quick) if name == "startup" else run_group(name, options.quick)
+        results += run_startup(options.quick) if name == "startup" else run_group(name, options.quick, options.only)
     if options.json:
         options.json.write_text(json.dumps({"machine": about, "results": results}, indent=2) + "\n")
     return 0 if all(result.get("agrees", True) for result in results) else 1
