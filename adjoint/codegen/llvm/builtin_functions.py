@@ -11,6 +11,7 @@ store(p, v)             the reverse; `store(p, v, mask)`
 gather(p, indices)      numbers at these indices; `gather(p, indices, mask)`
 fma(a, b, c)            a * b + c, rounded once
 where(c, a, b)          `a if c else b`, of vectors also
+mask_bits(c)            the truth values of a vector as bits of an integer
 minimum(a, b)           the smaller one, NaN if one is; `fmin` is the fast form: `b` if one is NaN
 """
 
@@ -220,6 +221,16 @@ reduce_min = _reduction("reduce_min", "smin", "umin", "fminimum")
 reduce_max = _reduction("reduce_max", "smax", "umax", "fmaximum")
 reduce_or = _reduction("reduce_or", "or", "or", "or")
 reduce_and = _reduction("reduce_and", "and", "and", "and")
+
+
+@_builtin
+def mask_bits(lowering: Lowering, mask: Any) -> Any:
+    """The truth values of a vector as the bits of an integer, the first one the lowest."""
+    mask = _value(mask)
+    width = mask.type.width
+    narrow = lowering.fresh()
+    lowering.emit(f"{narrow} = bitcast {mask} to i{width}")
+    return Value(i64, narrow) if width == 64 else lowering.value(f"zext i{width} {narrow} to i64", i64)
 
 
 @_builtin

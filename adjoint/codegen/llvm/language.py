@@ -40,6 +40,7 @@ from .builtin_functions import (
     leading_zeros,
     load,
     local,
+    mask_bits,
     maximum,
     minimum,
     popcount,
@@ -135,19 +136,30 @@ class WrittenLoops(Loops):
 @overload
 def loops(function: Callable[..., Any], /) -> Any: ...
 @overload
-def loops(*, flags: str = "", noalias: bool = True, explicit: bool = False) -> Callable[[Callable[..., Any]], Any]: ...
 def loops(
-    function: Callable[..., Any] | None = None, /, *, flags: str = "", noalias: bool = True, explicit: bool = False
+    *, flags: str = "", noalias: bool = True, explicit: bool = False, plain: bool = False
+) -> Callable[[Callable[..., Any]], Any]: ...
+def loops(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    flags: str = "",
+    noalias: bool = True,
+    explicit: bool = False,
+    plain: bool = False,
 ) -> Any:
     """Make a Python function into a kernel; it is lowered when it is compiled.
 
     `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be rounded once)
     or "reassoc" (sums may be taken in another order). `noalias`: no two of its pointers lead to the same memory.
     `explicit`: its vectors are all written out; LLVM looks for no others and unrolls nothing, which halves the time to compile.
+    `plain`: nor does LLVM move anything out of its loops, which halves that time again.
     """
     if function is None:
-        return lambda function: Loops(function, flags, noalias, explicit)
-    return Loops(function, flags, noalias, explicit)
+        return lambda function: loops(function, flags=flags, noalias=noalias, explicit=explicit, plain=plain)
+    kernel = Loops(function, flags, noalias, explicit or plain)
+    kernel.plain = plain
+    return kernel
 
 
 def address(array: ndarray) -> int:
@@ -181,7 +193,7 @@ __all__ = [
     "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
     "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64", "fabs",
     "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "leading_zeros",
-    "load", "local", "loops", "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max",
+    "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max",
     "reduce_min", "reduce_or", "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc",
     "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned", "vector", "vectorized", "where",
 ]  # fmt: skip

@@ -5,12 +5,15 @@ negative zeros keep their sign.
 """
 
 import math
+from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
+from ..memory.copying import contiguous
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
-from ..runtime.layout import laid_out, row_major
+from ..runtime.layout import laid_out
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
 
@@ -18,6 +21,7 @@ Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
 _PACK_FROM = 256  # shorter rows are sorted as they are
+_COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -36,7 +40,12 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     values, indices = _sort_last(x.swapaxes(dim, -1), descending)
-    return laid_out(values.swapaxes(dim, -1), (x,)), laid_out(indices.swapaxes(dim, -1), (x,))
+    return laid_out(_swapped(values, dim), (x,)), laid_out(_swapped(indices, dim), (x,))
+
+
+def _swapped(x: ndarray, dim: int) -> ndarray:
+    """`x` with its last dimension in place of `dim`, in row-major order."""
+    return contiguous(x.swapaxes(dim, -1))
 
 
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
@@ -45,6 +54,11 @@ def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def _sort_last(x: ndarray, descending: bool) -> Pair:
+    if LOOPS.takes(x.size, _COMPILED):
+        x = contiguous(x)
+        found: Any = LOOPS.run("reduce.sorting.sort", x, descending)
+        if found is not NotImplemented:
+            return found  # type: ignore[no-any-return]
     length = x.shape[-1]
     if length >= _PACK_FROM and (packable := _packable(x)) is not None:
         return _sort_packed(x, packable, descending)
@@ -133,18 +147,26 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
         raise RuntimeError(f"{space}topk does not support {kind} dtypes on CPU")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
-    along_last = x.swapaxes(dim, -1)
-    length = x.shape[dim]
+    values, indices = _first(x.swapaxes(dim, -1), k, largest)
+    return _swapped(values, dim), _swapped(indices, dim)
+
+
+def _first(x: ndarray, k: int, descending: bool) -> Pair:
+    """The first `k` elements in order along the last dimension, and where they were."""
+    length = x.shape[-1]
+    if 2 * k < length and LOOPS.takes(x.size, _COMPILED):
+        x = contiguous(x)
+        found: Any = LOOPS.run("reduce.selection.first", x, k, descending)
+        if found is not NotImplemented:
+            return found  # type: ignore[no-any-return]
     if k == 0 or 8 * k >= length or length < 64:
-        values, indices = _sort_last(along_last, descending=largest)
-        values, indices = values[..., :k], indices[..., :k]
-    else:
-        kth = length - k if largest else k - 1
-        chosen = widen(along_last).argpartition(kth, -1)
-        indices = numpy.sort(chosen[..., kth:] if largest else chosen[..., :k], -1)
-        values, order = _sort_last(take_last(along_last, indices), descending=largest)
-        indices = take_last(indices, order)
-    return row_major(values.swapaxes(dim, -1)), row_major(indices.swapaxes(dim, -1))
+        values, indices = _sort_last(x, descending)
+        return values[..., :k], indices[..., :k]
+    kth = length - k if descending else k - 1
+    chosen = widen(x).argpartition(kth, -1)
+    indices = numpy.sort(chosen[..., kth:] if descending else chosen[..., :k], -1)
+    values, order = _sort_last(take_last(x, indices), descending)
+    return values, take_last(indices, order)
 
 
 def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
@@ -173,17 +195,28 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
 
 def _kth_index(x: ndarray, k: int) -> ndarray:
     """Where the element is that sorting the last dimension would bring to position `k`; that dimension has length 1."""
+    found = _place_in_order(x, k, "count")
+    if found is not None:
+        return found
     if x.shape[-1] < _PACK_FROM:
         return widen(x).argsort(-1, kind="stable")[..., k : k + 1]
     return widen(x).argpartition(k, -1)[..., k : k + 1]
 
 
+def _place_in_order(x: ndarray, k: int, numbers: str) -> ndarray | None:
+    """The compiled form of `_kth_index` and of medians, where there is one."""
+    if LOOPS.takes(x.size, _COMPILED):
+        found = LOOPS.run("reduce.selection.place_in_order", contiguous(x), k, numbers)
+        if found is not NotImplemented:
+            return asarray(found)
+    return None
+
+
 def _pick(x: ndarray, dim: int, indices: ndarray, keepdim: bool) -> Pair:
     """Elements and indices for `indices` into the last dimension of `x.swapaxes(dim, -1)`."""
     values = take_last(x.swapaxes(dim, -1), indices)
-    if not keepdim:
-        return row_major(values.swapaxes(dim, -1).squeeze(dim)), row_major(indices.swapaxes(dim, -1).squeeze(dim))
-    return row_major(values.swapaxes(dim, -1)), row_major(indices.swapaxes(dim, -1))
+    values, indices = _swapped(values, dim), _swapped(indices, dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
@@ -231,15 +264,19 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
     if x.shape[dim] == 0:
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     along_last = x.swapaxes(dim, -1)
+    numbers = "count" if not is_floating(x.dtype) else "only" if ignore_nan else "any"
+    found = _place_in_order(along_last, (x.shape[dim] - 1) // 2, numbers)
+    if found is not None:
+        return _pick(x, dim, found, keepdim)
     if not is_floating(x.dtype) or not (nan := numpy.isnan(along_last)).any():
         return _pick(x, dim, _kth_index(along_last, (x.shape[dim] - 1) // 2), keepdim)
     order = widen(along_last).argsort(-1, kind="stable")
-    numbers = x.shape[dim] - nan.sum(-1, keepdims=True)
+    count = x.shape[dim] - nan.sum(-1, keepdims=True)
     if ignore_nan:
-        rank = numpy.maximum(numbers - 1, 0) // 2
+        rank = numpy.maximum(count - 1, 0) // 2
     else:
         # The first nan follows the last number.
-        rank = numpy.where(numbers < x.shape[dim], numbers, (x.shape[dim] - 1) // 2)
+        rank = numpy.where(count < x.shape[dim], count, (x.shape[dim] - 1) // 2)
     return _pick(x, dim, take_last(order, rank), keepdim)
 
 

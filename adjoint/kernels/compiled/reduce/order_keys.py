@@ -1,0 +1,109 @@
+"""Unsigned integers in the order of the elements of an array: what sorting and selection compare.
+
+A NaN is greater than every number, and the two zeros are equal. In descending order all bits are reversed, so that what is equal
+stays in its order. How rows are dealt out with memory of their own is here too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    bits,
+    f32,
+    i32,
+    i64,
+    load,
+    loops,
+    minimum,
+    store,
+    type_of,
+    u32,
+    u64,
+    unsigned,
+    vector,
+    where,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from ...runtime.parallel import get_num_threads
+
+
+def key_type(element: Any) -> Any:
+    """The type of the keys of these elements."""
+    return u64 if element.bits == 64 else u32
+
+
+@loops
+def order_key(x: Any, DESCENDING: Static) -> Any:
+    """The keys of a vector of elements."""
+    if x.type.kind == "u":
+        key = key_type(x.type.element)(x)
+    else:
+        if x.type.kind == "f":
+            number = (f32(x) if x.type.element.storage_only else x) + 0.0  # one zero
+            pattern = bits(number)
+            # The bits are in order once those of negative numbers are reversed.
+            mirrored = pattern ^ (pattern >> (pattern.type.element.bits - 1) & ((1 << pattern.type.element.bits - 1) - 1))
+            signed = where(number == number, mirrored, (1 << pattern.type.element.bits - 1) - 1)
+        else:
+            signed = (i64 if x.type.element.bits == 64 else i32)(x)
+        key = unsigned(signed) ^ (1 << signed.type.element.bits - 1)
+    return ~key if DESCENDING else key
+
+
+@loops
+def store_keys(keys: Any, x: Pointer[T], n: Int, W: Static, DESCENDING: Static) -> None:
+    """The keys of `n` elements, then the greatest key to the end of a vector."""
+    i = 0
+    while i + W <= n:
+        store(keys + i, order_key(load(x + i, W), DESCENDING))
+        i += W
+    if i < n:
+        store(keys + i, vector(key_type(T), W)((1 << key_type(T).bits) - 1))
+        while i < n:
+            keys[i] = order_key(x[i], DESCENDING)
+            i += 1
+
+
+def width_of(kind: Any, vector_bytes: int) -> int:
+    """How many keys of elements of this type a vector holds."""
+    return vector_bytes * 8 // int(key_type(kind).bits)
+
+
+def element_type(x: ndarray) -> Any:
+    """The type of the elements; None if they have no order in kernels."""
+    return type_of(x.dtype) if x.dtype.kind != "c" else None
+
+
+_PIECES = 4
+"""Pieces of the rows for each thread."""
+
+
+def launch_rows(function: Any, rows: int, row_cost: int, row_memory: int, *arguments: Any) -> None:
+    """Call `function(*arguments, memory, row_memory, rows, pieces, start, stop)` for pieces of the rows, on several threads.
+
+    Each piece has at least `row_memory` bytes of `memory` for itself, from the start of a cache line. `row_cost` is in bytes, as
+    `launch` takes it.
+    """
+    row_memory = -(-row_memory // 64) * 64
+    pieces = min(rows, _PIECES * get_num_threads())
+    memory = numpy.empty(pieces * row_memory + 64, numpy.uint8)
+    start = address(memory)
+    launch(
+        function, pieces, row_cost * rows // max(pieces, 1),
+        *arguments, start + -start % 64, row_memory, rows, pieces,
+    )  # fmt: skip
+
+
+@loops
+def first_row(piece: Int, rows: Int, pieces: Int) -> Any:
+    """Where a piece of the rows begins."""
+    return minimum(rows, rows * piece // pieces)

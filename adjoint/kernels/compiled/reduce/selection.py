@@ -1,0 +1,249 @@
+"""The first elements of rows in order, and the element at one place in the order, without putting the rest in order.
+
+The key at a place is found by halving the range of keys: one vectorised pass counts the keys below the middle.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    cast_pointer,
+    i64,
+    lanes,
+    load,
+    loops,
+    mask_bits,
+    maximum,
+    minimum,
+    reduce_add,
+    reduce_max,
+    reduce_min,
+    trailing_zeros,
+    u8,
+    u32,
+    vector,
+    where,
+)  # fmt: skip
+from .order_keys import element_type, first_row, key_type, launch_rows, order_key, store_keys, width_of
+from .sorting import ranked, sort, store_ranks
+
+_RANKED = 64
+"""So many selected elements are put in order by comparing each with all others."""
+
+_LEAST = 64
+"""Candidates that are collected, at least, before the ones that are not among the first are dropped."""
+
+
+_SHORT = 96
+"""In rows so short, all elements are compared with one another."""
+
+
+@loops
+def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
+    """The key at this place, from 0, in the order of `n` keys; the greatest key fills the last vector."""
+    KEY = keys.type.target
+    lows = load(keys, W)
+    highs = vector(KEY, W)(0)
+    for i in range(0, n, W):
+        found = load(keys + i, W)
+        lows = minimum(lows, found)
+        highs = maximum(highs, where(lanes(i64, W) < broadcast(n - i, W), found, 0))
+    low = reduce_min(lows)
+    high = reduce_max(highs)
+    while low < high:
+        middle = low + (high - low >> KEY(1))
+        limit = broadcast(middle, W)
+        counts = vector(KEY, W)(0)
+        for i in range(0, n, W):
+            counts += where(load(keys + i, W) <= limit, vector(KEY, W)(1), 0)
+        count = i64(reduce_add(counts))
+        if count == place + 1:  # the key is the greatest of these
+            highs = vector(KEY, W)(0)
+            for i in range(0, n, W):
+                found = load(keys + i, W)
+                highs = maximum(highs, where(found <= limit, found, 0))
+            low = reduce_max(highs)
+            high = low
+        elif count > place:
+            high = middle
+        else:
+            low = middle + KEY(1)
+    return low
+
+
+@loops
+def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> Any:
+    """Move the first `k` of `n` keys in order, with their places, to the front; gives the last of them.
+
+    They stay one behind another as they were. Of equal keys those in front are kept.
+    """
+    last = key_at(keys, n, k - 1, W)
+    less = i64(0)
+    for i in range(n):
+        less += 1 if keys[i] < last else 0
+    equal = k - less
+    kept = i64(0)
+    for i in range(n):
+        key = keys[i]
+        place = places[i]
+        keys[kept] = key
+        places[kept] = place
+        same = (key == last) & (equal > 0)
+        equal -= 1 if same else 0
+        kept += 1 if (key < last) | same else 0
+    return last
+
+
+@loops
+def fill_end(keys: Any, n: Int, W: Static) -> None:
+    """The greatest key from `n` to the end of a vector."""
+    for i in range(n, (n + W - 1) // W * W):
+        keys[i] = (1 << keys.type.target.bits) - 1
+
+
+@loops(plain=True)
+def first_rows(
+    values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, room_for: Int, DESCENDING: Static, RANKED: Static,
+    W: Static, memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The first `k` elements of each row in order, and where they were; in order if `RANKED`, else as they were in the row.
+
+    `room_for`: so many candidates are collected, until a key is known that no further candidate may exceed.
+    """
+    KEY = key_type(T)
+    for piece in range(start, stop):
+        keys = cast_pointer(memory + piece * room, KEY)
+        ranks = keys + room_for
+        places = cast_pointer(ranks + room_for, u32)
+        for row in range(first_row(piece, rows, pieces), first_row(piece + 1, rows, pieces)):
+            line = x + row * n
+            count = minimum(n, room_for - W)
+            store_keys(keys, line, count, W, DESCENDING)
+            for i in range(count):
+                places[i] = u32(i)
+            i = count
+            while count > k or i < n:
+                fill_end(keys, count, W)
+                last = keep_first(keys, places, count, k, W)
+                count = k + 0
+                while i < n and count + W <= room_for:
+                    at = minimum(i, n - W)
+                    found = mask_bits(order_key(load(line + at, W), DESCENDING) < broadcast(last, W)) >> (i - at)
+                    while found != 0:
+                        place = i + trailing_zeros(found)
+                        keys[count] = order_key(line[place], DESCENDING)
+                        places[count] = u32(place)
+                        count += 1
+                        found = found & (found - 1)
+                    i = at + W
+            if RANKED:
+                fill_end(keys, k, W)
+                store_ranks(ranks, keys, k, W)
+            for j in range(k):
+                target = row * k + (i64(ranks[j]) if RANKED else j)
+                order[target] = i64(places[j])
+                values[target] = line[i64(places[j])]
+
+
+@loops(plain=True)
+def places_in_order(
+    order: Pointer[i64], x: Pointer[T], n: Int, k: Int, NUMBERS: Static, W: Static,
+    memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Where the element is that comes to place `k` when a row is put in order; of equal ones each has its own place.
+
+    `NUMBERS`: "count" counts a NaN as the greatest number. "any" gives the first NaN where there is one, "only" passes over
+    NaN; both take the middle element (the lower one of two) instead of the one at `k`.
+    """
+    KEY = key_type(T)
+    for piece in range(start, stop):
+        keys = cast_pointer(memory + piece * room, KEY)
+        for row in range(first_row(piece, rows, pieces), first_row(piece + 1, rows, pieces)):
+            store_keys(keys, x + row * n, n, W, False)
+            place = k + 0
+            if NUMBERS != "count":
+                numbers = i64(0)
+                for i in range(n):
+                    numbers += 1 if keys[i] < (1 << KEY.bits) - 1 else 0
+                if NUMBERS == "only":
+                    place = maximum(numbers - 1, 0) >> 1
+                else:
+                    place = numbers if numbers < n else (n - 1) >> 1
+            wanted = key_at(keys, n, place, W)
+            before = place + 0
+            for i in range(n):
+                before -= 1 if keys[i] < wanted else 0
+            i = i64(0)
+            while before > 0 or keys[i] != wanted:
+                before -= 1 if keys[i] == wanted else 0
+                i += 1
+            order[row] = i
+
+
+def first(x: ndarray, k: int, descending: bool) -> Any:
+    """The first `k` elements of `x` in order along its last dimension, and where they were.
+
+    NotImplemented if there is no loop for it.
+    """
+    kind, n = element_type(x), x.shape[-1]
+    if kind is None or not x.size or n >= 1 << 31 or not 0 < k <= n:
+        return NotImplemented
+    if n <= _SHORT:
+        return ranked(x, k, descending)
+    shape = (*x.shape[:-1], k)
+    values, order = numpy.empty(shape, x.dtype), numpy.empty(shape, numpy.int64)
+    width = width_of(kind, HOST.vector_bytes)
+    room_for = -(-min(n, max(4 * k, _LEAST)) // width) * width + 2 * width
+    key_bytes = key_type(kind).bits // 8
+    memory = (2 * key_bytes + 4) * room_for
+    launch_rows(
+        _selecting(kind, descending, k <= _RANKED, width), math.prod(x.shape[:-1]),
+        2 * n * key_bytes + 16 * room_for * key_bytes, memory,
+        address(values), address(order), address(x), n, k, room_for,
+    )  # fmt: skip
+    if k <= _RANKED:
+        return values, order
+    values, within = sort(values, descending)
+    return values, numpy.take_along_axis(order, within, -1)
+
+
+@functools.lru_cache(64)
+def _selecting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
+    return first_rows.compiled(T=kind, DESCENDING=descending, RANKED=ranked, W=width).call
+
+
+def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
+    """Where the element is that would come to place `k` along the last dimension, of which length 1 is left.
+
+    `numbers`: see `places_in_order`. NotImplemented if there is no loop for it.
+    """
+    kind, n = element_type(x), x.shape[-1]
+    if kind is None or not x.size:
+        return NotImplemented
+    order = numpy.empty((*x.shape[:-1], 1), numpy.int64)
+    width = width_of(kind, HOST.vector_bytes)
+    key_bytes = key_type(kind).bits // 8
+    padded = -(-n // width) * width
+    launch_rows(
+        _placing(kind, numbers, width), order.size, 20 * n * key_bytes, padded * key_bytes,
+        address(order), address(x), n, k,
+    )  # fmt: skip
+    return order
+
+
+@functools.lru_cache(64)
+def _placing(kind: Any, numbers: str, width: int) -> Any:
+    return places_in_order.compiled(T=kind, NUMBERS=numbers, W=width).call

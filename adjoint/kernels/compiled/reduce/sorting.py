@@ -1,0 +1,190 @@
+"""Rows in order: short ones by the rank of each element, longer ones by the digits of their keys. Both are stable."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    cast_pointer,
+    i64,
+    lanes,
+    load,
+    loops,
+    maximum,
+    minimum,
+    store,
+    u8,
+    u32,
+    vector,
+    where,
+)  # fmt: skip
+from .order_keys import element_type, first_row, key_type, launch_rows, order_key, store_keys, width_of
+
+RANKED = 224
+"""The longest row in which each element is compared with all others."""
+
+_BINS = 256
+"""Values of a digit."""
+
+
+@loops
+def store_ranks(ranks: Any, keys: Any, n: Int, W: Static) -> None:
+    """For each key how many are before it: those that are less, and those equal ones that stand before it."""
+    KEY = keys.type.target
+    for i in range(0, n, W):
+        mine = load(keys + i, W)
+        rank = vector(KEY, W)(0)
+        one = vector(KEY, W)(1)
+        for j in range(i):
+            rank += where(broadcast(keys[j], W) <= mine, one, 0)
+        end = minimum(i + W, n)
+        position = lanes(KEY, W)
+        for j in range(i, end):
+            other = broadcast(keys[j], W)
+            before = broadcast(KEY(j - i), W) < position
+            rank += where((other < mine) | ((other == mine) & before), one, 0)
+        for j in range(end, n):
+            rank += where(broadcast(keys[j], W) < mine, one, 0)
+        store(ranks + i, rank)
+
+
+@loops(plain=True)
+def rank_rows(
+    values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, DESCENDING: Static, W: Static,
+    memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The first `k` of rows of a few elements in order, and where each element was."""
+    for piece in range(start, stop):
+        keys = cast_pointer(memory + piece * room, key_type(T))
+        ranks = keys + (n + W - 1) // W * W
+        places = cast_pointer(ranks + (n + W - 1) // W * W, u32)
+        for row in range(first_row(piece, rows, pieces), first_row(piece + 1, rows, pieces)):
+            line = x + row * n
+            store_keys(keys, line, n, W, DESCENDING)
+            store_ranks(ranks, keys, n, W)
+            for i in range(n):
+                places[i64(ranks[i])] = u32(i)
+            for i in range(k):
+                place = i64(places[i])
+                order[row * k + i] = place
+                values[row * k + i] = line[place]
+
+
+@loops
+def sort_digit(keys: Any, places: Pointer[u32], to_keys: Any, to_places: Pointer[u32], counts: Pointer[u32], n: Int, shift: Int, W: Static) -> None:  # fmt: skip
+    """Move keys, with where they were, into the order of one digit; what is equal stays in its order."""
+    KEY = keys.type.target
+    for digit in range(0, _BINS, W):
+        store(counts + digit, vector(u32, W)(0))
+    for i in range(n):
+        digit = i64(keys[i] >> KEY(shift)) & (_BINS - 1)
+        counts[digit] += 1
+    total = u32(0)
+    for digit in range(_BINS):
+        count = counts[digit]
+        counts[digit] = total
+        total += count
+    for i in range(n):
+        key = keys[i]
+        digit = i64(key >> KEY(shift)) & (_BINS - 1)
+        place = i64(counts[digit])
+        counts[digit] += 1
+        to_keys[place] = key
+        to_places[place] = places[i]
+
+
+@loops(plain=True)
+def radix_rows(
+    values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, DESCENDING: Static, W: Static,
+    memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Rows in order, and where each element was: by each digit in which keys differ, the least first."""
+    KEY = key_type(T)
+    padded = (n + W - 1) // W * W
+    for piece in range(start, stop):
+        counts = cast_pointer(memory + piece * room, u32)
+        first_keys = cast_pointer(counts + _BINS, KEY)
+        second_keys = first_keys + padded
+        first_places = cast_pointer(second_keys + padded, u32)
+        second_places = first_places + padded
+        for row in range(first_row(piece, rows, pieces), first_row(piece + 1, rows, pieces)):
+            line = x + row * n
+            keys = first_keys
+            places = first_places
+            to_keys = second_keys
+            to_places = second_places
+            low = order_key(line[0], DESCENDING)
+            high = low
+            sorted_already = KEY(1)
+            before = low
+            for i in range(n):
+                key = order_key(line[i], DESCENDING)
+                low = minimum(low, key)
+                high = maximum(high, key)
+                sorted_already = KEY(0) if key < before else sorted_already
+                before = key
+                keys[i] = key
+                places[i] = u32(i)
+            for i in range(0, n, W):
+                store(keys + i, load(keys + i, W) - low)
+            shift = 0
+            difference = KEY(0) if sorted_already == KEY(1) else high - low
+            while difference != KEY(0):
+                sort_digit(keys, places, to_keys, to_places, counts, n, shift, W)
+                keys, to_keys = to_keys, keys
+                places, to_places = to_places, places
+                shift += 8
+                difference = difference >> 8
+            for i in range(n):
+                place = i64(places[i])
+                order[row * n + i] = place
+                values[row * n + i] = line[place]
+
+
+def sort(x: ndarray, descending: bool) -> Any:
+    """`x` in order along its last dimension, and where each element was. NotImplemented if there is no loop for it."""
+    kind, n = element_type(x), x.shape[-1]
+    if kind is None or not x.size or n >= 1 << 31:
+        return NotImplemented
+    if n <= RANKED:
+        return ranked(x, n, descending)
+    values, order = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, numpy.int64)
+    width = width_of(kind, HOST.vector_bytes)
+    key_bytes = key_type(kind).bits // 8
+    memory = 4 * _BINS + 2 * -(-n // width) * width * (key_bytes + 4)
+    launch_rows(
+        _sorting(kind, descending, False, width), x.size // n, n * 8 * key_bytes, memory,
+        address(values), address(order), address(x), n,
+    )  # fmt: skip
+    return values, order
+
+
+def ranked(x: ndarray, k: int, descending: bool) -> Any:
+    """The first `k` elements of short rows in order, and where each was; as `sort`."""
+    kind, n = element_type(x), x.shape[-1]
+    shape = (*x.shape[:-1], k)
+    values, order = numpy.empty(shape, x.dtype), numpy.empty(shape, numpy.int64)
+    width = width_of(kind, HOST.vector_bytes)
+    padded = -(-n // width) * width
+    launch_rows(
+        _sorting(kind, descending, True, width), x.size // n, 2 * n * padded // width,
+        padded * (2 * key_type(kind).bits // 8 + 4), address(values), address(order), address(x), n, k,
+    )  # fmt: skip
+    return values, order
+
+
+@functools.lru_cache(64)
+def _sorting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
+    kernel = rank_rows if ranked else radix_rows
+    return kernel.compiled(T=kind, DESCENDING=descending, W=width).call
