@@ -13,6 +13,7 @@ from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.index import lookup, masks, scattering
 from adjoint.kernels.compiled.memory.copying import convert, copy_into
+from adjoint.kernels.compiled.shape.joining import joined
 from adjoint.kernels.compiled.shape.triangle import triangle
 
 SHAPES = [(50,), (37, 21), (5, 40, 33), (3, 700, 2), (1000, 1)]
@@ -78,6 +79,11 @@ def test_lookups_and_scatters(shape, indices, dtype):
         numpy.testing.assert_array_equal(
             lookup.gather(x, dim, index), numpy.take_along_axis(x, index.astype("i8"), dim)
         )
+        for wrong in (-1, length):
+            outside = index.copy()
+            outside.reshape(-1)[-2] = wrong
+            assert lookup.gather(x, dim, outside) is None
+            assert scattering.scattered(x, dim, outside, sample(size, dtype), True) in (None, NotImplemented)
         for add, shared in itertools.product((False, True), (False, True)):
             if shared and len(shape) == 1:
                 continue
@@ -92,6 +98,9 @@ def test_lookups_and_scatters(shape, indices, dtype):
                 before = numpy.take_along_axis(expected, place, dim)
                 numpy.put_along_axis(expected, place, before + value if add else value, dim)
             numpy.testing.assert_array_equal(result, expected)
+            copied = scattering.scattered(x, dim, chosen if shared else index, values, add)
+            if copied is not NotImplemented:
+                numpy.testing.assert_array_equal(copied, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -168,3 +177,31 @@ def test_positions_of_several_indices():
 def test_a_scalar_of_numpy_is_left_to_numpy():
     assert LOOPS.run("index.masks.select", numpy.float64(1), numpy.ones((), bool)) is NotImplemented
     assert LOOPS.run("index.masks.select", numpy.ones(()), numpy.ones((), bool)).tolist() == [1]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8"])
+def test_joined_arrays(dtype):
+    for shapes, axis in [
+        ([(3, 5, 7), (3, 2, 7), (3, 1, 7)], 1),
+        ([(1000, 10), (1000, 33)], 1),
+        ([(70_000,), (3,), (80_000,)], 0),
+        ([(2, 0), (2, 5), (2, 0)], 1),
+        ([(300, 300)] * 5, 0),
+    ]:
+        arrays = [sample(shape, dtype, number) for number, shape in enumerate(shapes)]
+        numpy.testing.assert_array_equal(joined(arrays, axis), numpy.concatenate(arrays, axis))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8"])
+@pytest.mark.parametrize("shape", [(5, 6, 70), (1, 3, 1000)])
+def test_filled_masks(shape, dtype):
+    x, value = sample(shape, dtype), numpy.asarray(5, dtype)
+    for mask_shape in [shape, shape[1:], shape[2:], (), (shape[0], 1, shape[2]), (*shape[:2], 1)]:
+        mask = numpy.asarray(numpy.random.default_rng(8).random(mask_shape) < 0.4)
+        expected = numpy.where(mask, value, x)
+        numpy.testing.assert_array_equal(masks.fill(numpy.empty_like(x), x, mask, value), expected)
+        changed = x.copy()
+        assert masks.fill(changed, changed, mask, value) is changed
+        numpy.testing.assert_array_equal(changed, expected)
+    across = numpy.asfortranarray(numpy.random.default_rng(8).random(shape) < 0.4)
+    assert masks.fill(numpy.empty_like(x), x, across, value) is NotImplemented

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.index import indexing, scatter
+from adjoint.kernels.index import flattened, indexing, scatter
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 
@@ -112,12 +112,12 @@ def test_add_rows_sums_every_repetition(rows, width, count):
 def test_flat_positions():
     x = sample((3, 4))
     index = numpy.array([[0, -1], [5, 0]])
-    numpy.testing.assert_array_equal(scatter.take(x, index), x.reshape(-1)[index])
+    numpy.testing.assert_array_equal(flattened.take(x, index), x.reshape(-1)[index])
     source = numpy.array([[1.0, 2.0], [3.0, 4.0]])
     expected = x.copy().reshape(-1)
     numpy.add.at(expected, index, source)
-    numpy.testing.assert_array_equal(scatter.put(x, index, source, True).reshape(-1), expected)
-    assert scatter.put(x, index, source)[0, 0] == 4
+    numpy.testing.assert_array_equal(flattened.put(x, index, source, True).reshape(-1), expected)
+    assert flattened.put(x, index, source)[0, 0] == 4
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_flat_positions():
         (lambda x: scatter.index_add_(x, 1, numpy.array([0, 5, 1]), x), RuntimeError, "index 5 is out of bounds"),
         (lambda x: scatter.index_copy_(x, 1, numpy.array([0, 5, 1]), x), IndexError, "index 5 is out of bounds"),
         (lambda x: scatter.index_fill_(x, 0, numpy.array([-3]), 1), IndexError, "index -3 is out of bounds"),
-        (lambda x: scatter.take(x, numpy.array([6])), IndexError, "tried to access index 6 on a tensor of 6 elements"),
-        (lambda x: scatter.put_(x, numpy.array([0, 7]), x[0, :2]), IndexError, "tried to access index 7"),
+        (lambda x: flattened.take(x, numpy.array([6])), IndexError, "tried to access index 6 on a tensor of 6 elements"),
+        (lambda x: flattened.put_(x, numpy.array([0, 7]), x[0, :2]), IndexError, "tried to access index 7"),
         (lambda x: indexing.index_put_(x, (numpy.array([0, 2]),), x), IndexError, "index 2 is out of bounds"),
         (lambda x: indexing.index_put_(x, (numpy.array([0, 1]),), x[:, :2]), RuntimeError, "shape mismatch: value"),
         (lambda x: indexing.masked_scatter_(x, x > -9, x[0]), RuntimeError, "source < number of ones in mask"),

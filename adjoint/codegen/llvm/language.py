@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any, overload
@@ -156,7 +157,11 @@ def loops(
     `plain`: nor does LLVM move anything out of its loops, which halves that time again.
     """
     if function is None:
-        return lambda function: loops(function, flags=flags, noalias=noalias, explicit=explicit, plain=plain)
+        return functools.partial(_kernel, flags=flags, noalias=noalias, explicit=explicit, plain=plain)
+    return _kernel(function, flags, noalias, explicit, plain)
+
+
+def _kernel(function: Callable[..., Any], flags: str, noalias: bool, explicit: bool, plain: bool) -> Loops:
     kernel = Loops(function, flags, noalias, explicit or plain)
     kernel.plain = plain
     return kernel

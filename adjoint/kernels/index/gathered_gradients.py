@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy
 from numpy import ndarray
 
-from .scatter import index_add_, put_, scatter_add_
+from .flattened import put_
+from .scatter import index_add_, scatter_add_
 
 
 def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:

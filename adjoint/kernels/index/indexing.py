@@ -16,8 +16,9 @@ from ..runtime.floating import type_name, widen
 from ..runtime.layout import reordered
 from ..runtime.shapes import broadcast_shapes
 from ..shape.joining import front_of_zeros
+from .flattened import wrap_positions
 from .masking import common_dtype
-from .scatter import COMPILED, add_rows, out_of_bounds, take_rows, wrap_positions
+from .scatter import COMPILED, add_rows, out_of_bounds, take_rows
 
 Indices = Sequence[ndarray | None]
 

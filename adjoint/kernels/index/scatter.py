@@ -1,4 +1,4 @@
-"""Reading and writing at positions given by index arrays, along one dimension or into the flattened array.
+"""Reading and writing at positions along one dimension that index arrays give.
 
 Functions whose names end in an underscore write into their first argument, after every check has passed; the others
 return a new array. Where one element is written several times, sums collect all contributions and plain writes keep the
@@ -12,7 +12,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ..memory.copying import clone
+from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, type_name, widen
 from ..runtime.shapes import normalize_dim
@@ -53,11 +53,11 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
                 f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
                 f"{list(x.shape)} apart from dimension {dim}"
             )
-    _require_in_bounds(x, dim, index)
     if LOOPS.takes(index.size, COMPILED):
         found = LOOPS.run("index.lookup.gather", x, dim, index)
-        if found is not NotImplemented:
+        if found is not None and found is not NotImplemented:
             return asarray(found)
+    _require_in_bounds(x, dim, index)
     return asarray(x.reshape(-1).take(_positions(x, dim, index)))
 
 
@@ -95,7 +95,23 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_(numpy.array(x, order="C"), dim, index, src, reduce)
+    if reduce in (None, "add") and LOOPS.takes(index.size, COMPILED):
+        dim = _check_scatter(x, dim, index, src)
+        values = _source(x, index, src)
+        shaped = values.reshape(index.shape) if values.ndim else values
+        found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, shaped, reduce == "add")
+        if found is not None and found is not NotImplemented:
+            return asarray(found)
+    return scatter_(_copied(x), dim, index, src, reduce)
+
+
+def _copied(x: ndarray) -> ndarray:
+    """A copy in row-major order."""
+    if x.size < COMPILED:
+        return numpy.array(x, order="C")
+    result = numpy.empty(x.shape, x.dtype)
+    copy_elements(result, x)
+    return result
 
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
@@ -113,8 +129,8 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
             return x
     positions = _positions(x, dim, index).reshape(-1)
     if reduce is None:
-        return _write(x, positions, values)
-    return _combine(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
+        return write_at(x, positions, values)
+    return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
 
 
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -124,7 +140,7 @@ def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_add_(numpy.array(x, order="C"), dim, index, src)
+    return scatter(x, dim, index, src, "add")
 
 
 def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -145,7 +161,7 @@ def scatter_reduce(
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_reduce_(numpy.array(x, order="C"), dim, index, src, reduce, include_self)
+    return scatter_reduce_(_copied(x), dim, index, src, reduce, include_self)
 
 
 def scatter_reduce_(
@@ -165,8 +181,8 @@ def scatter_reduce_(
     positions = _positions(x, dim, index).reshape(-1)
     values = _source(x, index, src)
     if not include_self:
-        _write(x, positions, asarray(_identity(ufunc, x.dtype)))
-    _combine(x, ufunc, positions, values)
+        write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
+    combine_at(x, ufunc, positions, values)
     if reduce == "mean":
         counts = numpy.bincount(positions, minlength=x.size).reshape(x.shape)
         if include_self:
@@ -237,7 +253,8 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
     return src.reshape(-1)
 
 
-def _write(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
+def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
+    """`x.flat[positions] = values`."""
     if x.flags.c_contiguous:
         x.reshape(-1)[positions] = values
     else:
@@ -245,7 +262,7 @@ def _write(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
     return x
 
 
-def _combine(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
+def combine_at(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
     """`x.flat[positions] = ufunc(x.flat[positions], values)`, repeatedly where a position repeats."""
     whole = numpy.ascontiguousarray(widen(x))
     if ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, COMPILED):
@@ -314,7 +331,7 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
-    return index_add_(numpy.array(x, order="C"), dim, index, source, alpha)
+    return index_add_(_copied(x), dim, index, source, alpha)
 
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
@@ -443,7 +460,7 @@ def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray
         RuntimeError: if types or shapes do not fit.
         IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
     """
-    return index_copy_(numpy.array(x, order="C"), dim, index, source)
+    return index_copy_(_copied(x), dim, index, source)
 
 
 def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
@@ -528,68 +545,3 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
         return x
     x[(slice(None),) * dim + (index.reshape(-1),)] = filled
     return x
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Into the flattened array
-
-
-def take(x: ndarray, index: ndarray) -> ndarray:
-    """Elements of the flattened `x`, counted from the end where the index is negative, in the shape of `index`.
-
-    Raises:
-        RuntimeError: if `index` is not of int64.
-        IndexError: if an index is out of range.
-    """
-    if index.dtype != _INT64:
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(index.dtype)}")
-    if x.size == 0 and index.size:
-        raise IndexError("take(): tried to take from an empty tensor")
-    _check_flat(x, index)
-    return take_rows(x.reshape(-1), index) if x.size else numpy.empty(index.shape, x.dtype)
-
-
-def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
-    """A copy of `x` into whose flattened positions `index` the elements of `source` are written, or added.
-
-    Raises:
-        RuntimeError: if types do not fit.
-        IndexError: if an index is out of range or there are not as many as elements.
-    """
-    return put_(clone(x), index, source, accumulate)
-
-
-def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
-    """As `put`, into `x`."""
-    if index.dtype != _INT64:
-        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_name(x.dtype)} and "
-            f"source.dtype = {type_name(source.dtype)}"
-        )
-    if source.size != index.size:
-        raise IndexError(
-            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-            f"{source.size}, index.numel() = {index.size}"
-        )
-    if x.size == 0 and index.size:
-        raise IndexError("put_(): Tried to put elements into an empty tensor")
-    _check_flat(x, index)
-    if index.size == 0:
-        return x
-    positions = wrap_positions(index.reshape(-1), x.size)
-    if accumulate:
-        return _combine(x, numpy.add, positions, source.reshape(-1))
-    return _write(x, positions, source.reshape(-1))
-
-
-def _check_flat(x: ndarray, index: ndarray) -> None:
-    wrong = out_of_bounds(index, x.size, -x.size)
-    if wrong is not None:
-        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {x.size} elements.")
-
-
-def wrap_positions(index: ndarray, length: int) -> ndarray:
-    """`index` with negative entries counted from the end."""
-    return numpy.where(index < 0, index + length, index)

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
+
+_COMPILED = 1 << 11  # elements; from here on compiled loops are faster
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
@@ -167,6 +170,10 @@ def det_gradient(grad: Array, A: Array, result: Array) -> Array:
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
     """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
     check_matrix(name.removeprefix("linalg."), self, square=True)
+    if LOOPS.takes(self.size, _COMPILED):
+        found = LOOPS.run("linalg.cholesky.cholesky", self, upper)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     source = self.mT.conj() if upper else self
     try:
         result = numpy.linalg.cholesky(source)

@@ -5,7 +5,6 @@ negative zeros keep their sign.
 """
 
 import math
-from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
@@ -56,9 +55,9 @@ def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = 
 def _sort_last(x: ndarray, descending: bool) -> Pair:
     if LOOPS.takes(x.size, _COMPILED):
         x = contiguous(x)
-        found: Any = LOOPS.run("reduce.sorting.sort", x, descending)
+        found: Pair = LOOPS.run("reduce.sorting.sort", x, descending)
         if found is not NotImplemented:
-            return found  # type: ignore[no-any-return]
+            return found
     length = x.shape[-1]
     if length >= _PACK_FROM and (packable := _packable(x)) is not None:
         return _sort_packed(x, packable, descending)
@@ -156,9 +155,9 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
     length = x.shape[-1]
     if 2 * k < length and LOOPS.takes(x.size, _COMPILED):
         x = contiguous(x)
-        found: Any = LOOPS.run("reduce.selection.first", x, k, descending)
+        found: Pair = LOOPS.run("reduce.selection.first", x, k, descending)
         if found is not NotImplemented:
-            return found  # type: ignore[no-any-return]
+            return found
     if k == 0 or 8 * k >= length or length < 64:
         values, indices = _sort_last(x, descending)
         return values[..., :k], indices[..., :k]

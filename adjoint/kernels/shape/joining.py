@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,8 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 Array = numpy.ndarray[Any, Any]
 
 _COMPILED = 1 << 12  # elements; from here on compiled loops are faster
-_JOINED = 1 << 22  # bytes; from here on threads join arrays faster
+_JOINED = 1 << 19  # bytes; from here on compiled loops join arrays faster
+_ROW = 8  # elements; shorter rows are not worth a turn of a loop
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
 
@@ -28,8 +30,8 @@ _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        if arrays[0].nbytes * len(arrays) >= _JOINED and LOOPS.enabled:
-            result = _joined_by_threads(arrays, dim)
+        if LOOPS.takes(arrays[0].nbytes * len(arrays), _JOINED):
+            result = _joined_by_loops(arrays, dim)
         else:
             result = _concatenate(arrays, dim)
         return result if result.flags.c_contiguous else _joined(result, arrays)
@@ -57,8 +59,8 @@ def cat(arrays: list[Array], dim: int) -> Array:
     return _joined(numpy.concatenate(kept, axis=axis), kept)
 
 
-def _joined_by_threads(arrays: list[Array], dim: int) -> Array:
-    """`numpy.concatenate`, which raises if shapes do not fit; the parts are copied by several threads."""
+def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
+    """`numpy.concatenate`, which raises if shapes do not fit, by compiled loops."""
     first = arrays[0]
     axis = dim + first.ndim if dim < 0 else dim
     alike = all(array.dtype == first.dtype and array.ndim == first.ndim for array in arrays)
@@ -71,6 +73,10 @@ def _joined_by_threads(arrays: list[Array], dim: int) -> Array:
     ):
         return numpy.concatenate(arrays, dim)
     sizes = [array.shape[axis] for array in arrays]
+    if min(sizes) * math.prod(first.shape[axis + 1 :]) >= _ROW:
+        found = LOOPS.run("shape.joining.joined", arrays, axis)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     result = numpy.empty((*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :]), first.dtype)
     stop = 0
     for array, size in zip(arrays, sizes, strict=True):
@@ -105,8 +111,8 @@ def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
     if dim == 0:
         try:
-            if arrays[0].nbytes * len(arrays) >= _JOINED and LOOPS.enabled:
-                raise ValueError("threads join them faster")
+            if LOOPS.takes(arrays[0].nbytes * len(arrays), _JOINED):
+                raise ValueError("compiled loops join them faster")
             result = numpy.array(arrays)
         except (ValueError, IndexError):  # raised below in PyTorch's words
             pass
@@ -223,6 +229,10 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
     filled = _fill_value(self, mask, value)
     shape = broadcast_shapes(mask.shape, self.shape)
+    if shape == self.shape and filled.dtype == self.dtype and LOOPS.takes(self.size, _COMPILED):
+        found = LOOPS.run("index.masks.fill", numpy.empty(shape, self.dtype), self, mask, filled)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     if mask.shape == self.shape and self.flags.c_contiguous and filled.dtype == self.dtype:
         return choose(mask, filled, self)
     result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else numpy.array(self, order="C")
@@ -243,6 +253,13 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
             "This also applies to advanced indexing e.g. tensor[mask] = scalar"
         )
         self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)  # type: ignore[assignment]
+    if (
+        filled.dtype == self.dtype
+        and LOOPS.takes(self.size, _COMPILED)
+        and not numpy.may_share_memory(self, mask)
+        and LOOPS.run("index.masks.fill", self, self, mask, filled) is not NotImplemented
+    ):
+        return
     numpy.copyto(self, filled, where=mask)
 
 

@@ -13,6 +13,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
+from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
@@ -379,7 +380,7 @@ def index_fill_inplace(input, dim, index, value):
 
 
 @operator(
-    kernel=scatter_kernels.take,
+    kernel=flattened_kernels.take,
     same_out="take(): self and out expected to have the same dtype, but got self.dtype = {wanted} and out.dtype = {given}",
     out_no_overlap=True,
     tangent="linear",
@@ -411,7 +412,7 @@ class take_backward:
 
 
 @operator(
-    kernel=Kernel(scatter_kernels.put, inplace=scatter_kernels.put_),
+    kernel=Kernel(flattened_kernels.put, inplace=flattened_kernels.put_),
     inplace=True,
     no_overlap=True,
     out=False,

@@ -24,13 +24,19 @@ from ....codegen.llvm.language import (
     reduce_or,
     type_of,
     u8,
+    vector,
     vectorized,
+    where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, copy_row
 
 _CHUNK = 1 << 14
 """Indices that are looked over at a time."""
+
+
+_LOOKED_OVER = 1 << 10
+"""Indices that are looked over before they are used, while they are in the first-level cache."""
 
 
 @loops
@@ -120,48 +126,71 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
 
 
 @loops
+def outside(index: Pointer[I], n: Int, length: Int, W: Static) -> i64:
+    """Whether one of `n` indices is negative or not below `length`, as a number."""
+    found = vector(I, W)(0)
+    one = vector(I, W)(1)
+    i = 0
+    while i + W <= n:
+        places = load(index + i, W)
+        found = found | where((places < 0) | (places >= I(length)), one, 0)
+        i += W
+    result = i64(reduce_or(found))
+    while i < n:
+        result = result | (1 if (index[i] < 0) | (index[i] >= I(length)) else 0)
+        i += 1
+    return result
+
+
+@loops(plain=True)
 def gather_elements(
-    out: Pointer[T], x: Pointer[T], index: Pointer[I], run: Int, group: Int, slab: Int, step: Int, ALONG: Static,
-    start: Int, stop: Int,
+    out: Pointer[T], x: Pointer[T], index: Pointer[I], wrong: Pointer[i64], run: Int, group: Int, length: Int, step: Int,
+    ALONG: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """One element for each index: in runs of `run`, of which `group` read from the same `slab` elements of `x`.
+    """One element for each index: in runs of `run`, of which `group` read from the same `length * step` elements of `x`.
 
     `step`: from one index to the next. `ALONG`: a run goes along the dimension that is indexed, not across it.
+    `wrong` is set to 1 if an index is out of bounds; nothing is read there.
     """
     i = start
     while i < stop:
         line = i // run
         column = i - line * run
-        part = minimum(stop - i, run - column)
-        source = x + (line // group) * slab
-        for k in vectorized(0, part):
-            out[i + k] = source[i64(index[i + k]) if ALONG else i64(index[i + k]) * step + column + k]
+        part = minimum(minimum(stop - i, run - column), _LOOKED_OVER)
+        source = x + (line // group) * (length * step)
+        if outside(index + i, part, length, W) != 0:
+            wrong[0] = 1
+            return
+        for k in range(part):
+            place = i64(index[i + k])
+            out[i + k] = source[place if ALONG else place * step + column + k]
         i += part
 
 
 @functools.lru_cache(64)
-def _gathering(word: Any, index: Any, along: bool) -> Any:
-    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along).call
+def _gathering(word: Any, index: Any, along: bool, width: int) -> Any:
+    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along, W=width).call
 
 
 def gather(x: ndarray, dim: int, index: ndarray) -> Any:
-    """Elements of `x` along `dim` at indices that are known to be in bounds. NotImplemented if there is no loop for it."""
+    """Elements of `x` along `dim`; None if an index is out of bounds. NotImplemented if there is no loop for it."""
     word = WORDS.get(x.itemsize)
     alike = (
         x.ndim == index.ndim > 0 and x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
     )
-    if word is None or not alike or not (x.flags.c_contiguous and index.flags.c_contiguous):
+    fits = alike and x.shape[dim] < 1 << 31 and x.flags.c_contiguous and index.flags.c_contiguous
+    if word is None or not fits:
         return NotImplemented
     inner = math.prod(x.shape[dim + 1 :])
     count = index.shape[dim]
-    out = numpy.empty(index.shape, x.dtype)
-    function = _gathering(word, index.dtype, inner == 1)
+    out, wrong = numpy.empty(index.shape, x.dtype), numpy.zeros(1, numpy.int64)
+    function = _gathering(word, index.dtype, inner == 1, HOST.vector_bytes // index.itemsize)
     run, group = (count, 1) if inner == 1 else (inner, count)
     launch(
         function, index.size, 2 * x.itemsize + index.itemsize,
-        address(out), address(x), address(index), run, group, x.shape[dim] * inner, inner,
+        address(out), address(x), address(index), address(wrong), run, group, x.shape[dim], inner,
     )  # fmt: skip
-    return out
+    return None if wrong[0] else out
 
 
 @loops

@@ -17,7 +17,8 @@ from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import I, Int, Pointer, Static, T, address, i64, load, loops, store, type_of
 from ....codegen.llvm.launch import PARALLEL_BYTES
 from ...runtime.parallel import get_num_threads, parallel_rows
-from ..memory.copying import WORDS
+from ..memory.copying import WORDS, copy_row
+from .lookup import outside
 
 _PARTS = 64
 """From so many columns on, threads share them."""
@@ -29,18 +30,25 @@ def put_element(target: Pointer[T], value: T, ADD: Static) -> None:
     target[0] = target[0] + value if ADD else value
 
 
-@loops
+@loops(plain=True)
 def scatter_elements(
-    target: Pointer[T], index: Pointer[I], source: Pointer[T], outer: Int, count: Int, inner: Int, length: Int, source_step: Int,
-    ALONG: Static, SHARED: Static, ADD: Static, SPLIT: Static, start: Int, stop: Int,
+    target: Pointer[T], x: Pointer[T], index: Pointer[I], source: Pointer[T], wrong: Pointer[i64], outer: Int, count: Int,
+    inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, ADD: Static, SPLIT: Static, COPY: Static,
+    W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """`target[o, index[o, k, i], i] = source[o, k, i]`, or `+=`; `source_step` is 0 where one number is written.
 
     `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`.
     `SPLIT`: what `start` and `stop` limit: "outer", "inner", or the "rows" that are written to.
+    `COPY`: `target` first takes the elements of `x`, and `wrong` is set to 1 if an index is out of bounds.
     """
     for o in range(start if SPLIT == "outer" else 0, stop if SPLIT == "outer" else outer):
         first = target + o * length * inner
+        if COPY:
+            if outside(index + o * count * inner, count * inner, length, W) != 0:
+                wrong[0] = 1
+                return
+            copy_row(first, x + o * length * inner, length * inner, 1, 1, "rows", W)
         if ALONG:
             line = o * count
             for k in range(count):
@@ -68,7 +76,7 @@ def add_row(target: Pointer[T], source: Pointer[T], n: Int, W: Static) -> None:
         i += 1
 
 
-@loops
+@loops(plain=True)
 def add_rows(
     target: Pointer[T], index: Pointer[i64], rows: Pointer[T], count: Int, width: Int, SPLIT: Static, W: Static,
     start: Int, stop: Int,
@@ -98,14 +106,14 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
     )
 
 
-@functools.lru_cache(256)
-def _scattering(kind: Any, index: Any, along: bool, shared: bool, add: bool, split: str) -> Any:
-    return scatter_elements.compiled(T=kind, I=type_of(index), ALONG=along, SHARED=shared, ADD=add, SPLIT=split).call
-
-
 @functools.lru_cache(64)
 def _adding(kind: Any, split: str, width: int) -> Any:
     return add_rows.compiled(T=kind, SPLIT=split, W=width).call
+
+
+@functools.lru_cache(256)
+def _scattering(word: Any, index: Any, width: int, options: tuple[tuple[str, Any], ...]) -> Any:
+    return scatter_elements.compiled(T=word, I=type_of(index), W=width, **dict(options)).call
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:
@@ -113,31 +121,52 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) ->
 
     An `index` of one dimension names slices. NotImplemented if there is no loop for it, and then nothing has been written.
     """
+    split = _split(x, dim, index, source, add)
+    if split is None or numpy.may_share_memory(x, source):
+        return NotImplemented
+    return _scatter(x, x, dim, index, source, add, split)
+
+
+def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:
+    """A copy of `x` to which `scatter` writes; None if an index is out of bounds. NotImplemented if there is no loop for it."""
+    split = _split(x, dim, index, source, add)
+    if split != "outer" or index.ndim != x.ndim:
+        return NotImplemented
+    return _scatter(numpy.empty(x.shape, x.dtype), x, dim, index, source, add, split)
+
+
+def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> str | None:
+    """Among what threads share the work; None if there is no loop."""
     kind = type_of(x.dtype) if add else WORDS.get(x.itemsize)
-    shared = index.ndim == 1 < x.ndim
-    if kind is None or (add and kind.storage_only) or (add and x.dtype.kind == "b") or not x.ndim or not index.size:
-        return NotImplemented
-    shape = source.shape if shared else index.shape
+    if kind is None or (add and (kind.storage_only or x.dtype.kind == "b")) or not x.ndim or not index.size:
+        return None
+    shape = source.shape if index.ndim == 1 < x.ndim else index.shape
     alike = len(shape) == x.ndim and x.shape[:dim] == shape[:dim] and x.shape[dim + 1 :] == shape[dim + 1 :]
-    if (
-        not alike
-        or numpy.may_share_memory(x, source)
-        or not all(array.flags.c_contiguous for array in (x, index, source))
-    ):
-        return NotImplemented
-    outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
+    if not alike or not all(array.flags.c_contiguous for array in (x, index, source)):
+        return None
     threads = get_num_threads()
-    split, n = "rows", length
-    if outer >= 4 * threads:
-        split, n = "outer", outer
-    elif inner >= _PARTS * threads:
-        split, n = "inner", inner
-    function = _scattering(kind, index.dtype, inner == 1, shared, add, split)
+    if math.prod(x.shape[:dim]) >= 4 * threads:
+        return "outer"
+    return "inner" if math.prod(x.shape[dim + 1 :]) >= _PARTS * threads else "rows"
+
+
+def _scatter(
+    target: ndarray, x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool, split: str
+) -> ndarray | None:
+    shared = index.ndim == 1 < x.ndim
+    outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
+    count = source.shape[dim] if shared else index.shape[dim]
+    kind = type_of(x.dtype) if add else WORDS[x.itemsize]
+    options = {"ALONG": inner == 1, "SHARED": shared, "ADD": add, "SPLIT": split, "COPY": target is not x}
+    function = _scattering(kind, index.dtype, HOST.vector_bytes // index.itemsize, tuple(options.items()))
+    wrong = numpy.zeros(1, numpy.int64)
     _share(
-        function, n, outer * shape[dim] * inner * (x.itemsize + index.itemsize),
-        address(x), address(index), address(source), outer, shape[dim], inner, length, int(source.size > 1),
+        function, {"outer": outer, "inner": inner, "rows": length}[split],
+        outer * count * inner * (x.itemsize + index.itemsize),
+        address(target), address(x), address(index), address(source), address(wrong), outer, count, inner, length,
+        int(source.size > 1),
     )  # fmt: skip
-    return x
+    return None if wrong[0] else target
 
 
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:

@@ -199,7 +199,7 @@ def _plan(
     word = WORDS.get(itemsize)
     if word is None or 0 in shape or any(step % itemsize for step in (*target_strides, *source_strides)):
         return None
-    axes = _collapsed(
+    axes = collapsed(
         [
             (n, t // itemsize, s // itemsize)
             for n, t, s in zip(shape, target_strides, source_strides, strict=True)
@@ -237,7 +237,7 @@ def _plan(
     return function, n1 * n2 * n3, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, t3, s3)
 
 
-def _collapsed(axes: list[Axis]) -> list[Axis]:
+def collapsed(axes: list[Axis]) -> list[Axis]:
     """The dimensions by their steps in the target, the largest first; neighbours that are one dimension in both are merged."""
     result: list[Axis] = []
     for n, t, s in sorted(axes, key=lambda axis: (-abs(axis[1]), -abs(axis[2]))):
@@ -246,6 +246,11 @@ def _collapsed(axes: list[Axis]) -> list[Axis]:
         else:
             result.append((n, t, s))
     return result
+
+
+def row_steps(shape: tuple[int, ...]) -> list[int]:
+    """The steps of an array in row-major order, in elements."""
+    return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
 def convert(array: ndarray, dtype: Any) -> Any:

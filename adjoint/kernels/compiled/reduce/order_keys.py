@@ -51,7 +51,9 @@ def order_key(x: Any, DESCENDING: Static) -> Any:
             number = (f32(x) if x.type.element.storage_only else x) + 0.0  # one zero
             pattern = bits(number)
             # The bits are in order once those of negative numbers are reversed.
-            mirrored = pattern ^ (pattern >> (pattern.type.element.bits - 1) & ((1 << pattern.type.element.bits - 1) - 1))
+            mirrored = pattern ^ (
+                pattern >> (pattern.type.element.bits - 1) & ((1 << pattern.type.element.bits - 1) - 1)
+            )
             signed = where(number == number, mirrored, (1 << pattern.type.element.bits - 1) - 1)
         else:
             signed = (i64 if x.type.element.bits == 64 else i32)(x)

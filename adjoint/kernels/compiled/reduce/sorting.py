@@ -82,7 +82,9 @@ def rank_rows(
 
 
 @loops
-def sort_digit(keys: Any, places: Pointer[u32], to_keys: Any, to_places: Pointer[u32], counts: Pointer[u32], n: Int, shift: Int, W: Static) -> None:  # fmt: skip
+def sort_digit(
+    keys: Any, places: Pointer[u32], to_keys: Any, to_places: Pointer[u32], counts: Pointer[u32], n: Int, shift: Int, W: Static,
+) -> None:  # fmt: skip
     """Move keys, with where they were, into the order of one digit; what is equal stays in its order."""
     KEY = keys.type.target
     for digit in range(0, _BINS, W):

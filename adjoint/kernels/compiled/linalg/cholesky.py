@@ -1,0 +1,203 @@
+"""Cholesky factors of real matrices: block rows, whose updates are products by BLAS and whose own factors are compiled loops.
+
+`R` with `R.T @ R` equal to the matrix is computed row by row, so that all vectors lie along rows; read by columns, it is the
+lower factor. A block row is brought up to date with all rows above it by one product. Then its first square is factored, and
+what stands right of the square is solved in strips of a few vectors, which stay in the first-level cache.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    f32,
+    f64,
+    fma,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    minimum,
+    sqrt,
+    store,
+    unrolled,
+    vector,
+    where,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
+from .tiles import first_lanes
+
+Array = numpy.ndarray[Any, Any]
+
+BLOCK = 64
+"""Rows that are factored together."""
+
+_VECTORS = 4
+"""Vectors that a row of a strip has."""
+
+_TYPES = {"f": f32, "d": f64}
+
+
+@loops
+def read_strip(
+    strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, rows: Int, masks: list[Any], width: Int, updated: Int,
+    W: Static, V: Static,
+) -> None:  # fmt: skip
+    """Rows of as many elements as the masks have, less those of the update, which is `width` wide, and zeros behind them."""
+    for row in range(rows):
+        for COLUMN in unrolled(V):
+            line = load(r + (row * stride + COLUMN * W), W, masks[COLUMN])
+            if updated != 0:
+                line = line - load(update + (row * width + COLUMN * W), W, masks[COLUMN])
+            store(strip + (row * V + COLUMN) * W, line)
+
+
+@loops
+def eliminate(strip: Pointer[T], row: Int, factors: Pointer[T], step: Int, W: Static, V: Static) -> Any:
+    """The vectors of a row of a strip, less what the rows above account for, each times its factor."""
+    total = local(vector(T, W), V)
+    for COLUMN in unrolled(V):
+        total[COLUMN] = load(strip + (row * V + COLUMN) * W, W)
+    for above in range(row):
+        factor = broadcast(-factors[above * step], W)
+        for COLUMN in unrolled(V):
+            total[COLUMN] = fma(factor, load(strip + (above * V + COLUMN) * W, W), total[COLUMN])
+    return [total[COLUMN] for COLUMN in unrolled(V)]
+
+
+@loops(plain=True, noalias=False)
+def factor_squares(
+    r: Pointer[T], squares: Pointer[T], inverses: Pointer[T], update: Pointer[T], failed: Pointer[i64], stride: Int, side: Int,
+    matrix: Int, rows: Int, before: Int, width: Int, W: Static, V: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Factor the squares of `rows` rows at column `before` of some matrices, and write zeros to the left of their diagonals.
+
+    `squares` gets the factors again, in rows of `side` elements, and may be where they are; `inverses` the inverses of their
+    diagonals. `failed` says in which matrices an element of the diagonal is not positive.
+    """
+    strip = local(T, BLOCK * V * W)
+    for number in range(start, stop):
+        block = r + number * matrix
+        square = squares + number * matrix
+        inverse = inverses + number * BLOCK
+        for first in range(0, rows, V * W):
+            columns = minimum(rows - first, V * W)
+            masks = [first_lanes(columns - COLUMN * W, W) for COLUMN in unrolled(V)]
+            read_strip(
+                strip, block + (before + first), update + first, stride, first + columns, masks, width, before, W, V
+            )
+            for row in range(rows):
+                target = block + (row * stride + before + first)
+                if row < first + columns:
+                    line = strip + row * (V * W)
+                    inside = row >= first
+                    factors = strip + (row - first) if inside else square + row
+                    sums = eliminate(strip, row, factors, i64(V * W) if inside else side, W, V)
+                    if inside:
+                        for COLUMN in unrolled(V):
+                            store(line + COLUMN * W, sums[COLUMN])
+                        pivot = line[row - first]
+                        if not (pivot > T(0)):
+                            failed[number] = 1
+                        inverse[row] = T(1) / sqrt(pivot)
+                    for COLUMN in unrolled(V):
+                        place = lanes(i64, W) + broadcast(first + COLUMN * W, W)
+                        scaled = where(place >= broadcast(row, W), sums[COLUMN] * broadcast(inverse[row], W), T(0))
+                        store(line + COLUMN * W, scaled)
+                        store(square + (row * side + first + COLUMN * W), scaled, masks[COLUMN])
+                        store(target + COLUMN * W, scaled, masks[COLUMN])
+                else:
+                    for COLUMN in unrolled(V):
+                        store(target + COLUMN * W, vector(T, W)(0), masks[COLUMN])
+        for row in range(rows):
+            for j in range(0, before, W):
+                store(block + (row * stride + j), vector(T, W)(0))  # `before` is a multiple of BLOCK
+
+
+@loops(plain=True)
+def solve_strips(
+    r: Pointer[T], square: Pointer[T], inverse: Pointer[T], update: Pointer[T], stride: Int, rows: Int, before: Int, width: Int,
+    W: Static, V: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Solve strips of a block row that stand right of its square: those from `start` to `stop` of the `width` columns."""
+    strip = local(T, BLOCK * V * W)
+    for number in range(start, stop):
+        first = rows + number * (V * W)
+        masks = [first_lanes(width - first - COLUMN * W, W) for COLUMN in unrolled(V)]
+        read_strip(strip, r + (before + first), update + first, stride, rows, masks, width, before, W, V)
+        for row in range(rows):
+            sums = eliminate(strip, row, square + row, BLOCK, W, V)
+            for COLUMN in unrolled(V):
+                solved = sums[COLUMN] * broadcast(inverse[row], W)
+                store(strip + (row * V + COLUMN) * W, solved)
+                store(r + (row * stride + before + first + COLUMN * W), solved, masks[COLUMN])
+
+
+def cholesky(a: Array, upper: bool) -> Any:
+    """`kernels.linalg.decompositions.cholesky`; NotImplemented also where a matrix is not positive-definite."""
+    kind, size = _TYPES.get(a.dtype.char), a.shape[-1]
+    if kind is None or not a.size:
+        return NotImplemented
+    source = a if upper else a.mT
+    r = contiguous(source)
+    if r is a or r.base is not None:
+        r = r.copy()
+    matrices = r.reshape(-1, size, size)
+    width = HOST.vector_bytes // a.itemsize
+    failed = numpy.zeros(len(matrices), numpy.int64)
+    if size <= BLOCK:
+        inverses = numpy.empty((len(matrices), BLOCK), a.dtype)
+        launch(
+            _factor(kind, width, -(-size // width)), len(matrices), size * size * (a.itemsize + size // 4),
+            address(r), address(r), address(inverses), address(r), address(failed), size, size, size * size, size, 0, size,
+        )  # fmt: skip
+    else:
+        for number, matrix in enumerate(matrices):
+            _factor_large(matrix, failed[number:], kind, width)
+    if failed.any():
+        return NotImplemented
+    return contiguous(r.mT).mT if upper else r.mT
+
+
+def _factor_large(r: Array, failed: Array, kind: Any, width: int) -> None:
+    """Factor one matrix in place, block row by block row; note in `failed[0]` if it is not positive-definite."""
+    size = len(r)
+    square, inverse = numpy.empty((2, BLOCK * BLOCK), r.dtype)
+    products = numpy.empty(BLOCK * size, r.dtype)
+    strip = _VECTORS * width
+    for before in range(0, size, BLOCK):
+        rows, columns = min(BLOCK, size - before), size - before
+        if before:
+            above = r[:before, before:]
+            numpy.matmul(above[:, :rows].T, above, out=products[: rows * columns].reshape(rows, columns))
+        block = address(r) + before * size * r.itemsize
+        arrays = address(square), address(inverse), address(products)
+        _factor(kind, width, _VECTORS)(block, *arrays, address(failed), size, BLOCK, 0, rows, before, columns, 0, 1)
+        if failed[0]:
+            return
+        launch(
+            _solve(kind, width), -(-(columns - rows) // strip), rows * rows * strip // 4,
+            block, *arrays, size, rows, before, columns,
+        )  # fmt: skip
+
+
+@functools.lru_cache(8)
+def _factor(kind: Any, width: int, vectors: int) -> Any:
+    return factor_squares.compiled(T=kind, W=width, V=min(vectors, _VECTORS)).call
+
+
+@functools.lru_cache(8)
+def _solve(kind: Any, width: int) -> Any:
+    return solve_strips.compiled(T=kind, W=width, V=_VECTORS).call

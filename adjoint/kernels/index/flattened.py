@@ -1,0 +1,71 @@
+"""Reading and writing at positions in the flattened array, as `scatter` does along one dimension."""
+
+import numpy
+from numpy import ndarray
+
+from ..memory.copying import clone
+from ..runtime.floating import type_name
+from .scatter import combine_at, out_of_bounds, take_rows, write_at
+
+_INT64 = numpy.dtype(numpy.int64)
+
+
+def take(x: ndarray, index: ndarray) -> ndarray:
+    """Elements of the flattened `x`, counted from the end where the index is negative, in the shape of `index`.
+
+    Raises:
+        RuntimeError: if `index` is not of int64.
+        IndexError: if an index is out of range.
+    """
+    if index.dtype != _INT64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if x.size == 0 and index.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    _check_flat(x, index)
+    return take_rows(x.reshape(-1), index) if x.size else numpy.empty(index.shape, x.dtype)
+
+
+def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
+    """A copy of `x` into whose flattened positions `index` the elements of `source` are written, or added.
+
+    Raises:
+        RuntimeError: if types do not fit.
+        IndexError: if an index is out of range or there are not as many as elements.
+    """
+    return put_(clone(x), index, source, accumulate)
+
+
+def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
+    """As `put`, into `x`."""
+    if index.dtype != _INT64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {type_name(x.dtype)} and "
+            f"source.dtype = {type_name(source.dtype)}"
+        )
+    if source.size != index.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.size}, index.numel() = {index.size}"
+        )
+    if x.size == 0 and index.size:
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
+    _check_flat(x, index)
+    if index.size == 0:
+        return x
+    positions = wrap_positions(index.reshape(-1), x.size)
+    if accumulate:
+        return combine_at(x, numpy.add, positions, source.reshape(-1))
+    return write_at(x, positions, source.reshape(-1))
+
+
+def _check_flat(x: ndarray, index: ndarray) -> None:
+    wrong = out_of_bounds(index, x.size, -x.size)
+    if wrong is not None:
+        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {x.size} elements.")
+
+
+def wrap_positions(index: ndarray, length: int) -> ndarray:
+    """`index` with negative entries counted from the end."""
+    return numpy.where(index < 0, index + length, index)

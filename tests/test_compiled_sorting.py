@@ -1,0 +1,120 @@
+"""Compiled sorting and selection agree with a stable sort in which a NaN is greater than every number."""
+
+import math
+
+import ml_dtypes
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+
+from adjoint.codegen.llvm.host import HOST
+from adjoint.kernels.compiled.reduce import selection, sorting
+
+BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
+DTYPES = ["?", "u1", "i1", "i2", "i4", "u4", "i8", "u8", "f2", BFLOAT16, "f4", "f8"]
+SHAPES = [(5, 7), (3, 64), (3, 65), (2, 97), (2, 224), (20, 225), (2, 3, 600), (1, 20_000), (300, 1)]
+
+
+def sample(shape, dtype, seed=0):
+    x = numpy.random.default_rng(seed).standard_normal(shape) * 50
+    with numpy.errstate(invalid="ignore"):
+        x = x.astype(dtype)
+    if x.dtype.kind in "fV":
+        x.reshape(-1)[::11] = math.nan
+        x.reshape(-1)[1::37] = math.inf
+        x.reshape(-1)[3::7] = -0.0
+        x.reshape(-1)[4::7] = 0.0
+    return x
+
+
+def order(x, descending=False):
+    wide = x if x.dtype.kind in "iub" else x.astype("f8")
+    if descending:
+        return x.shape[-1] - 1 - wide[..., ::-1].argsort(-1, kind="stable")[..., ::-1]
+    return wide.argsort(-1, kind="stable")
+
+
+def check(found, x, expected):
+    values, places = found
+    assert places.dtype == numpy.int64
+    numpy.testing.assert_array_equal(places, expected)
+    taken = numpy.take_along_axis(x, expected, -1)
+    assert values.dtype == x.dtype
+    assert values.tobytes() == taken.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort(dtype, descending):
+    for shape in SHAPES:
+        x = sample(shape, dtype)
+        check(sorting.sort(x, descending), x, order(x, descending))
+
+
+@pytest.mark.parametrize("width", [64, 32, 16])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_narrow_registers(width, dtype, monkeypatch):
+    if width > HOST.vector_bytes:
+        pytest.skip("this processor has no such registers")
+    monkeypatch.setattr(HOST, "vector_bytes", width)
+    for shape in SHAPES:
+        x = sample(shape, dtype)
+        check(sorting.sort(x, False), x, order(x))
+        k = -(-shape[-1] // 9)
+        check(selection.first(x, k, True), x, order(x, True)[..., :k])
+        numpy.testing.assert_array_equal(selection.place_in_order(x, k - 1), order(x)[..., k - 1 : k])
+
+
+def test_ranges_of_integers():
+    generator = numpy.random.default_rng(1)
+    limits = numpy.iinfo(numpy.int64)
+    for low, high in [(0, 2), (-5, 5), (limits.min, limits.max), (limits.max - 300, limits.max), (7, 8)]:
+        x = generator.integers(low, high, (3, 1000))
+        check(sorting.sort(x, False), x, order(x))
+    rising = numpy.arange(5000.0)
+    for x in (rising, rising[::-1].copy(), numpy.full(5000, math.nan)):
+        check(sorting.sort(x, False), x, order(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_first_elements(dtype, descending):
+    for shape in SHAPES:
+        x = sample(shape, dtype)
+        expected = order(x, descending)
+        for k in {1, min(2, shape[-1]), min(10, shape[-1]), -(-shape[-1] // 8), shape[-1] // 2 + 1, shape[-1]}:
+            check(selection.first(x, k, descending), x, expected[..., :k])
+
+
+def test_first_elements_where_each_row_gets_greater_or_smaller():
+    for x in (numpy.arange(30_000.0), -numpy.arange(30_000.0), numpy.zeros(30_000)):
+        for descending in (False, True):
+            check(selection.first(x, 100, descending), x, order(x, descending)[:100])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_places_in_order(dtype):
+    for shape in SHAPES:
+        x = sample(shape, dtype)
+        expected = order(x)
+        for k in {0, shape[-1] // 3, shape[-1] // 2, shape[-1] - 1}:
+            numpy.testing.assert_array_equal(selection.place_in_order(x, k), expected[..., k : k + 1])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", BFLOAT16], ids=str)
+def test_medians_with_nan(dtype):
+    for shape in SHAPES:
+        x = sample(shape, dtype)
+        x[..., : shape[-1] // 2] = numpy.where(
+            numpy.isfinite(x[..., : shape[-1] // 2].astype("f4")), x[..., : shape[-1] // 2], numpy.ones((), dtype)
+        )
+        x[0] = numpy.arange(shape[-1]).astype(dtype) if x.ndim == 2 else x[0]
+        expected = order(x)
+        nan = numpy.isnan(x.astype("f8")).sum(-1, keepdims=True)
+        numbers = shape[-1] - nan
+        first_nan = numpy.where(nan > 0, numbers, (shape[-1] - 1) // 2)
+        ignored = numpy.maximum(numbers - 1, 0) // 2
+        for how, place in (("any", first_nan), ("only", ignored)):
+            found = selection.place_in_order(x, 0, how)
+            numpy.testing.assert_array_equal(found, numpy.take_along_axis(expected, place, -1))
