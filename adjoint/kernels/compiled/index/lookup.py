@@ -60,7 +60,7 @@ def find_outside(
 
 @functools.lru_cache(8)
 def _looking_over(index: Any, vector_bytes: int) -> Any:
-    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize).call
+    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize)
 
 
 def any_outside(index: ndarray, low: int, high: int) -> Any:
@@ -102,7 +102,7 @@ def take_rows(
 
 @functools.lru_cache(64)
 def _taking(word: Any, index: Any, single: bool, width: int) -> Any:
-    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width).call
+    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width)
 
 
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
@@ -169,7 +169,7 @@ def gather_elements(
 
 @functools.lru_cache(64)
 def _gathering(word: Any, index: Any, along: bool, width: int) -> Any:
-    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along, W=width).call
+    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along, W=width)
 
 
 def gather(x: ndarray, dim: int, index: ndarray) -> Any:
@@ -206,7 +206,7 @@ def add_positions(
 
 @functools.lru_cache(2)
 def _adding(first: bool) -> Any:
-    return add_positions.compiled(I=i64, FIRST=first).call
+    return add_positions.compiled(I=i64, FIRST=first)
 
 
 def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:

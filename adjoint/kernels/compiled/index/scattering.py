@@ -14,14 +14,21 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import I, Int, Pointer, Static, T, address, i64, load, loops, store, type_of
-from ....codegen.llvm.launch import PARALLEL_BYTES
-from ...runtime.parallel import get_num_threads, parallel_rows
+from ....codegen.llvm.language import I, Int, Pointer, Static, T, address, i64, load, loops, minimum, store, type_of
+from ....codegen.llvm.launch import launch
+from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside
 
 _PARTS = 64
 """From so many columns on, threads share them."""
+
+
+@loops
+def share_start(share: Int, n: Int, shares: Int) -> Int:
+    """Where a share of `range(n)` begins: whole lines of the cache belong to one thread, if there are enough."""
+    start = n * share // shares
+    return minimum(n, (start + 15) // 16 * 16) if n >= 64 * shares else start
 
 
 @loops
@@ -34,15 +41,17 @@ def put_element(target: Pointer[T], value: T, ADD: Static) -> None:
 def scatter_elements(
     target: Pointer[T], x: Pointer[T], index: Pointer[I], source: Pointer[T], wrong: Pointer[i64], outer: Int, count: Int,
     inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, ADD: Static, SPLIT: Static, COPY: Static,
-    W: Static, start: Int, stop: Int,
+    W: Static, n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """`target[o, index[o, k, i], i] = source[o, k, i]`, or `+=`; `source_step` is 0 where one number is written.
 
     `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`.
-    `SPLIT`: what `start` and `stop` limit: "outer", "inner", or the "rows" that are written to.
+    `SPLIT`: what is shared: "outer", "inner", or the "rows" that are written to; `n` says how many there are.
     `COPY`: `target` first takes the elements of `x`, and `wrong` is set to 1 if an index is out of bounds.
     """
-    for o in range(start if SPLIT == "outer" else 0, stop if SPLIT == "outer" else outer):
+    low = share_start(start, n, shares)
+    high = share_start(stop, n, shares)
+    for o in range(low if SPLIT == "outer" else 0, high if SPLIT == "outer" else outer):
         first = target + o * length * inner
         if COPY:
             if outside(index + o * count * inner, count * inner, length, W) != 0:
@@ -53,14 +62,14 @@ def scatter_elements(
             line = o * count
             for k in range(count):
                 place = i64(index[k if SHARED else line + k])
-                if SPLIT != "rows" or (place >= start and place < stop):
+                if SPLIT != "rows" or (place >= low and place < high):
                     put_element(first + place, source[(line + k) * source_step], ADD)
         else:
             for k in range(count):
                 line = (o * count + k) * inner
-                for i in range(start if SPLIT == "inner" else 0, stop if SPLIT == "inner" else inner):
+                for i in range(low if SPLIT == "inner" else 0, high if SPLIT == "inner" else inner):
                     place = i64(index[k if SHARED else line + i])
-                    if SPLIT != "rows" or (place >= start and place < stop):
+                    if SPLIT != "rows" or (place >= low and place < high):
                         put_element(first + (place * inner + i), source[(line + i) * source_step], ADD)
 
 
@@ -79,41 +88,33 @@ def add_row(target: Pointer[T], source: Pointer[T], n: Int, W: Static) -> None:
 @loops(plain=True)
 def add_rows(
     target: Pointer[T], index: Pointer[i64], rows: Pointer[T], count: Int, width: Int, SPLIT: Static, W: Static,
-    start: Int, stop: Int,
+    n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[index[k]] += rows[k]`; `start` and `stop` limit the "columns", or the "rows" that are added to."""
+    """`target[index[k]] += rows[k]`; `n` of the "columns", or of the "rows" that are added to, are shared."""
+    low = share_start(start, n, shares)
+    high = share_start(stop, n, shares)
     for k in range(count):
         place = index[k]
         if SPLIT == "columns":
-            add_row(target + (place * width + start), rows + (k * width + start), stop - start, W)
-        elif place >= start and place < stop:
+            add_row(target + (place * width + low), rows + (k * width + low), high - low, W)
+        elif place >= low and place < high:
             add_row(target + place * width, rows + k * width, width, W)
 
 
 def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
-    """Call `function(*arguments, start, stop)` for as many ranges of `range(n)` as there are threads."""
-    if work < PARALLEL_BYTES or get_num_threads() == 1:
-        function(*arguments, 0, n)
-        return
-    # Whole lines of the cache belong to one thread.
-    part = -(-n // get_num_threads() // 16) * 16
-    parallel_rows(
-        lambda start, stop: function(*arguments, start, stop),
-        n,
-        max(1, work // n),
-        tile_rows=max(part, 1),
-        parallel_bytes=PARALLEL_BYTES,
-    )
+    """Call `function(*arguments, n, shares, start, stop)` for all shares of `range(n)`: one for each thread."""
+    shares = min(get_num_threads(), n)
+    launch(function, shares, work // shares, *arguments, n, shares)
 
 
 @functools.lru_cache(64)
 def _adding(kind: Any, split: str, width: int) -> Any:
-    return add_rows.compiled(T=kind, SPLIT=split, W=width).call
+    return add_rows.compiled(T=kind, SPLIT=split, W=width)
 
 
 @functools.lru_cache(256)
 def _scattering(word: Any, index: Any, width: int, options: tuple[tuple[str, Any], ...]) -> Any:
-    return scatter_elements.compiled(T=word, I=type_of(index), W=width, **dict(options)).call
+    return scatter_elements.compiled(T=word, I=type_of(index), W=width, **dict(options))
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:

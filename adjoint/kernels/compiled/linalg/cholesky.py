@@ -195,9 +195,9 @@ def _factor_large(r: Array, failed: Array, kind: Any, width: int) -> None:
 
 @functools.lru_cache(8)
 def _factor(kind: Any, width: int, vectors: int) -> Any:
-    return factor_squares.compiled(T=kind, W=width, V=min(vectors, _VECTORS)).call
+    return factor_squares.compiled(T=kind, W=width, V=min(vectors, _VECTORS))
 
 
 @functools.lru_cache(8)
 def _solve(kind: Any, width: int) -> Any:
-    return solve_strips.compiled(T=kind, W=width, V=_VECTORS).call
+    return solve_strips.compiled(T=kind, W=width, V=_VECTORS)

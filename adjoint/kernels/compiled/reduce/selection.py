@@ -222,7 +222,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
 
 @functools.lru_cache(64)
 def _selecting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
-    return first_rows.compiled(T=kind, DESCENDING=descending, RANKED=ranked, W=width).call
+    return first_rows.compiled(T=kind, DESCENDING=descending, RANKED=ranked, W=width)
 
 
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
@@ -246,4 +246,4 @@ def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
 
 @functools.lru_cache(64)
 def _placing(kind: Any, numbers: str, width: int) -> Any:
-    return places_in_order.compiled(T=kind, NUMBERS=numbers, W=width).call
+    return places_in_order.compiled(T=kind, NUMBERS=numbers, W=width)

@@ -189,4 +189,4 @@ def ranked(x: ndarray, k: int, descending: bool) -> Any:
 @functools.lru_cache(64)
 def _sorting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
     kernel = rank_rows if ranked else radix_rows
-    return kernel.compiled(T=kind, DESCENDING=descending, W=width).call
+    return kernel.compiled(T=kind, DESCENDING=descending, W=width)

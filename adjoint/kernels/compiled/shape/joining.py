@@ -63,4 +63,4 @@ def joined(arrays: list[ndarray], axis: int) -> Any:
 
 @functools.lru_cache(4)
 def _joining(word: Any, width: int) -> Any:
-    return join_rows.compiled(T=word, W=width).call
+    return join_rows.compiled(T=word, W=width)
