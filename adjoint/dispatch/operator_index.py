@@ -99,6 +99,25 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor torch": "kron",
         "torch": "einsum tensordot",
     },
+    "linalg.equations": {
+        "linalg": "vander",
+        "linalg operators": "tensorinv tensorsolve",
+        "torch": "chain_matmul frobenius_norm nuclear_norm",
+    },
+    "linalg.factored": {
+        "Tensor linalg torch": "lu lu_solve",
+        "linalg operators": "inv_ex ldl_factor ldl_factor_ex ldl_solve lu_factor lu_factor_ex solve_ex",
+        "operators": (
+            "linalg_inv_ex linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor_ex linalg_lu_solve "
+            "linalg_solve_ex unpacked_factors "
+        ),
+        "torch": "lu_unpack",
+    },
+    "linalg.householder": {
+        "Tensor torch": "geqrf orgqr ormqr",
+        "linalg operators": "householder_product",
+        "operators": "linalg_householder_product",
+    },
     "linalg.matmul": {
         "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addmv_ addr_ baddbmm_",
         "Tensor torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",

@@ -1,6 +1,17 @@
 """Samples of products of matrices and of linear algebra."""
 
-from .sampling import both, definite, matrix, real, sample
+import numpy
+
+from .sampling import both, definite, exactly, matrix, real, sample
+
+
+def _pivots(*values):
+    """The rows that elimination has exchanged, from 1 on."""
+    return exactly(*values, dtype=numpy.int32)
+
+
+_SHAPES = ((3, 3), (2, 3, 2), (2, 3), (0, 3, 3))
+_NO_PIVOTS = exactly(dtype=numpy.int32, shape=(0, 3))
 
 
 def _symmetric(matrix):
@@ -133,4 +144,44 @@ SAMPLES = {
         both(matrix(0, 3, 2), real(0, 3, 2), None, None, False),
     ],
     "linalg_matrix_rank": [both(matrix(3, 3)), both(matrix(2, 3, 2)), both(matrix(0, 3, 3))],
+    "linalg_lu": [both(matrix(*shape)) for shape in _SHAPES],
+    "linalg_lu_factor_ex": [both(matrix(*shape)) for shape in _SHAPES],
+    "unpacked_factors": [
+        both(matrix(3, 3), _pivots(2, 2, 3)),
+        both(matrix(3, 2), _pivots(3, 2)),
+        both(matrix(2, 3), _pivots(1, 2)),
+        both(matrix(0, 3, 3), _NO_PIVOTS),
+    ],
+    "linalg_lu_solve": [
+        *(both(matrix(3, 3), _pivots(2, 3, 3), real(3, 2), True, adjoint) for adjoint in (False, True)),
+        *(both(matrix(3, 3), _pivots(2, 3, 3), real(2, 3), False, adjoint) for adjoint in (False, True)),
+        both(matrix(3, 3), _pivots(2, 3, 3), real(2, 3, 1)),
+        both(matrix(0, 3, 3), _NO_PIVOTS, real(0, 3, 2)),
+    ],
+    "linalg_inv_ex": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
+    "linalg_solve_ex": [
+        both(matrix(3, 3), real(3, 2)),
+        both(matrix(3, 3), real(3)),
+        both(matrix(3, 3), real(2, 3), False),
+        both(matrix(0, 3, 3), real(0, 3, 2)),
+    ],
+    "linalg_ldl_factor_ex": [both(definite(3, 3)), both(definite(2, 2, 2), True), both(definite(0, 3, 3))],
+    "linalg_ldl_solve": [
+        both(definite(3, 3), _pivots(1, 2, 3), real(3, 2)),
+        both(definite(3, 3), _pivots(-2, -2, 3), real(2, 3, 2), True),
+        both(definite(0, 3, 3), _NO_PIVOTS, real(0, 3, 2)),
+    ],
+    "geqrf": [both(matrix(3, 2)), both(matrix(2, 2, 3)), both(matrix(0, 3, 3))],
+    "linalg_householder_product": [
+        both(matrix(3, 3), real(3)),
+        both(matrix(2, 4, 3), real(2, 2)),
+        both(matrix(0, 3, 3), real(0, 3)),
+    ],
+    "ormqr": [
+        both(matrix(3, 2), real(2), real(3, 2)),
+        both(matrix(2, 3, 2), real(2, 2), real(2, 2, 3), False, True),
+        both(matrix(3, 2), real(2), real(3, 2), True, True),
+        both(matrix(3, 3), real(3), real(1, 3), False),
+        both(matrix(0, 3, 3), real(0, 3), real(0, 3, 2)),
+    ],
 }

@@ -1,5 +1,7 @@
 """Samples of the public functions that choose among operators or are composed of them, by their names in `adjoint`."""
 
+import numpy
+
 import adjoint as torch
 
 from .sampling import (
@@ -35,6 +37,7 @@ def first(result):
 _M, _V, _P = real(2, 3), real(3), positive(2, 3)
 _IMAGE, _IMAGES = real(2, 2, 5), real(1, 2, 4, 4)
 _VOLUMES = real(1, 1, 3, 3, 3)
+_PIVOTS = exactly(2, 3, 3, dtype=numpy.int32)
 
 _TORCH = {
     # arithmetic
@@ -163,6 +166,13 @@ _TORCH = {
     "qr": [both(matrix(3, 2))],
     "matrix_exp": [both(matrix(3, 3))],
     "pinverse": [both(matrix(3, 2))],
+    "lu": [both(matrix(3, 3), after=first)],
+    "lu_solve": [both(real(3, 2), matrix(3, 3), _PIVOTS)],
+    "lu_unpack": [both(matrix(3, 3), _PIVOTS)],
+    "orgqr": [both(matrix(3, 2), real(2))],
+    "chain_matmul": [both(_M, real(3, 2), real(2, 4))],
+    "frobenius_norm": [both(_M, (0, 1)), both(_M, 1, True)],
+    "nuclear_norm": [both(_M)],
     "svd": [both(matrix(3, 2), after=unsigned)],
     "triangular_solve": [both(real(3, 2), matrix(3, 3), after=first)],
     "tensordot": [both(real(2, 3, 4), real(3, 4, 2)), both(_M, _M, ([0, 1], [0, 1]))],
@@ -319,6 +329,16 @@ _LINALG = {
     "svd": [both(matrix(3, 2), False, after=unsigned)],
     "svdvals": [both(matrix(3, 2))],
     "vecdot": [both(_M, _M)],
+    "lu": [both(matrix(3, 3))],
+    "lu_factor": [both(matrix(3, 3), after=first)],
+    "lu_factor_ex": [both(matrix(3, 3), after=first)],
+    "lu_solve": [both(matrix(3, 3), _PIVOTS, real(3, 2)), both(matrix(3, 3), _PIVOTS, _M, left=False, adjoint=True)],
+    "inv_ex": [both(matrix(3, 3), after=first)],
+    "solve_ex": [both(matrix(3, 3), real(3, 2), after=first)],
+    "householder_product": [both(matrix(3, 2), real(2))],
+    "tensorinv": [both(matrix(6, 6), 1), both(matrix(4, 4), ind=1)],
+    "tensorsolve": [both(matrix(6, 6), real(6)), both(matrix(4, 4), real(4), dims=(0,))],
+    "vander": [both(_V), both(_M, N=4)],
     "vector_norm": [both(_M), both(_M, 3, 1)],
 }
 
@@ -384,6 +404,7 @@ NOT_DIFFERENTIABLE = frozenset(
     bartlett_window blackman_window hamming_window hann_window kaiser_window get_device typename unravel_index isin
     Tensor.dense_dim Tensor.sparse_dim Tensor.to_dense
     rand rand_like randint randint_like randn randn_like randperm bernoulli multinomial normal
+    linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
     allclose equal is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero is_same_size is_signed
     is_storage is_tensor isclose numel broadcast_shapes get_default_device result_type set_default_device set_default_tensor_type
     argsort argwhere nonzero bucketize searchsorted unique unique_consecutive detach floor_divide nn.functional.one_hot

@@ -162,9 +162,11 @@ def permutation(*shape):
     return Input(shape, make, differentiable=False)
 
 
-def exactly(*values, dtype=numpy.int64):
+def exactly(*values, dtype=numpy.int64, shape=None):
     """A tensor of these numbers."""
     array = numpy.array(values, dtype)
+    if shape is not None:
+        array = array.reshape(shape)
     return Input(array.shape, lambda generator, shape: array.copy(), differentiable=False)
 
 

@@ -16,7 +16,8 @@ from .test_matrix import as_list, every_other, of_tensors, reversed_order
 load_all()
 
 pytestmark = [  # they work all the same
-    pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated"),
+    pytest.mark.filterwarnings("ignore:torch.(triangular_solve|lu|lu_solve|chain_matmul) is deprecated"),
+    pytest.mark.filterwarnings("ignore:at..(frobenius|nuclear)_norm is deprecated"),
     pytest.mark.filterwarnings("ignore:.nn.functional.upsample. is deprecated"),
     pytest.mark.filterwarnings("ignore:non-inplace resize"),
 ]

@@ -477,7 +477,7 @@ def _inplace_name(op: Any) -> str:
 
 
 # PyTorch writes past the end of an `out` of other strides or another dtype here.
-_UNCHECKED_OUT = frozenset(["tril", "triu"])
+_UNCHECKED_OUT = frozenset(["tril", "triu", "linalg.lu", "lu_unpack"])
 # PyTorch writes to the wrong places of an `out` of other strides here, or finds that it does not fit.
 _ROW_MAJOR_OUT = frozenset(["narrow_copy", "nn.functional.avg_pool3d", "nn.functional.linear"])
 

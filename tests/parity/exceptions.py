@@ -48,6 +48,9 @@ KNOWN: dict[str, Difference] = {
     "rsub value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
     "rsub value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
     "where value[float16]": Difference("NumPy has no complex numbers of two halves", "complex32"),
+    "linalg.householder_product gradgrad[complex128]": Difference(
+        "PyTorch loses digits; the reflections multiplied one by one agree with these", "147315.2"
+    ),
     "logcumsumexp gradgrad[float64]": Difference(
         "PyTorch makes nan of a gradient that is exactly 0", "np.float64(0.0), expected np.float64(nan)"
     ),

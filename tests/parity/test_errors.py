@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from .exceptions import unexcused
+from .mistakes_of_operators import MISTAKES as MISTAKES_OF_OPERATORS
 from .programs import compare
 
 # One mistake a line.
@@ -416,7 +417,7 @@ torch.nn.Linear(2, 3).load_state_dict({'weight': torch.ones(2, 2), 'bias': torch
 """.strip().split("\n")
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", MISTAKES + MISTAKES_OF_OPERATORS)
 def test_mistake_is_told_in_the_same_words(mistake: str) -> None:
     differences = compare(f"raises(lambda: {mistake})")
     remaining = unexcused(f"mistake {mistake}", differences)

@@ -10,6 +10,7 @@ from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, type_name
+from .elimination import column_major, lu_factor, substituted
 
 Array = numpy.ndarray[Any, Any]
 
@@ -39,12 +40,7 @@ def check_matrix(name: str, array: Array, square: bool = False, floating: bool =
         )
 
 
-def _column_major(array: Array) -> Array:
-    """`array` with the elements of each matrix in column-major order, as LAPACK leaves them and PyTorch hands them on."""
-    return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
-
-
-def _batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
+def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
     """The words that name the first matrix for which `bad` holds, and its index."""
     where = tuple(int(axis[0]) for axis in numpy.nonzero(bad)) if bad.ndim else ()
     if not where:
@@ -58,24 +54,6 @@ def _exactly_singular(array: Array) -> Array:
     return numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
 
 
-def lu_factor(self: Array) -> tuple[Array, Array]:
-    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
-    work = self.copy()
-    size = work.shape[-1]
-    pivots = numpy.empty(work.shape[:-1], numpy.int32)
-    for matrix, exchanged in zip(work.reshape(-1, size, size), pivots.reshape(-1, size), strict=True):
-        for column in range(size):
-            pivot = column + int(numpy.argmax(numpy.abs(matrix[column:, column])))
-            exchanged[column] = pivot + 1
-            if matrix[pivot, column] != 0:
-                matrix[[column, pivot]] = matrix[[pivot, column]]
-                matrix[column + 1 :, column] /= matrix[column, column]
-                matrix[column + 1 :, column + 1 :] -= numpy.outer(
-                    matrix[column + 1 :, column], matrix[column, column + 1 :]
-                )
-    return _column_major(work), pivots
-
-
 def _zero_pivot(matrix: Array) -> int:
     """The number, counted from 1, of the first zero pivot in Gaussian elimination with partial pivoting."""
     return int(numpy.argmax(numpy.diagonal(lu_factor(matrix)[0]) == 0)) + 1
@@ -87,7 +65,7 @@ def inv(self: Array, name: str = "inv") -> Array:
     try:
         return numpy.linalg.inv(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
-        prefix, where = _batch_prefix(self, _exactly_singular(self))
+        prefix, where = batch_prefix(self, _exactly_singular(self))
         raise LinAlgError(
             f"linalg.inv: {prefix}The diagonal element {_zero_pivot(self[where])} is zero, the inversion could not be completed "
             "because the input matrix is singular."
@@ -121,13 +99,13 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     try:
         result = numpy.linalg.solve(a, right) if left else numpy.linalg.solve(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
-        prefix, _ = _batch_prefix(a, _exactly_singular(a))
+        prefix, _ = batch_prefix(a, _exactly_singular(a))
         raise LinAlgError(
             f"torch.linalg.solve: {prefix}The solver failed because the input matrix is singular."
         ) from None
     if not left:
         return numpy.ascontiguousarray(result)
-    return _column_major(result[..., 0] if vector else result)
+    return column_major(result[..., 0] if vector else result)
 
 
 def det(self: Array) -> Array:
@@ -188,7 +166,7 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
                     f"positive-definite (the leading minor of order {order} is not positive-definite)."
                 ) from None
         raise
-    return result.mT.conj() if upper else _column_major(result)
+    return result.mT.conj() if upper else column_major(result)
 
 
 def older_cholesky(self: Array, upper: bool = False) -> Array:
@@ -224,7 +202,7 @@ def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """U, the singular values and V conjugate-transposed."""
     check_matrix("svd", self)
     u, s, vh = singular_values(self, full_matrices=full_matrices)
-    return _column_major(u), s, _column_major(vh)
+    return column_major(u), s, column_major(vh)
 
 
 def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
@@ -233,7 +211,7 @@ def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     values, vectors = numpy.linalg.eigh(self, UPLO.upper())  # type: ignore[call-overload]
-    return values, _column_major(vectors)
+    return values, column_major(vectors)
 
 
 def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
@@ -244,9 +222,9 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     if mode == "r":
-        return numpy.empty((0,), self.dtype), _column_major(numpy.linalg.qr(self, "r"))  # type: ignore[arg-type]
+        return numpy.empty((0,), self.dtype), column_major(numpy.linalg.qr(self, "r"))  # type: ignore[arg-type]
     q, r = numpy.linalg.qr(self, mode)  # type: ignore[call-overload]
-    return _column_major(q), _column_major(r)
+    return column_major(q), column_major(r)
 
 
 def solve_triangular(
@@ -263,8 +241,8 @@ def solve_triangular(
     """
     _check_system(name, a, b, left)
     if not left:
-        return numpy.ascontiguousarray(_solved(a.mT, b.mT, not upper, unitriangular)).mT
-    return numpy.ascontiguousarray(_solved(a, b, upper, unitriangular).mT).mT
+        return numpy.ascontiguousarray(substituted(a.mT, b.mT, not upper, unitriangular)).mT
+    return numpy.ascontiguousarray(substituted(a, b, upper, unitriangular).mT).mT
 
 
 def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
@@ -282,34 +260,6 @@ def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
         raise NotImplementedError(f"\"triangular_solve_cpu\" not implemented for '{type_name(a.dtype)}'")
 
 
-def _solved(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
-    """The solution from the last unknown on: read backwards, a lower triangle is an upper one.
-
-    Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
-    """
-    if not upper:
-        return _solved(a[..., ::-1, ::-1], b[..., ::-1, :], True, unitriangular)[..., ::-1, :]
-    matrix = numpy.triu(a)
-    if unitriangular:
-        diagonal = numpy.arange(a.shape[-1])
-        matrix[..., diagonal, diagonal] = 1
-    try:
-        return numpy.linalg.solve(matrix, b)
-    except numpy.linalg.LinAlgError:
-        return _substituted(matrix, b)
-
-
-def _substituted(matrix: Array, b: Array) -> Array:
-    """Row by row, where a zero on the diagonal makes infinities of some solutions and not of others."""
-    batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
-    result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
-    with numpy.errstate(divide="ignore", invalid="ignore"):
-        for row in reversed(range(matrix.shape[-1])):
-            known = matrix[..., row : row + 1, row + 1 :] @ result[..., row + 1 :, :]
-            result[..., row, :] = (result[..., row, :] - known[..., 0, :]) / matrix[..., row, row][..., None]
-    return result
-
-
 def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:
     """X with `a @ X = b`, or `a.mT @ X = b` if `transpose`, and a copy of `a`, both with contiguous columns."""
     for letter, array in (("b", b), ("A", a)):
@@ -318,7 +268,7 @@ def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriang
                 f"torch.triangular_solve: Expected {letter} to have at least 2 dimensions, but it has {array.ndim} dimensions "
                 "instead"
             )
-    _check_solvable("triangular_solve", a, b)
+    check_solvable("triangular_solve", a, b)
     batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     matrix = a.mT if transpose else a
     return (
@@ -327,7 +277,8 @@ def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriang
     )
 
 
-def _check_solvable(name: str, a: Array, b: Array) -> None:
+def check_solvable(name: str, a: Array, b: Array) -> None:
+    """Raise unless `a` holds square matrices, and `b` of the same dtype right-hand sides for them."""
     if b.dtype != a.dtype:
         raise RuntimeError(
             f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
@@ -349,10 +300,10 @@ def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
     for letter, array in (("b", b), ("u", factor)):
         if array.ndim < 2:
             raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
-    _check_solvable("cholesky_solve", factor, b)
+    check_solvable("cholesky_solve", factor, b)
     lower = factor.mT.conj() if upper else factor
-    inner = _solved(lower, b, False, False)
-    return numpy.ascontiguousarray(_solved(lower.mT.conj(), inner, True, False).mT).mT
+    inner = substituted(lower, b, False, False)
+    return numpy.ascontiguousarray(substituted(lower.mT.conj(), inner, True, False).mT).mT
 
 
 def cholesky_inverse(factor: Array, upper: bool = False) -> Array:

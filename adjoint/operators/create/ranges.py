@@ -230,7 +230,7 @@ triu_indices = _triangle(
 
 
 @public()
-def vander(x, N=None, *, increasing=False):
+def vander(x, N=None, increasing=False):
     """The Vandermonde matrix: the powers of `x`, from the highest to 0 (or the other way round), as columns."""
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")

@@ -11,6 +11,7 @@ from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg import matmul
+from ...kernels.linalg.elimination import lu_factor
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...notices import warn
 from ...tape.saved import unpack
@@ -27,7 +28,7 @@ def _factors(transposed):
 
     def shown(position, node):
         matrix = unpack(node, "A")._array  # type: ignore[union-attr]
-        return wrap(kernels.lu_factor(matrix.mT if transposed else matrix)[position])
+        return wrap(lu_factor(matrix.mT if transposed else matrix)[position])
 
     return {"LU": functools.partial(shown, 0), "pivots": functools.partial(shown, 1)}
 
@@ -66,7 +67,28 @@ def inverse(input, *, out=None):
     return linalg_inv(input, out=out)
 
 
-@operator(kernel=kernels.solve, namespace=None, method=False, node="LinalgSolveExBackward0", same_out=STRICT)
+def batch_of_systems(op, batch, matrix, right, *options):
+    """The batching rule of an operator that solves systems of matrices, with vectors or matrices on their right-hand side."""
+    left = options[0]
+    if right._array.ndim > 1:
+        if right._array.ndim != matrix._array.ndim:
+            return None
+        return batch.apply(op, (batch.expanded(matrix), batch.expanded(right), *options))
+    if matrix._array.ndim != 2:
+        return None
+    side = -1 if left else -2
+    results = batch.apply(op, (batch.expanded(matrix), batch.expanded(right).unsqueeze(side), *options))
+    return (results[0].squeeze(side), *results[1:]) if op.outputs else results.squeeze(side)
+
+
+@operator(
+    kernel=kernels.solve,
+    namespace=None,
+    method=False,
+    node="LinalgSolveExBackward0",
+    same_out=STRICT,
+    batch=batch_of_systems,
+)
 class linalg_solve:
     """The solution of linear systems."""
 
@@ -84,16 +106,6 @@ class linalg_solve:
         g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
         to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
         return to_a, to_b if needs[1] else None
-
-    def batch(op, batch, matrix, right, left):
-        if right._array.ndim > 1:
-            if right._array.ndim != matrix._array.ndim:
-                return None
-            return batch.apply(op, (batch.expanded(matrix), batch.expanded(right), left))
-        if matrix._array.ndim != 2:
-            return None
-        side = -1 if left else -2
-        return batch.apply(op, (batch.expanded(matrix), batch.expanded(right).unsqueeze(side), left)).squeeze(side)
 
 
 @public(namespace="linalg")

@@ -1,0 +1,230 @@
+"""Elimination: triangular factors of matrices, of general and of symmetric ones, and substitution in triangular systems.
+
+NumPy calls LAPACK for solutions, not for factors. The functions here take stacks of matrices without further checks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+Array = numpy.ndarray[Any, Any]
+
+
+def column_major(array: Array) -> Array:
+    """`array` with the elements of each matrix in column-major order, as LAPACK leaves them and PyTorch hands them on."""
+    return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
+
+
+def magnitude(array: Array) -> Array:
+    """By what LAPACK chooses pivots: of complex numbers the sum of the absolute values of both parts."""
+    return numpy.abs(array.real) + numpy.abs(array.imag) if array.dtype.kind == "c" else numpy.abs(array)
+
+
+# --- general matrices -----------------------------------------------------------------------------------------
+
+
+def lu_factor(self: Array) -> tuple[Array, Array]:
+    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
+    *batch, rows, columns = self.shape
+    count = min(rows, columns)
+    work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
+    pivots = numpy.zeros((len(work) if self.size else 0, count), numpy.int32)
+    if self.size:
+        with numpy.errstate(all="ignore"):
+            _eliminate(work, pivots)
+    return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*batch, count)
+
+
+def _eliminate(work: Array, pivots: Array) -> None:
+    """Eliminate in place, the left half of the columns first (Toledo 1997, "Locality of reference in LU decomposition").
+
+    All but the pivots of single columns are products of matrices.
+    """
+    count = pivots.shape[1]
+    if work.shape[2] == 1:
+        pivots[:, 0] = magnitude(work[:, :, 0]).argmax(1)
+        exchange(work, pivots)
+        divisor = work[:, :1]
+        numpy.divide(work[:, 1:], divisor, out=work[:, 1:], where=divisor != 0)
+        return
+    half = max(count // 2, 1)
+    left, right = work[:, :, :half], work[:, :, half:]
+    _eliminate(left, pivots[:, :half])
+    exchange(right, pivots[:, :half])
+    right[:, :half] = substituted(left[:, :half], right[:, :half], upper=False, unitriangular=True)
+    if count == half:
+        return
+    right[:, half:] -= left[:, half:] @ right[:, :half]
+    _eliminate(right[:, half:], pivots[:, half:])
+    exchange(left[:, half:], pivots[:, half:])
+    pivots[:, half:] += half
+
+
+def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
+    """Exchange the rows of stacked matrices in place, one after the other: each with the row of its pivot, from 0 on."""
+    work[...] = numpy.take_along_axis(work, row_order(pivots, work.shape[1], backwards)[:, :, None], 1)
+
+
+def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
+    """Which row comes to each place when the rows are exchanged (or, `backwards`, when the exchanges are undone)."""
+    batch = numpy.arange(len(pivots))
+    order = numpy.broadcast_to(numpy.arange(rows), (len(pivots), rows)).copy()
+    places = range(pivots.shape[1])
+    for place in reversed(places) if backwards else places:
+        other = pivots[:, place]
+        order[batch, other], order[:, place] = order[:, place].copy(), order[batch, other]
+    return order
+
+
+def first_zero(diagonal: Array) -> Array:
+    """For each matrix the place of the first zero on the diagonal, from 1 on; 0 if there is none."""
+    zeros = diagonal == 0
+    if not zeros.size:
+        return numpy.zeros(zeros.shape[:-1], numpy.int32)
+    return numpy.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).astype(numpy.int32)
+
+
+def diagonal(array: Array) -> Array:
+    """The diagonals of stacked matrices."""
+    return numpy.diagonal(array, axis1=-2, axis2=-1)
+
+
+# --- triangular systems ---------------------------------------------------------------------------------------
+
+
+def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
+    """The solution from the last unknown on: read backwards, a lower triangle is an upper one.
+
+    Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
+    """
+    if not upper:
+        return substituted(a[..., ::-1, ::-1], b[..., ::-1, :], True, unitriangular)[..., ::-1, :]
+    matrix = numpy.triu(a)
+    if unitriangular:
+        places = numpy.arange(a.shape[-1])
+        matrix[..., places, places] = 1
+    try:
+        return numpy.linalg.solve(matrix, b)
+    except numpy.linalg.LinAlgError:
+        return _row_by_row(matrix, b)
+
+
+def _row_by_row(matrix: Array, b: Array) -> Array:
+    """Row by row, where a zero on the diagonal makes infinities of some solutions and not of others."""
+    batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
+    result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
+    with numpy.errstate(divide="ignore", invalid="ignore"):
+        for row in reversed(range(matrix.shape[-1])):
+            known = matrix[..., row : row + 1, row + 1 :] @ result[..., row + 1 :, :]
+            result[..., row, :] = (result[..., row, :] - known[..., 0, :]) / matrix[..., row, row][..., None]
+    return result
+
+
+# --- symmetric matrices ---------------------------------------------------------------------------------------
+
+
+_GROWTH = (1 + 17**0.5) / 8
+"""How much smaller than the largest element of its column a pivot on the diagonal may be (Bunch & Kaufman 1977)."""
+
+
+def ldl_factor(self: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """The factors L and D of `L @ D @ L.mT` (or `L.mH`) in one lower triangle, the pivots, and the first that is zero.
+
+    Bunch & Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric linear systems": D has blocks of
+    one and of two rows. Pivots are as LAPACK writes them: the row exchanged, from 1 on; twice its negative for a block of two.
+    """
+    size = self.shape[-1]
+    work = numpy.tril(self)
+    pivots = numpy.zeros(self.shape[:-1], numpy.int32)
+    info = numpy.zeros(self.shape[:-2], numpy.int32)
+    for place in numpy.ndindex(*info.shape):
+        info[place] = _factor_symmetric(work[place], pivots[place], hermitian and self.dtype.kind == "c", size)
+    return column_major(work), pivots, info
+
+
+def _factor_symmetric(work: Array, pivots: Array, hermitian: bool, size: int) -> int:
+    """Factor one lower triangle in place; return the place of the first zero column, from 1 on, or 0."""
+    turned = numpy.conj if hermitian else numpy.asarray
+    found = place = 0
+    while place < size:
+        if hermitian:
+            work[place, place] = work[place, place].real
+        width, pivot = _symmetric_pivot(work, place, size, hermitian)
+        last = place + width - 1
+        if width == 0:
+            found, width, last = found or place + 1, 1, place
+        elif pivot != last:
+            _exchange_symmetric(work, last, pivot, turned)
+            if width == 2:
+                work[[last, pivot], place] = work[[pivot, last], place]
+        if hermitian:
+            work[last, last] = work[last, last].real
+        below = work[last + 1 :]
+        block = work[place : last + 1, place : last + 1]
+        if width == 2:
+            block = block + turned(numpy.tril(block, -1)).T
+        if not (width == 1 and block[0, 0] == 0):
+            columns = below[:, place : last + 1].copy()
+            factors = columns @ numpy.linalg.inv(block)
+            below[:, last + 1 :] -= numpy.tril(factors @ turned(columns).T)
+            below[:, place : last + 1] = factors
+        pivots[place : last + 1] = pivot + 1 if width == 1 else -(pivot + 1)
+        place = last + 1
+    return found
+
+
+def _symmetric_pivot(work: Array, place: int, size: int, hermitian: bool) -> tuple[int, int]:
+    """How many rows the next block of D has (0: its column is zero), and the row that comes to its last place."""
+    own = abs(work[place, place].real) if hermitian else magnitude(work[place, place])
+    column = magnitude(work[place + 1 :, place])
+    if not max(own, column.max(initial=0)) > 0:
+        return 0, place
+    if not column.size or own >= _GROWTH * column.max():
+        return 1, place
+    row = place + 1 + int(column.argmax())
+    largest = column.max()
+    others = numpy.concatenate([work[row, place:row], work[row + 1 :, row]])
+    if own >= _GROWTH * largest * (largest / magnitude(others).max()):
+        return 1, place
+    if (abs(work[row, row].real) if hermitian else magnitude(work[row, row])) >= _GROWTH * magnitude(others).max():
+        return 1, row
+    return 2, row
+
+
+def _exchange_symmetric(work: Array, one: int, other: int, turned: Any) -> None:
+    """Exchange a row and its column with a later row and column, in the lower triangle behind the earlier of the two."""
+    work[other + 1 :, [one, other]] = work[other + 1 :, [other, one]]
+    between = work[one + 1 : other, one].copy()
+    work[one + 1 : other, one] = turned(work[other, one + 1 : other])
+    work[other, one + 1 : other] = turned(between)
+    work[other, one] = turned(work[other, one])
+    work[one, one], work[other, other] = work[other, other], work[one, one]
+
+
+def ldl_solve(factors: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
+    """The solution of one symmetric (or Hermitian) system by its factors."""
+    turned = numpy.conj if hermitian else numpy.asarray
+    result = b.copy()
+    size = len(factors)
+    blocks = []
+    place = 0
+    while place < size:
+        width = 1 if pivots[place] > 0 else 2
+        blocks.append((place, place + width, abs(int(pivots[place])) - 1))
+        place += width
+    with numpy.errstate(all="ignore"):
+        for start, stop, pivot in blocks:
+            result[[stop - 1, pivot]] = result[[pivot, stop - 1]]
+            result[stop:] -= factors[stop:, start:stop] @ result[start:stop]
+            if stop - start == 1:
+                result[start] /= factors[start, start].real if hermitian else factors[start, start]
+            else:
+                block = numpy.tril(factors[start:stop, start:stop])
+                block = block + turned(numpy.tril(block, -1)).T
+                result[start:stop] = numpy.linalg.solve(block, result[start:stop])
+        for start, stop, pivot in reversed(blocks):
+            result[start:stop] -= turned(factors[stop:, start:stop]).T @ result[stop:]
+            result[[stop - 1, pivot]] = result[[pivot, stop - 1]]
+    return result

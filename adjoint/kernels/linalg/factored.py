@@ -1,0 +1,264 @@
+"""Factors by elimination as PyTorch gives them, and what is solved with them; its checks and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dtypes import from_numpy
+from ..runtime.errors import LinAlgError
+from ..runtime.floating import is_inexact, type_name
+from . import decompositions, elimination
+from .decompositions import check_matrix
+from .elimination import column_major
+
+Array = numpy.ndarray[Any, Any]
+
+
+def _check_factorable(name: str, array: Array) -> None:
+    if array.ndim < 2:
+        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(array.shape)} instead")
+
+
+def _check_eliminable(array: Array, pivot: bool) -> None:
+    if not is_inexact(array.dtype) or array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{type_name(array.dtype)}'")
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
+def first_bad(info: Array) -> tuple[str, int]:
+    """The words that name the first matrix whose `info` is not zero, and that number; ("", 0) if there is none."""
+    bad = numpy.flatnonzero(info)
+    if not bad.size:
+        return "", 0
+    return f"(Batch element {bad[0]}): " if info.ndim else "", int(info.reshape(-1)[bad[0]])
+
+
+# --- general matrices -----------------------------------------------------------------------------------------
+
+
+def lu_factor_ex(
+    self: Array, pivot: bool = True, check_errors: bool = False, name: str = "torch.linalg.lu_factor_ex"
+) -> tuple[Array, Array, Array]:
+    """Both triangular factors in one matrix, the rows exchanged, and for each matrix the first zero pivot, or 0."""
+    _check_factorable("torch.lu_factor", self)
+    _check_eliminable(self, pivot)
+    factors, pivots = elimination.lu_factor(self)
+    info = elimination.first_zero(elimination.diagonal(factors))
+    if check_errors:
+        refuse_zero_pivot(info, name)
+    return factors, pivots, info
+
+
+def refuse_zero_pivot(info: Array, name: str) -> None:
+    """Raise if a matrix has a zero pivot."""
+    prefix, place = first_bad(info)
+    if place:
+        raise RuntimeError(
+            f"{name}: {prefix}U[{place},{place}] is zero and using it on lu_solve would result in a division by zero. If you "
+            "still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+        )
+
+
+def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
+    """The triangular factors L and U and the permutation P of `P @ L @ U`."""
+    _check_factorable("linalg.lu", self)
+    _check_eliminable(self, pivot)
+    return lu_unpack(*elimination.lu_factor(self))
+
+
+def lu_unpack(
+    self: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Array, Array, Array]:
+    """L, U and P of what `lu_factor` returns; empty what is not asked for."""
+    _check_factorable("torch.lu_unpack", self)
+    if unpack_pivots and pivots.dtype != numpy.int32:
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
+    rows, columns = self.shape[-2:]
+    count = min(rows, columns)
+    lower = upper = permutation = numpy.empty((0,), self.dtype)
+    if unpack_data:
+        lower = numpy.tril(numpy.ascontiguousarray(self[..., :count]), -1)
+        places = numpy.arange(count)
+        lower[..., places, places] = 1
+        upper = numpy.triu(numpy.ascontiguousarray(self[..., :count, :]))
+    if unpack_pivots:
+        flat = pivots.reshape(-1, pivots.shape[-1]).astype(numpy.int64) - 1 if pivots.size else pivots
+        if flat.size and (flat.min() < 0 or flat.max() >= rows):
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                "Did you properly pass the result of lu_factor?"
+            )
+        permutation = numpy.zeros((*self.shape[:-2], rows, rows), self.dtype)
+        if permutation.size and flat.size:
+            order = elimination.row_order(flat, rows)
+            numpy.put_along_axis(permutation.reshape(-1, rows, rows), order[:, None], 1, 1)
+        else:
+            permutation[...] = numpy.eye(rows, dtype=self.dtype)
+    return lower, upper, permutation
+
+
+def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: bool = False) -> Array:
+    """X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, by what `lu_factor` returns of A."""
+    _check_factors(LU, pivots, B, left)
+    if not left:
+        return numpy.ascontiguousarray(lu_solve(LU, pivots, B.mT.conj(), True, not adjoint).mT.conj())
+    rows = LU.shape[-1]
+    batch = numpy.broadcast_shapes(LU.shape[:-2], B.shape[:-2])
+    result = numpy.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
+    if not result.size:
+        return column_major(result)
+    exchanges = numpy.broadcast_to(pivots, (*batch, rows)).reshape(-1, rows) - 1
+    stacked = result.reshape(-1, *result.shape[-2:])
+    with numpy.errstate(all="ignore"):
+        if not adjoint:
+            elimination.exchange(stacked, exchanges)
+            inner = elimination.substituted(LU, result, upper=False, unitriangular=True)
+            return column_major(elimination.substituted(LU, inner, upper=True, unitriangular=False))
+        turned = LU.mT.conj()
+        inner = elimination.substituted(turned, result, upper=False, unitriangular=False)
+        result[...] = elimination.substituted(turned, inner, upper=True, unitriangular=True)
+        elimination.exchange(stacked, exchanges, backwards=True)
+    return column_major(result)
+
+
+def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
+    name = "linalg.lu_solve"
+    if LU.ndim < 2:
+        raise RuntimeError(f"torch.{name}: The input tensor A must have at least 2 dimensions.")
+    if B.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if not is_inexact(LU.dtype) or LU.dtype.itemsize == 2:
+        raise RuntimeError(
+            f"torch.{name}: Expected a floating point or complex tensor as input. Got {from_numpy(LU.dtype).scalar_type}"
+        )
+    if LU.shape[-1] != LU.shape[-2]:
+        raise RuntimeError(
+            f"torch.{name}: A must be batches of square matrices, but they are {LU.shape[-2]} by {LU.shape[-1]} matrices"
+        )
+    if pivots.dtype != numpy.int32:
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
+    if LU.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type {from_numpy(LU.dtype).scalar_type} and B of "
+            f"type {from_numpy(B.dtype).scalar_type} instead"
+        )
+    if LU.shape[-1] != B.shape[-2 if left else -1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} ({LU.shape[-2]}x{LU.shape[-1]} and "
+            f"{B.shape[-2]}x{B.shape[-1]})"
+        )
+    if pivots.shape[-1] != LU.shape[-1]:
+        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
+    if pivots.shape[:-1] != LU.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} "
+            "instead"
+        )
+    if pivots.size and pivots.min() < 1:
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?"
+        )
+    if pivots.size and pivots.max() > LU.shape[-1]:
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?"
+        )
+
+
+# --- what is found also of singular matrices ------------------------------------------------------------------
+
+
+def inv_ex(self: Array, check_errors: bool = False) -> tuple[Array, Array]:
+    """The inverse, and for each matrix the place of the first zero pivot, or 0; not finite where the matrix is singular."""
+    try:
+        return decompositions.inv(self), numpy.zeros(self.shape[:-2], numpy.int32)
+    except LinAlgError as error:
+        if check_errors:
+            raise LinAlgError(str(error).replace("linalg.inv", "linalg.inv_ex", 1)) from None
+    unit = numpy.broadcast_to(numpy.eye(self.shape[-1], dtype=self.dtype), self.shape)
+    return _solved_anyway(self, unit)
+
+
+def solve_ex(a: Array, b: Array, left: bool = True, check_errors: bool = False) -> tuple[Array, Array]:
+    """X with `a @ X = b` (or `X @ a = b`), and for each matrix the place of the first zero pivot, or 0."""
+    try:
+        return decompositions.solve(a, b, left), numpy.zeros(a.shape[:-2], numpy.int32)
+    except LinAlgError as error:
+        if check_errors:
+            raise LinAlgError(str(error).replace("linalg.solve", "linalg.solve_ex", 1)) from None
+    vector = decompositions.is_vector(a, b)
+    right = b[..., None] if vector else b if left else b.mT
+    result, info = _solved_anyway(a if left else a.mT, right)
+    return (result[..., 0] if vector else result if left else numpy.ascontiguousarray(result.mT)), info
+
+
+def _solved_anyway(a: Array, b: Array) -> tuple[Array, Array]:
+    factors, pivots, info = lu_factor_ex(a)
+    return lu_solve(factors, pivots, b), info
+
+
+# --- symmetric matrices ---------------------------------------------------------------------------------------
+
+
+def ldl_factor_ex(
+    self: Array, hermitian: bool = False, check_errors: bool = False, name: str = "torch.linalg.ldl_factor_ex"
+) -> tuple[Array, Array, Array]:
+    """The factors of symmetric (or Hermitian) matrices in one triangle, the pivots, and the first zero pivot, or 0."""
+    if self.ndim < 2 or not is_inexact(self.dtype) or self.shape[-1] != self.shape[-2]:
+        try:
+            check_matrix("ldl_factor_ex", self, square=True)
+        except RuntimeError as error:
+            raise RuntimeError(f"torch.{error}") from None
+    if self.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"ldl_factor_kernel_cpu\" not implemented for '{type_name(self.dtype)}'")
+    factors, pivots, info = elimination.ldl_factor(self, hermitian)
+    if check_errors:
+        refuse_zero_block(info, name)
+    return factors, pivots, info
+
+
+def refuse_zero_block(info: Array, name: str) -> None:
+    """Raise if a matrix has a zero block on the diagonal of its factors."""
+    prefix, place = first_bad(info)
+    if place:
+        raise RuntimeError(
+            f"{name}: {prefix}D[{place},{place}] is zero and using it on ldl_solve would result in a division by zero. If you "
+            "still want to perform the factorization, consider calling linalg.ldl_factor_ex(A)"
+        )
+
+
+def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Array:
+    """The solution of symmetric (or Hermitian) systems by what `ldl_factor` returns."""
+    name = "torch.linalg.ldl_solve"
+    if LD.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    if LD.shape[-1] != LD.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {LD.shape[-2]} by {LD.shape[-1]} matrices"
+        )
+    if not is_inexact(LD.dtype) or LD.dtype.itemsize == 2:
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {from_numpy(LD.dtype).scalar_type}"
+        )
+    if B.ndim < 2:
+        raise RuntimeError(f"{name}: B must have at least 2 dimensions.")
+    if LD.shape[:-1] != pivots.shape:
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} "
+            "instead"
+        )
+    if pivots.dtype.kind not in "iu":
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {from_numpy(pivots.dtype).scalar_type}")
+    decompositions.check_solvable(name, LD, B)
+    batch = numpy.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
+    factors = numpy.broadcast_to(LD, (*batch, *LD.shape[-2:]))
+    exchanged = numpy.broadcast_to(pivots, factors.shape[:-1])
+    result = numpy.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
+    for place in numpy.ndindex(*batch):
+        result[place] = elimination.ldl_solve(
+            factors[place], exchanged[place], result[place], hermitian and LD.dtype.kind == "c"
+        )
+    return column_major(result)

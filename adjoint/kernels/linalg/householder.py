@@ -1,0 +1,128 @@
+"""Products of Householder reflections: of QR factorizations as LAPACK writes them, and their products with matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...dtypes import from_numpy
+from ..runtime.floating import is_inexact, type_name
+from .elimination import column_major, substituted
+
+Array = numpy.ndarray[Any, Any]
+
+
+def geqrf(self: Array) -> tuple[Array, Array]:
+    """R in the upper triangle and the reflections below it, and their factors."""
+    if self.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    _check_dtype("geqrf", self)
+    if not self.size:
+        return column_major(self.copy()), numpy.zeros((*self.shape[:-2], min(self.shape[-2:])), self.dtype)
+    transposed, factors = numpy.linalg.qr(self, "raw")
+    return numpy.ascontiguousarray(transposed).mT, numpy.asarray(factors)
+
+
+def householder_product(self: Array, tau: Array) -> Array:
+    """The first columns of the product of reflections `1 - tau * v @ v.mH`, v the columns of `self` below the diagonal."""
+    name = "torch.linalg.householder_product"
+    if self.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if self.shape[-2] < self.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if self.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    _check_factors(name, self, tau)
+    if self.dtype != tau.dtype:
+        raise RuntimeError(f"{name}: tau dtype {_type(tau)} does not match input dtype {_type(self)}")
+    _check_dtype("orgqr", self)
+    columns = self.shape[-1]
+    vectors, coupling = _compact(self, tau)
+    result = -(vectors @ (coupling @ vectors[..., :columns, :].mT.conj()))
+    places = numpy.arange(columns)
+    result[..., places, places] += 1
+    return column_major(result)
+
+
+def ormqr(self: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
+    """The product of Q, of all reflections, with `other`: Q from the `left` or from the right, as its adjoint if `transpose`."""
+    _check_product(self, tau, other, left)
+    vectors, coupling = _compact(self, tau)
+    if transpose:
+        coupling = coupling.mT.conj()
+    turned = vectors.mT.conj()
+    if left:
+        return column_major(other - vectors @ (coupling @ (turned @ other)))
+    return column_major(other - ((other @ vectors) @ coupling) @ turned)
+
+
+def _compact(self: Array, tau: Array) -> tuple[Array, Array]:
+    """V and T with `1 - V @ T @ V.mH` the product of all reflections.
+
+    Puglisi (1992), "Modification of the Householder method based on the compact WY representation": T is the inverse of a
+    triangular matrix, here multiplied by `tau`, which may be zero.
+    """
+    count = tau.shape[-1]
+    vectors = numpy.tril(self[..., :count], -1)
+    places = numpy.arange(min(count, self.shape[-2]))
+    vectors[..., places, places] = 1
+    scaled = numpy.zeros((*tau.shape, count), self.dtype)
+    scaled[..., numpy.arange(count), numpy.arange(count)] = tau
+    products = numpy.triu(vectors.mT.conj() @ vectors, 1)
+    return vectors, substituted(tau[..., None] * products, scaled, upper=True, unitriangular=True)
+
+
+def _type(array: Array) -> str:
+    return from_numpy(array.dtype).scalar_type
+
+
+def _check_dtype(name: str, array: Array) -> None:
+    if not is_inexact(array.dtype) or array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(array.dtype)}'")
+
+
+def _check_factors(name: str, self: Array, tau: Array) -> None:
+    if self.ndim - tau.ndim != 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and input.ndim is "
+            f"equal to {self.ndim}"
+        )
+    if tau.shape[:-1] != self.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+        )
+
+
+def _check_product(self: Array, tau: Array, other: Array, left: bool) -> None:
+    name, side = "torch.ormqr", -2 if left else -1
+    for word, array in (("input", self), ("other", other)):
+        if array.ndim < 2:
+            raise RuntimeError(f"{name}: {word} must have at least 2 dimensions.")
+    if other.shape[side] != self.shape[-2]:
+        raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau.shape[-1] != min(other.shape[side], self.shape[-1]):
+        raise RuntimeError(f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    if self.ndim - tau.ndim != 1:
+        _check_factors(name, self, tau)
+    if self.ndim != other.ndim:
+        raise RuntimeError(
+            f"{name}: Expected other to have the same number of dimensions as input, but got other.ndim equal to {other.ndim} "
+            f"and input.ndim is equal to {self.ndim}"
+        )
+    _check_factors(name, self, tau)
+    if other.shape[:-2] != self.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(other.shape[:-2])}"
+        )
+    if tau.dtype != self.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and tau to have the same dtype, but input has dtype {_type(self)} and tau has dtype "
+            f"{_type(tau)}"
+        )
+    if other.dtype != self.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but input has dtype{_type(self)} and other has dtype "
+            f"{_type(other)}"
+        )
+    _check_dtype("ormqr", self)

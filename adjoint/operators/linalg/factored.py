@@ -1,0 +1,447 @@
+"""Linear algebra by elimination: factors, what is solved with them, and what is found of singular matrices (`linalg`)."""
+
+from __future__ import annotations
+
+import functools
+
+from ...dispatch.annotations import Array
+from ...dispatch.declaration import underived
+from ...dispatch.decorators import operator, public
+from ...dispatch.out import STRICT, stored
+from ...dispatch.return_types import return_type
+from ...dispatch.sequential import is_readable
+from ...kernels.linalg import factored as kernels
+from ...notices import warn
+from ...tape.saved import unpack
+from .decompositions import batch_of_systems, conjugate_transpose
+
+# --- general matrices -----------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.lu_factor_ex,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("LU", "pivots", "info"),
+    returns=return_type("linalg_lu_factor_ex", "LU", "pivots", "info"),
+    batch="leading",
+)
+class linalg_lu_factor_ex:
+    """The triangular factors of matrices, the rows exchanged, and the first zero pivots."""
+
+    nondifferentiable = ("pivots", "info")
+
+    def forward(self: Array, pivot=True, check_errors=False): ...
+
+    def grad_self(grads, LU, pivots, xp):
+        L, U, P = xp.unpacked_factors(LU, pivots, True, True)
+        grad, count = grads[0], min(LU.shape[-2:])
+        return _lu_gradient(grad[..., :count], grad[..., :count, :], P, L, U, xp)
+
+
+def _lu_gradient(to_lower, to_upper, P, L, U, xp):
+    """The gradient of `P @ L @ U`, of which P is constant; either of the two may be None.
+
+    Of a matrix that is not square, the columns (or rows) outside its leading square part are solutions of triangular systems,
+    whose gradients pass on to the factors of the square part.
+    """
+    rows, columns = L.shape[-2], U.shape[-1]
+    count = L.shape[-1]
+    square_lower, square_upper = L[..., :count, :], U[..., :count]
+
+    def by_lower(matrix):  # L^-H matrix
+        return xp.linalg_solve_triangular(conjugate_transpose(square_lower), matrix, True, True, True)
+
+    def by_upper(matrix):  # matrix U^-H
+        return xp.linalg_solve_triangular(conjugate_transpose(square_upper), matrix, False, False, False)
+
+    rest = None
+    lower = None if to_lower is None else to_lower[..., :count, :]
+    upper = None if to_upper is None else to_upper[..., :count]
+    if columns > count and to_upper is not None:
+        rest = by_lower(to_upper[..., count:])
+        lower = _sum(lower, -(rest @ conjugate_transpose(U[..., count:])))
+    elif rows > count and to_lower is not None:
+        rest = by_upper(to_lower[..., count:, :])
+        upper = _sum(upper, -(conjugate_transpose(L[..., count:, :]) @ rest))
+    inner = None
+    if lower is not None:
+        inner = xp.tril(conjugate_transpose(square_lower) @ lower, -1)
+    if upper is not None:
+        inner = _sum(inner, xp.triu(upper @ conjugate_transpose(square_upper), 0))
+    total = by_lower(by_upper(inner))
+    if columns > count:
+        total = xp.cat([total, total[..., :1] * 0 @ U[..., :1, count:] if rest is None else rest], -1)
+    elif rows > count:
+        total = xp.cat([total, L[..., count:, :1] @ (total[..., :1, :] * 0) if rest is None else rest], -2)
+    return P @ total
+
+
+def _sum(one, other):
+    return other if one is None else one + other
+
+
+@public(namespace="linalg")
+def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
+    """The factors as of `linalg.lu_factor`, and for each matrix the place of the first zero pivot, or 0.
+
+    Raises:
+        RuntimeError: if a pivot is zero and `check_errors` is set.
+    """
+    return linalg_lu_factor_ex(A, pivot, check_errors, out=out)
+
+
+LU_FACTOR = return_type("linalg_lu_factor", "LU", "pivots")
+
+
+@public(namespace="linalg")
+def lu_factor(A, *, pivot=True, out=None):
+    """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged.
+
+    `linalg.lu_solve` and `lu_unpack` take what this returns.
+
+    Raises:
+        RuntimeError: if a pivot is zero.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 4.0]])).LU
+    tensor([[ 4.0000,  4.0000],
+            [ 0.5000, -1.0000]])
+    """
+    return _factor(A, pivot, out, "torch.linalg.lu_factor")
+
+
+def _factor(A, pivot, out, name):
+    LU, pivots, info = linalg_lu_factor_ex(A, pivot, False)
+    if is_readable(info):
+        kernels.refuse_zero_pivot(info._array, name)
+    if out is None:
+        return LU_FACTOR(LU, pivots)
+    return LU_FACTOR.out(
+        *(stored("linalg_lu_factor", one, target, STRICT) for one, target in zip((LU, pivots), out, strict=True))
+    )
+
+
+_OLDER_LU = """torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a \
+future PyTorch release.
+LU, pivots = torch.lu(A, compute_pivots)
+should be replaced with
+LU, pivots = torch.linalg.lu_factor(A, compute_pivots)
+and
+LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)
+should be replaced with
+LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"""
+
+
+@functools.cache
+def _warn_of_older_factors():
+    warn(_OLDER_LU)
+
+
+WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
+
+
+@public(method=True)
+def lu(input, pivot=True, get_infos=False, out=None):
+    """Gaussian elimination: `linalg.lu_factor_ex`, which is preferred; the last result only with `get_infos`."""
+    _warn_of_older_factors()
+    results = WITH_INFO(*linalg_lu_factor_ex(input, pivot, not get_infos))
+    if not get_infos:
+        results = tuple(results[:2])
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) - int(get_infos) != 2:
+        raise TypeError(f"expected tuple of {2 + int(get_infos)} elements but got {len(out)}")
+    for result, target in zip(results, out, strict=True):
+        target.resize_as_(result).copy_(result)
+    return out
+
+
+@operator(
+    kernel=kernels.lu,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("L", "U", "P"),
+    batch="leading",
+)
+class linalg_lu:
+    """The triangular factors of matrices, and the permutation."""
+
+    nondifferentiable = ("P",)
+
+    def forward(self: Array, pivot=True): ...
+
+    def grad_self(grads, L, U, P, xp):
+        return _lu_gradient(grads[0], grads[1], P, L, U, xp)
+
+
+LU = return_type("linalg_lu", "P", "L", "U")
+UNPACKED = return_type("lu_unpack", "P", "L", "U")
+
+
+def _permutation_first(cls, function, args, out):
+    """The results of an operator that returns the permutation last, as PyTorch orders them."""
+    if out is None:
+        L, U, P = function(*args)
+        return cls(P, L, U)
+    P, L, U = out
+    function(*args, out=(L, U, P))
+    return cls.out(P, L, U)
+
+
+@public(namespace="linalg", name="lu")
+def linalg_lu_function(A, *, pivot=True, out=None):
+    """The permutation P, the unit lower triangular L and the upper triangular U with `A = P @ L @ U`.
+
+    >>> import adjoint as torch
+    >>> P, L, U = torch.linalg.lu(torch.tensor([[2.0, 1.0], [4.0, 4.0]]))
+    >>> U
+    tensor([[ 4.,  4.],
+            [ 0., -1.]])
+    """
+    return _permutation_first(LU, linalg_lu, (A, pivot), out)
+
+
+@operator(
+    kernel=kernels.lu_unpack,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("L", "U", "P"),
+    node="LuUnpackBackward0",
+    batch="leading",
+)
+class unpacked_factors:
+    """The triangular factors that one matrix holds, and the permutation."""
+
+    nondifferentiable = ("P",)
+
+    def forward(LU_data: Array, LU_pivots: Array, unpack_data=True, unpack_pivots=True): ...
+
+    def grad_LU_data(grads, LU_data_shape, xp):
+        rows, columns = LU_data_shape[-2:]
+        lower, upper = grads[:2]
+        if lower is not None:
+            lower = xp.constant_pad_nd(xp.tril(lower, -1), (0, max(columns - rows, 0)), 0)
+        if upper is not None:
+            upper = xp.constant_pad_nd(xp.triu(upper, 0), (0, 0, 0, max(rows - columns, 0)), 0)
+        return upper if lower is None else _sum(upper, lower)
+
+
+@public()
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
+    """P, L and U of what `linalg.lu_factor` returns; empty what is not asked for."""
+    return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
+
+
+@operator(kernel=kernels.lu_solve, namespace=None, method=False, same_out=STRICT)
+class linalg_lu_solve:
+    """The solution of linear systems by their triangular factors."""
+
+    def forward(LU: Array, pivots: Array, B: Array, left=True, adjoint=False): ...
+
+    differentiable = ("LU", "B")
+
+    def grad_inputs(grad, LU, pivots, result, left, adjoint, needs, xp):
+        to_b = xp.linalg_lu_solve(LU, pivots, grad, left, not adjoint)
+        if not needs[0]:
+            return None, to_b
+        # Of A X = B (or X A = B) the gradient by A is -to_b X^H (or -X^H to_b), and its adjoint if the system is that of A^H.
+        one, other = (result, to_b) if left == adjoint else (to_b, result)
+        to_matrix = -(one @ conjugate_transpose(other) if left else conjugate_transpose(one) @ other)
+        L, U, P = xp.unpacked_factors(LU, pivots, True, True)
+        to_matrix = P.mT @ to_matrix
+        to_factors = xp.tril(to_matrix @ conjugate_transpose(U), -1) + xp.triu(conjugate_transpose(L) @ to_matrix, 0)
+        return to_factors, to_b if needs[1] else None
+
+    def batch(op, batch, LU, pivots, B, left, adjoint):
+        rank = max(LU._array.ndim, B._array.ndim)
+        expanded = batch.has(LU) or batch.has(pivots)
+        return batch.apply(
+            op,
+            (
+                batch.aligned(LU, rank, expanded=expanded),
+                batch.aligned(pivots, rank - 1, expanded=expanded),
+                batch.aligned(B, rank),
+                left,
+                adjoint,
+            ),
+        )
+
+
+@public(namespace="linalg", name="lu_solve")
+def lu_solve_function(LU, pivots, B, *, left=True, adjoint=False, out=None):
+    """X with `A @ X = B` (`X @ A = B` if not `left`), or with the adjoint of A, by what `linalg.lu_factor` returns of A.
+
+    >>> import adjoint as torch
+    >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    >>> torch.linalg.lu_solve(LU, pivots, torch.tensor([[2.0], [2.0]]))
+    tensor([[1.0000],
+            [0.5000]])
+    """
+    return linalg_lu_solve(LU, pivots, B, left, adjoint, out=out)
+
+
+_OLDER_SOLVE = """torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.
+Note that torch.linalg.lu_solve has its arguments reversed.
+X = torch.lu_solve(B, LU, pivots)
+should be replaced with
+X = torch.linalg.lu_solve(LU, pivots, B)"""
+
+
+@functools.cache
+def _warn_of_older_solution():
+    warn(_OLDER_SOLVE)
+
+
+@public(method=True)
+def lu_solve(input, LU_data, LU_pivots, *, out=None):
+    """The solution of linear systems by their factors: `linalg.lu_solve`, which is preferred."""
+    _warn_of_older_solution()
+    return linalg_lu_solve(LU_data, LU_pivots, input, True, False, out=out)
+
+
+# --- what is found also of singular matrices ------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.inv_ex,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("inverse", "info"),
+    returns=return_type("linalg_inv_ex", "inverse", "info"),
+    batch="leading",
+)
+class linalg_inv_ex:
+    """The inverse of square matrices, and which are singular."""
+
+    nondifferentiable = ("info",)
+    saved_display = {"inverse": functools.partial(unpack, item="inverse")}
+
+    def forward(A: Array, check_errors=False): ...
+
+    def grad_A(grads, inverse):
+        turned = conjugate_transpose(inverse)
+        return -(turned @ grads[0] @ turned)
+
+
+@public(namespace="linalg")
+def inv_ex(A, *, check_errors=False, out=None):
+    """The inverse, and for each matrix 0, or the place of the first zero pivot, where the inverse is not finite.
+
+    Raises:
+        LinAlgError: if a matrix is singular and `check_errors` is set.
+    """
+    return linalg_inv_ex(A, check_errors, out=out)
+
+
+@operator(
+    kernel=kernels.solve_ex,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    outputs=("result", "info"),
+    returns=return_type("linalg_solve_ex", "result", "info"),
+    batch=batch_of_systems,
+)
+class linalg_solve_ex:
+    """The solution of linear systems, and which are singular."""
+
+    nondifferentiable = ("info",)
+    differentiable = ("A", "B")
+
+    def forward(A: Array, B: Array, left=True, check_errors=False): ...
+
+    def grad_inputs(grads, A, result, left, needs, xp):
+        vector = len(result.shape) == len(A.shape) - 1
+        to_b = xp.linalg_solve_ex(conjugate_transpose(A), grads[0], left, False)[0]
+        if not needs[0]:
+            return None, to_b
+        g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
+        to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
+        return to_a, to_b if needs[1] else None
+
+
+@public(namespace="linalg")
+def solve_ex(A, B, *, left=True, check_errors=False, out=None):
+    """X with `A @ X = B` (or `X @ A = B`), and for each matrix 0, or the place of the first zero pivot.
+
+    Raises:
+        LinAlgError: if a matrix is singular and `check_errors` is set.
+    """
+    return linalg_solve_ex(A, B, left, check_errors, out=out)
+
+
+# --- symmetric matrices ---------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.ldl_factor_ex,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    node="NotImplemented",
+    outputs=("LD", "pivots", "info"),
+    returns=return_type("linalg_ldl_factor_ex", "LD", "pivots", "info"),
+    batch="leading",
+)
+class linalg_ldl_factor_ex:
+    """The factors of symmetric matrices, the pivots, and the first zero pivots."""
+
+    nondifferentiable = ("pivots", "info")
+
+    def forward(self: Array, hermitian=False, check_errors=False): ...
+
+    grad_self = underived("linalg_ldl_factor_ex.out")
+
+
+@public(namespace="linalg", numpy_names=True)
+def ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=None):
+    """The factors as of `linalg.ldl_factor`, and for each matrix the place of the first zero pivot, or 0.
+
+    Raises:
+        RuntimeError: if a pivot is zero and `check_errors` is set.
+    """
+    return linalg_ldl_factor_ex(input, hermitian, check_errors, out=out)
+
+
+LDL_FACTOR = return_type("linalg_ldl_factor", "LD", "pivots")
+
+
+@public(namespace="linalg", numpy_names=True)
+def ldl_factor(input, *, hermitian=False, out=None):
+    """The factors of symmetric (or Hermitian) matrices, of which the lower triangle is read: L and D in one matrix, and pivots.
+
+    Bunch-Kaufman factorization, as LAPACK writes it; `linalg.ldl_solve` takes what this returns.
+
+    Raises:
+        RuntimeError: if a pivot is zero.
+    """
+    LD, pivots, info = linalg_ldl_factor_ex(input, hermitian, False)
+    if is_readable(info):
+        kernels.refuse_zero_block(info._array, "torch.linalg.ldl_factor")
+    if out is None:
+        return LDL_FACTOR(LD, pivots)
+    return LDL_FACTOR.out(
+        *(stored("linalg_ldl_factor", one, target, STRICT) for one, target in zip((LD, pivots), out, strict=True))
+    )
+
+
+@operator(kernel=kernels.ldl_solve, namespace=None, method=False, same_out=STRICT, node="NotImplemented")
+class linalg_ldl_solve:
+    """The solution of symmetric systems by their factors."""
+
+    def forward(LD: Array, pivots: Array, B: Array, hermitian=False): ...
+
+    grad_LD = grad_B = underived("linalg_ldl_solve.out")
+
+
+@public(namespace="linalg")
+def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
+    """The solution of symmetric (or Hermitian) systems by what `linalg.ldl_factor` returns."""
+    return linalg_ldl_solve(LD, pivots, B, hermitian, out=out)
