@@ -38,7 +38,7 @@ def both(program, arrays, scalars=(), out=None):
         expected = program.run(arrays, scalars)
     dtype = arrays[0].dtype
     compute = numpy.dtype(numpy.float32) if dtype.itemsize == 2 else dtype
-    found = program.compiled.run(arrays, scalars, dtype, compute, out, program.contiguous)
+    found = program.compiled.run(arrays, scalars, dtype, compute, out)
     assert found is not NotImplemented, LOOPS.failures
     return expected, found
 

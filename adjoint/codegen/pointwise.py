@@ -104,7 +104,8 @@ class Program:
     @cached_property
     def compiled(self) -> CompiledPointwise:
         """The compiled loops."""
-        return CompiledPointwise(self.name, self.tree, self.parameters.arrays, self.parameters.scalars)
+        parameters = self.parameters
+        return CompiledPointwise(self.name, self.tree, parameters.arrays, parameters.scalars, self.contiguous)
 
     @property
     def _parameter_list(self) -> str:
@@ -149,12 +150,15 @@ class Program:
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
         """Compute on arrays of any supported dtype and any layout; write the result to `out`, if it is given."""
-        operands = [numpy.asarray(array) for array in arrays]
-        values = [value.item() if isinstance(value, ndarray) else value for value in scalars]
-        dtype = operands[0].dtype
-        if any(item.dtype != dtype for item in operands):
-            dtype = numpy.result_type(*operands)
-            operands = [item.astype(dtype, copy=False) for item in operands]
+        operands, values, dtype = arrays, scalars, arrays[0].dtype
+        for array in arrays:
+            if type(array) is not ndarray or array.dtype is not dtype:
+                operands, dtype = _promoted(arrays)
+                break
+        for value in scalars:
+            if isinstance(value, ndarray):
+                values = [item.item() if isinstance(item, ndarray) else item for item in scalars]
+                break
         half = dtype.itemsize == 2 and dtype in HALVES
         if not half and dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
@@ -164,7 +168,7 @@ class Program:
         ):
             raise ValueError("the result does not fit what it is to be written over")
         if LOOPS.takes(max([item.size for item in operands]), self.compiled_from):
-            result = self.compiled.run(operands, values, dtype, compute, out, self.contiguous)
+            result = self.compiled.run(operands, values, dtype, compute, out)
             if result is not NotImplemented:
                 return result
         if out is None and max(item.size for item in operands) <= LIMIT:
@@ -182,6 +186,16 @@ class Program:
         if outs[0].size:
             run_tiles(tile, operands, values, outs, registers, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], numpy.dtype[Any]]:
+    """The arrays in their common dtype."""
+    operands = [numpy.asarray(array) for array in arrays]
+    dtype = operands[0].dtype
+    if any(item.dtype != dtype for item in operands):
+        dtype = numpy.result_type(*operands)
+        operands = [item.astype(dtype, copy=False) for item in operands]
+    return operands, dtype
 
 
 def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) -> ndarray:
