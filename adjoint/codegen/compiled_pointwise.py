@@ -247,10 +247,7 @@ class CompiledPointwise:
 
 def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
     """Whether no element of `out` is written before it has been read: NumPy copies what it is going to write over."""
-    for item in operands:
-        if item is not out and numpy.may_share_memory(out, item) and not _same_place(out, item):
-            return False
-    return True
+    return all(item is out or not numpy.may_share_memory(out, item) or _same_place(out, item) for item in operands)
 
 
 def _same_place(first: ndarray, second: ndarray) -> bool:

@@ -45,11 +45,10 @@ from .values import Value, constant
 
 DENSE, REPEATED, SPACED = "dense", "repeated", "spaced"
 
-def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
-    """The layout: the length of a row, the number of dimensions outside it, their lengths from the inner to the outer one; then
-    for each operand its strides, that along the row first."""
-    return [shape[-1], len(shape) - 1, *shape[-2::-1], *(step for steps in strides for step in steps[::-1])]
 
+def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
+    """The length of a row; how many dimensions are outside of it, and their lengths; strides. The inner dimension is first."""
+    return [shape[-1], len(shape) - 1, *shape[-2::-1], *[step for steps in strides for step in steps[::-1]]]
 
 
 @dataclass(frozen=True, slots=True)
