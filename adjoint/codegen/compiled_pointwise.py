@@ -14,7 +14,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import FLOAT32
-from .acceleration import LOOPS
+from .acceleration import LOOPS, Plans
 from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -33,9 +33,6 @@ _COSTLY = frozenset(
 )
 _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
-
-MOST_PLANS = 256
-"""So many signatures of operands are remembered."""
 
 BOOLEAN = numpy.dtype(bool)
 
@@ -58,29 +55,30 @@ class _Variant:
         self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
-        self.plans: dict[Any, _Plan | None] = {}
+        self.plans: Plans[_Plan | None] = Plans()
         """What calls for arrays of a dtype, of these shapes and strides, have in common; None where NumPy is to compute."""
 
 
 class _Plan:
     """How operands of one dtype, with certain shapes and strides, are walked."""
 
-    __slots__ = ("function", "outputs", "row_bytes", "size", "table_address", "tables")
+    __slots__ = ("allocate", "function", "layout", "pack", "row_bytes", "size", "tables")
 
-    def __init__(self, size: int, outputs: list[_Memory]) -> None:
+    def __init__(self, size: int, allocate: list[_Memory]) -> None:
         self.size = size
-        self.outputs = outputs
+        self.allocate = allocate
         self.tables: Any = None
+        self.pack: Any = None
 
     def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | None) -> Any:
         """The outputs; NotImplemented if the scalars are no numbers."""
-        outs = [allocate() for allocate in self.outputs] if out is None else [out]
+        outs = [allocate() for allocate in self.allocate] if out is None else [out]
         if self.size:
             try:
                 table = self.tables.make((*operands, *outs), values)
             except (OverflowError, struct.error):
                 return NotImplemented
-            launch(self.function, self.size, self.row_bytes, self.table_address(table))
+            launch(self.function, self.size, self.row_bytes, self.tables.address(table))
         return outs[0] if len(outs) == 1 else tuple(outs)
 
 
@@ -117,6 +115,42 @@ class CompiledPointwise:
         self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
         """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
+        self._choosers: dict[Any, Callable[..., Any]] = {}
+        self._direct: Plans[_Plan] = Plans()
+        """By dtype and by signature: what the code of `direct_source` looks up, for plans with one output."""
+
+    def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any]) -> str:
+        """The source of a function that follows a plan with as few calls as possible; without one it returns `otherwise`.
+
+        The names that it uses are stored in `namespace`.
+        """
+        namespace |= {
+            "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self._direct, "LOOPS": LOOPS, "launch": launch,
+            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1,
+        }  # fmt: skip
+        arrays, number, values = self.inputs, "0", ""
+        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS.enabled:"]
+        if self.parameters:
+            lines += [
+                f"    _choose = CHOOSERS.get({arrays[0]}.dtype)",
+                f"    _number, _values = _choose and _choose({', '.join(self.parameters)}) or (None, ())",
+            ]
+            number, values = "_number", ", *_values"
+        key = ", ".join(f"{name}.dtype, {name}.shape, {name}.strides" for name in arrays)
+        places = ", ".join(f"id({name})" for name in [*arrays, "_result"])
+        lines += [
+            f"    _plan = PLANS.get(({number}, {key}))",
+            "    if _plan is not None:",
+            "        _result = _plan.allocate[0]()",
+            "        try:",
+            f"            _table = _plan.pack(_plan.layout, {places}{values})",
+            "        except (OverflowError, struct_error):",
+            f"            return {otherwise}",
+            "        launch(_plan.function, _plan.size, _plan.row_bytes, id(_table) + BEFORE_BYTES)",
+            "        return _result",
+            f"return {otherwise}",
+        ]
+        return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
 
     def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
         found = self._dtypes.get(char)
@@ -156,23 +190,12 @@ class CompiledPointwise:
         try:
             plan = variant.plans[key]
         except KeyError:
-            plan = self._plan(variant, key, operands, dtype, compute, out)
+            plan = variant.plans.keep(key, self._new_plan(variant, operands, dtype, compute, out))
+            if plan is not None and plan.pack is not None and out is None and (self.parameters or not values):
+                self._choosers[dtype] = choose
+                signature = [part for item in operands for part in (item.dtype, item.shape, item.strides)]
+                self._direct.keep((number, *signature), plan)
         return NotImplemented if plan is None else plan.run(operands, values, out)
-
-    def _plan(
-        self,
-        variant: _Variant,
-        key: Any,
-        operands: Sequence[ndarray],
-        dtype: numpy.dtype[Any],
-        compute: numpy.dtype[Any],
-        out: ndarray | None,
-    ) -> _Plan | None:
-        plan = self._new_plan(variant, operands, dtype, compute, out)
-        if len(variant.plans) >= MOST_PLANS:
-            variant.plans.clear()
-        variant.plans[key] = plan
-        return plan
 
     def _new_plan(
         self,
@@ -199,12 +222,14 @@ class CompiledPointwise:
         function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
         if function is None:
             return None
-        from .llvm.calls import CallTables, table_address
+        from .llvm.calls import CallTables
+        from .llvm.language import IN_OBJECTS
         from .llvm.pointwise_loops import layout_of
 
         layout = layout_of(shape, [view.strides for view in views])
         plan.tables = CallTables(layout, len(views), len(variant.scalars), "d" if compute.kind == "f" else "q")
-        plan.table_address = table_address
+        if IN_OBJECTS and len(outs) == 1:
+            plan.layout, plan.pack = plan.tables.layout, plan.tables.pack
         plan.function = function
         plan.row_bytes = variant.weight + sum(item.itemsize for item in views)
         return plan

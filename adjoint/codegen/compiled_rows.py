@@ -149,7 +149,7 @@ class RowCall:
         geometry: tuple[int, int, int],
         compute: Dtype,
     ) -> None:
-        from .llvm.calls import CallTables, table_address
+        from .llvm.calls import CallTables
 
         outer, length, inner = geometry
         along = inner == 1
@@ -168,7 +168,6 @@ class RowCall:
         self._blocks = -(-units // block)
         self._block_bytes = row_bytes * block * (1 if along else width)
         self._tables = CallTables([units, length, inner, block], arrays + bool(columns), scalars, "d")
-        self._table_address = table_address
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Any:
         """The results, None for those that are not asked for; NotImplemented if the scalars are no numbers."""
@@ -185,7 +184,7 @@ class RowCall:
             table = self._tables.make(operands, self._scalar_values(*scalars, self._length))
         except (OverflowError, struct.error):
             return NotImplemented
-        launch(self._function, self._blocks, self._block_bytes, self._table_address(table))
+        launch(self._function, self._blocks, self._block_bytes, self._tables.address(table))
         for order, number in enumerate(self._columns):
             out = outs[number]
             out[...] = sums[:, order].sum(0, numpy.float64 if self._blocks > 1 else None).reshape(out.shape)

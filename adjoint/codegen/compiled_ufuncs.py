@@ -5,12 +5,14 @@ NumPy computes on one thread. Each function is an expression of one operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
+from . import source
 from .acceleration import LOOPS
 from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
 from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
@@ -43,6 +45,13 @@ class LargeUfunc:
         self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.elements = ELEMENTS
+        namespace = {"general": self}
+        given = ", ".join(names)
+        source.compile_source(
+            self.compiled.direct_source(given, f"general({given})", namespace), f"large {name}", namespace
+        )
+        self.direct: Callable[..., Any] = namespace[name]
+        """For operands alone: their loops are found with fewer calls."""
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""

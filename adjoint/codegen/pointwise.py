@@ -293,9 +293,19 @@ def _build_medium(program: Program, namespace: dict[str, Any]) -> str:
     )
 
 
+def _build_large(program: Program, namespace: dict[str, Any]) -> str:
+    namespace["run"] = program.run
+    signature = _signature(program, namespace)
+    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
+    return program.compiled.direct_source(signature, f"run(({arrays}), ({scalars}))", namespace)
+
+
 def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     first, *others = program.parameters.arrays
-    namespace["small"], namespace["run"] = _lazily(program, " small", _build_small), program.run
+    namespace["small"], namespace["large"] = (
+        _lazily(program, " small", _build_small),
+        _lazily(program, " large", _build_large),
+    )
     namespace["medium"] = _lazily(program, " medium", _build_medium)
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     passed = ", ".join(program.parameters.names)
@@ -316,7 +326,7 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
         lines.append(f"        result = small({passed})")
     if not several:
         lines.append("        return result if type(result) is ndarray else asarray(result)")
-    lines.append(f"    return run(({_tuple(program.parameters.arrays)}), ({_tuple(program.parameters.scalars)}))")
+    lines.append(f"    return large({passed})")
     return "\n".join([*lines, ""])
 
 

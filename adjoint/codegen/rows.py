@@ -37,7 +37,7 @@ from ..kernels.runtime.floating import compute_dtype, quiet_rows, restore
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
 from . import compiled_rows, source
-from .acceleration import LOOPS
+from .acceleration import LOOPS, Plans
 from .compiled_rows import CompiledRows, RowCall
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
@@ -47,9 +47,6 @@ from .tracing import Parameters, trace
 
 SMALL = 1 << 15
 """Elements up to which no tiles are cut."""
-
-MOST_CALLS = 256
-"""So many signatures of arrays are remembered."""
 
 Dtype = numpy.dtype[Any]
 
@@ -69,7 +66,7 @@ class RowProgram:
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
-        self._calls: dict[Any, RowCall] = {}
+        self._calls: Plans[RowCall] = Plans()
         """How arrays of these dtypes, shapes and strides are worked through by compiled loops."""
 
     @cached_property
@@ -201,10 +198,7 @@ class RowProgram:
             memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
             call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
             if call is not None:
-                if len(self._calls) >= MOST_CALLS:
-                    self._calls.clear()
-                self._calls[key] = call
-                results = call.run(arrays, scalars)
+                results = self._calls.keep(key, call).run(arrays, scalars)
                 if results is not NotImplemented:
                     return _returned(results)
         views = [

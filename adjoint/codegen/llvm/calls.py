@@ -15,8 +15,8 @@ from numpy import ndarray
 
 from .language import AFTER_HEAD, IN_OBJECTS, Int, Pointer, address, as_pointer, i64, loops
 
-_BEFORE_BYTES = bytes.__basicsize__ - 1
-"""Where in an object of bytes they begin, on a Python that lays objects out so."""
+BEFORE_BYTES = bytes.__basicsize__ - 1
+"""Where in an object of bytes they begin, on a Python that lays objects out so (`IN_OBJECTS`)."""
 
 ARRAYS_AT = 1
 """Behind the address of the layout."""
@@ -39,8 +39,8 @@ class CallTables:
 
     def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
         self._layout = array("q", layout)
-        self._first = self._layout.buffer_info()[0]
-        self._pack = Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
+        self.layout: int = self._layout.buffer_info()[0]
+        self.pack = Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
 
     def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
         """A table, which is to be kept as long as it is used.
@@ -49,10 +49,9 @@ class CallTables:
             struct.error: if a scalar is of another kind.
             OverflowError: if it is too large.
         """
-        table = self._pack(self._first, *map(place_of, arrays), *scalars)
+        table = self.pack(self.layout, *map(place_of, arrays), *scalars)
         return table if IN_OBJECTS else array("q", table)
 
-
-def table_address(table: Any) -> int:
-    """The address of what `CallTables.make` has made."""
-    return id(table) + _BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
+    def address(self, table: Any) -> int:
+        """The address of what `make` has made."""
+        return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
