@@ -63,6 +63,9 @@ class _Plan:
     """How operands of one dtype, with certain shapes and strides, are walked."""
 
     __slots__ = ("allocate", "function", "layout", "pack", "row_bytes", "size", "tables")
+    function: Any
+    row_bytes: int
+    layout: int
 
     def __init__(self, size: int, allocate: list[_Memory]) -> None:
         self.size = size

@@ -89,9 +89,8 @@ class CompiledRows:
             return None
         copied = [number for number, item in enumerate(operands) if not item.flags.c_contiguous or not item.ndim]
         columns = [number for number, (node, _) in enumerate(outputs) if node.extent == COLUMN]
-        return RowCall(
-            self.scalar_values, len(self.scalars), *found, places, copied, results, columns, geometry, compute
-        )
+        loops = self.scalar_values, len(self.scalars), *found
+        return RowCall(loops, places, copied, results, columns, geometry, compute)
 
     def _compile(
         self,
@@ -138,10 +137,7 @@ class RowCall:
 
     def __init__(
         self,
-        scalar_values: Callable[..., tuple[Any, ...]],
-        scalars: int,
-        function: Any,
-        width: int,
+        loops: tuple[Callable[..., tuple[Any, ...]], int, Any, int],
         places: list[int],
         copied: list[int],
         results: Sequence[tuple[tuple[int, ...], Dtype] | None],
@@ -151,6 +147,7 @@ class RowCall:
     ) -> None:
         from .llvm.calls import CallTables
 
+        scalar_values, scalars, function, width = loops
         outer, length, inner = geometry
         along = inner == 1
         units = outer if along else outer * -(-inner // width)

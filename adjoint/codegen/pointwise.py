@@ -184,7 +184,7 @@ class Program:
         else:
             outs = [result_like(operands, dtype_of(kind, dtype), self.contiguous) for kind in kinds]
         if outs[0].size:
-            run_tiles(tile, operands, values, outs, registers, compute)
+            run_tiles(tile, list(operands), values, outs, registers, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
 
 
