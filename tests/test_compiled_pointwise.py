@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint
-from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.acceleration import LOOPS, Plans
 from adjoint.codegen.compiled_pointwise import CompiledPointwise
 from adjoint.codegen.compiled_ufuncs import LargeUfunc
 from adjoint.codegen.expression import BOOL, CONSTANT, INPUT, NUMBER, PARAMETER, SCALAR, Expression, Graph
@@ -38,7 +38,7 @@ def both(program, arrays, scalars=(), out=None):
         expected = program.run(arrays, scalars)
     dtype = arrays[0].dtype
     compute = numpy.dtype(numpy.float32) if dtype.itemsize == 2 else dtype
-    found = program.compiled.run(arrays, scalars, dtype, compute, out, program.contiguous)
+    found = program.compiled.run(arrays, scalars, dtype, compute, out)
     assert found is not NotImplemented, LOOPS.failures
     return expected, found
 
@@ -264,3 +264,30 @@ def test_random_expressions_agree_with_numpy_in_float64():
         )
         compared += int(steady.sum())
     assert compared > 40 * count
+
+
+def test_a_plan_is_followed_only_while_loops_are_enabled_and_for_numbers(at_every_size, monkeypatch):
+    x = numpy.random.default_rng(5).standard_normal(1000).astype("f4")
+    threshold = activation.threshold.general
+    assert numpy.array_equal(
+        threshold(x, 0.1, -2.0), threshold(x, 0.1, -2.0)
+    )  # the second call follows the plan of the first
+    assert activation.threshold.expression.compiled._direct
+    expected = numpy.where(x <= numpy.float32(0.3), numpy.float32(1), x)
+    assert numpy.array_equal(threshold(x, 0.3, 1.0), expected)
+    monkeypatch.setattr(LOOPS, "_enabled", False)
+    assert numpy.array_equal(threshold(x, 0.3, 1.0), expected)
+
+
+def test_plans_do_not_grow_without_end(at_every_size):
+    add = LargeUfunc(numpy.add, False)
+    for length in range(1, 2 * Plans.most):
+        x = numpy.arange(length, dtype="f4")
+        assert numpy.array_equal(add.direct(x, x), x + x)
+    assert len(add.compiled._direct) <= Plans.most
+
+
+def test_arrays_may_begin_anywhere(at_every_size):
+    x = numpy.frombuffer(b"\0" + numpy.arange(999, dtype="f8").tobytes(), numpy.uint8)[1:].view("f8")
+    assert not x.flags.aligned
+    assert numpy.array_equal(LargeUfunc(numpy.add, False).direct(x, x), x + x)

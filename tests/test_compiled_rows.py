@@ -172,3 +172,12 @@ def test_what_is_written_for_arrays_alone_stays_with_numpy(monkeypatch):
     assert places.dtype == numpy.int64
     assert not LOOPS.failures
     assert fresh(halved).run((x,), 1).shape == x.shape
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_nan_anywhere_in_a_row_makes_its_maximum_nan(dim):
+    x = numpy.random.default_rng(0).standard_normal((40, 131)).astype("f4")
+    for place in (0, 17, 64, 130):
+        x[place % 40, place] = -numpy.nan
+    compared(softmax.softmax_rows, (x,), dim)
+    compared(softmax.logsumexp_rows, (x,), dim)

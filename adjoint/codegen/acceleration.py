@@ -103,6 +103,22 @@ class CompiledLoops:
         self._lock = threading.RLock()
 
 
+_Plan = TypeVar("_Plan")
+
+
+class Plans(dict[Any, _Plan]):
+    """What is known of calls by the dtypes, shapes and strides of their arrays; not of more than `most`."""
+
+    most = 256
+
+    def keep(self, key: Any, plan: _Plan) -> _Plan:
+        """Remember a plan."""
+        if len(self) >= self.most:
+            self.clear()
+        self[key] = plan
+        return plan
+
+
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
 

@@ -5,16 +5,16 @@ An expression is compiled for a dtype, and for how its operands lie in memory, w
 
 from __future__ import annotations
 
-from array import array
+import struct
 from collections.abc import Callable, Sequence
-from struct import pack, unpack
+from functools import partial
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import FLOAT32
-from .acceleration import LOOPS
+from .acceleration import LOOPS, Plans
 from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -35,7 +35,6 @@ _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
 
 BOOLEAN = numpy.dtype(bool)
-_UNUSED = (0,) * 8
 
 
 def smallest(tree: Tree) -> int:
@@ -49,31 +48,112 @@ def smallest(tree: Tree) -> int:
 class _Variant:
     """One expression in one dtype, and what has been compiled of it."""
 
-    address: Callable[[ndarray], int]
-    """Where the elements of an array begin; there once something has been compiled."""
-
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
         self.scalars = _scalars(expression)
         operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
         self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
-        self.functions: dict[Any, Callable[..., Any]] = {}
-        self.dense: dict[Any, Callable[..., Any]] = {}
+        self.functions: dict[Any, Any] = {}
+        self.plans: Plans[_Plan | None] = Plans()
+        """What calls for arrays of a dtype, of these shapes and strides, have in common; None where NumPy is to compute."""
+
+
+class _Plan:
+    """How operands of one dtype, with certain shapes and strides, are walked."""
+
+    __slots__ = ("allocate", "function", "layout", "pack", "row_bytes", "size", "tables")
+    function: Any
+    row_bytes: int
+    layout: int
+
+    def __init__(self, size: int, allocate: list[_Memory]) -> None:
+        self.size = size
+        self.allocate = allocate
+        self.tables: Any = None
+        self.pack: Any = None
+
+    def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | None) -> Any:
+        """The outputs; NotImplemented if the scalars are no numbers."""
+        outs = [allocate() for allocate in self.allocate] if out is None else [out]
+        if self.size:
+            try:
+                table = self.tables.make((*operands, *outs), values)
+            except (OverflowError, struct.error):
+                return NotImplemented
+            launch(self.function, self.size, self.row_bytes, self.tables.address(table))
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+_Memory = Callable[[], ndarray]
+"""Memory for an output."""
+
+
+def _memory_like(out: ndarray) -> _Memory:
+    """More memory with the shape, the strides and the dtype of an array that fills its memory."""
+    shape, dtype = out.shape, out.dtype
+    if out.flags.c_contiguous:
+        return partial(numpy.empty, shape, dtype)
+    order = sorted(range(out.ndim), key=lambda dim: -out.strides[dim])
+    inner = tuple([shape[dim] for dim in order])
+    back = tuple(sorted(range(out.ndim), key=order.__getitem__))
+    return lambda: numpy.empty(inner, dtype).transpose(back)
 
 
 class CompiledPointwise:
-    """The compiled forms of one tree of expressions. `inputs` names its arrays in order, `parameters` its scalars."""
+    """The compiled forms of one tree of expressions. `inputs` names its arrays in order, `parameters` its scalars.
 
-    def __init__(self, name: str, tree: Tree, inputs: Sequence[str], parameters: Sequence[str]) -> None:
+    `contiguous`: outputs are row-major, whatever the memory order of the operands.
+    """
+
+    def __init__(
+        self, name: str, tree: Tree, inputs: Sequence[str], parameters: Sequence[str], contiguous: bool = False
+    ) -> None:
         self.name = name
         self.tree = tree
         self.inputs = list(inputs)
         self.parameters = list(parameters)
+        self.contiguous = contiguous
         operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
         self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
         """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
+        self._choosers: dict[Any, Callable[..., Any]] = {}
+        self._direct: Plans[_Plan] = Plans()
+        """By dtype and by signature: what the code of `direct_source` looks up, for plans with one output."""
+
+    def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any]) -> str:
+        """The source of a function that follows a plan with as few calls as possible; without one it returns `otherwise`.
+
+        The names that it uses are stored in `namespace`.
+        """
+        namespace |= {
+            "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self._direct, "LOOPS": LOOPS, "launch": launch,
+            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1,
+        }  # fmt: skip
+        arrays, number, values = self.inputs, "0", ""
+        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS.enabled:"]
+        if self.parameters:
+            lines += [
+                f"    _choose = CHOOSERS.get({arrays[0]}.dtype)",
+                f"    _number, _values = _choose and _choose({', '.join(self.parameters)}) or (None, ())",
+            ]
+            number, values = "_number", ", *_values"
+        key = ", ".join(f"{name}.dtype, {name}.shape, {name}.strides" for name in arrays)
+        places = ", ".join(f"id({name})" for name in [*arrays, "_result"])
+        lines += [
+            f"    _plan = PLANS.get(({number}, {key}))",
+            "    if _plan is not None:",
+            "        _result = _plan.allocate[0]()",
+            "        try:",
+            f"            _table = _plan.pack(_plan.layout, {places}{values})",
+            "        except (OverflowError, struct_error):",
+            f"            return {otherwise}",
+            "        launch(_plan.function, _plan.size, _plan.row_bytes, id(_table) + BEFORE_BYTES)",
+            "        return _result",
+            f"return {otherwise}",
+        ]
+        return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
 
     def _of_dtype(self, char: str) -> tuple[Callable[..., Any], list[_Variant]]:
         found = self._dtypes.get(char)
@@ -93,132 +173,92 @@ class CompiledPointwise:
         dtype: numpy.dtype[Any],
         compute: numpy.dtype[Any],
         out: ndarray | None = None,
-        contiguous: bool = False,
     ) -> Any:
         """The outputs for arrays of `dtype`; NotImplemented if NumPy is to compute."""
-        if self.name in LOOPS.failures:
-            return NotImplemented
-        if compute.kind not in "fiu" or self.of_arrays:
-            return NotImplemented
         choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)
         chosen = choose(*scalars)
         if chosen is None:
             return NotImplemented
         number, values = chosen
-        for value in values:
-            if not isinstance(value, int | float if compute.kind == "f" else int):
-                return NotImplemented
         variant = variants[number]
+        if len(operands) == 1:
+            (only,) = operands
+            key: Any = (dtype, only.shape, only.strides)
+        else:
+            key = (dtype, *[item.shape for item in operands], *[item.strides for item in operands])
         if out is not None:
-            return self._walk(variant, operands, values, dtype, compute, out, contiguous)
-        shape = operands[0].shape or operands[-1].shape
-        strides = []
-        for item in operands:
-            flags = item.flags
-            if not (flags.c_contiguous and flags.aligned and item.dtype.isnative and item.shape in (shape, ())):
-                return self._walk(variant, operands, values, dtype, compute, out, contiguous)
-            strides.append(item.itemsize if item.ndim else 0)
-        outs = [numpy.empty(shape, BOOLEAN if truth else dtype) for truth in variant.truths]
-        size = outs[0].size
-        if size:
-            if not shape:
-                strides = [item.itemsize for item in operands]
-            key = dtype if all(strides) else (dtype, *map(bool, strides))
-            function = variant.dense.get(key)
-            if function is None:
-                modes = [*("dense" if stride else "repeated" for stride in strides), *("dense" for _ in outs)]
-                function = self._function(variant, dtype, compute, tuple(modes))
-                if function is None:
-                    return NotImplemented
-                variant.dense[key] = function
-            numbers = [size, 0, *_UNUSED]
-            for item, stride in zip(operands, strides, strict=True):
-                numbers += (variant.address(item), stride, *_UNUSED)
-            for item in outs:
-                numbers += (variant.address(item), item.itemsize, *_UNUSED)
-            self._launch(function, variant, size, [*operands, *outs], numbers, values, compute)
-        return outs[0] if len(outs) == 1 else tuple(outs)
+            if out.dtype != dtype or not _may_be_written(out, operands):
+                return NotImplemented
+            key = (out.strides, key)
+        try:
+            plan = variant.plans[key]
+        except KeyError:
+            plan = variant.plans.keep(key, self._new_plan(variant, operands, dtype, compute, out))
+            if plan is not None and plan.pack is not None and out is None and (self.parameters or not values):
+                self._choosers[dtype] = choose
+                signature = [part for item in operands for part in (item.dtype, item.shape, item.strides)]
+                self._direct.keep((number, *signature), plan)
+        return NotImplemented if plan is None else plan.run(operands, values, out)
 
-    def _launch(
-        self,
-        function: Callable[..., Any],
-        variant: _Variant,
-        size: int,
-        arrays: Sequence[ndarray],
-        numbers: list[int],
-        scalars: Sequence[Any],
-        compute: numpy.dtype[Any],
-    ) -> None:
-        if scalars:
-            numbers += unpack(
-                f"{len(scalars)}q", pack(f"{len(scalars)}{'d' if compute.kind == 'f' else 'q'}", *scalars)
-            )
-        table = array("q", numbers)
-        row_bytes = variant.weight
-        for item in arrays:
-            row_bytes += item.itemsize
-        launch(function, size, row_bytes, table.buffer_info()[0])
-
-    def _walk(
+    def _new_plan(
         self,
         variant: _Variant,
         operands: Sequence[ndarray],
-        scalars: Sequence[Any],
         dtype: numpy.dtype[Any],
         compute: numpy.dtype[Any],
         out: ndarray | None,
-        contiguous: bool,
-    ) -> Any:
-        """The outputs for arrays that are broadcast, or lie in memory in any way."""
-        if not all(item.dtype.isnative and item.flags.aligned for item in operands):
-            return NotImplemented
+    ) -> _Plan | None:
+        if compute.kind not in "fiu" or self.of_arrays or not dtype.isnative:
+            return None
         if out is None:
-            outs = [result_like(operands, BOOLEAN if truth else dtype, contiguous) for truth in variant.truths]
-        elif (
-            variant.truths != [False]
-            or out.dtype != dtype
-            or any(numpy.may_share_memory(out, item) and not _same_place(out, item) for item in operands)
-        ):  # NumPy writes truth values as numbers, and copies what it is going to write over
-            return NotImplemented
-        else:
+            outs = [result_like(operands, BOOLEAN if truth else dtype, self.contiguous) for truth in variant.truths]
+        elif variant.truths == [False]:
             outs = [out]
-        size = outs[0].size
-        if size:
-            shape, views = walked(list(operands), outs)
-            if len(shape) > 9 or (shape[-1] < SHORTEST_ROW and len(shape) > 1 and not LOOPS.every_size):
-                return NotImplemented
-            function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
-            if function is None:
-                return NotImplemented
-            self._launch(function, variant, size, views, _table(shape, views, variant.address), scalars, compute)
-        return outs[0] if len(outs) == 1 else tuple(outs)
+        else:  # NumPy writes truth values as numbers
+            return None
+        plan = _Plan(outs[0].size, [_memory_like(item) for item in outs] if out is None else [])
+        if not plan.size:
+            return plan
+        shape, views = walked(list(operands), outs)
+        if shape[-1] < SHORTEST_ROW and len(shape) > 1 and not LOOPS.every_size:
+            return None
+        function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
+        if function is None:
+            return None
+        from .llvm.calls import CallTables
+        from .llvm.language import IN_OBJECTS
+        from .llvm.pointwise_loops import layout_of
+
+        layout = layout_of(shape, [view.strides for view in views])
+        plan.tables = CallTables(layout, len(views), len(variant.scalars), "d" if compute.kind == "f" else "q")
+        if IN_OBJECTS and len(outs) == 1:
+            plan.layout, plan.pack = plan.tables.layout, plan.tables.pack
+        plan.function = function
+        plan.row_bytes = variant.weight + sum(item.itemsize for item in views)
+        return plan
 
     def _function(
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
-    ) -> Callable[..., Any] | None:
+    ) -> Any:
         """The compiled loops; None if they cannot be compiled, which is noted."""
-        found = variant.functions.get((dtype, modes))
-        if found is None and self.name not in LOOPS.failures:
-            from .llvm.host import HOST
-            from .llvm.values import CompilationError
+        from .llvm.host import HOST
+        from .llvm.values import CompilationError
 
-            with HOST.lock:
-                found = variant.functions.get((dtype, modes))
-                if found is None:
-                    try:
-                        found = variant.functions[dtype, modes] = self._compile(variant, dtype, compute, modes)
-                    except CompilationError as error:
-                        LOOPS.failures[self.name] = str(error)
+        with HOST.lock:
+            found = variant.functions.get((dtype, modes))
+            if found is None and self.name not in LOOPS.failures:
+                try:
+                    found = variant.functions[dtype, modes] = self._compile(variant, dtype, compute, modes)
+                except CompilationError as error:
+                    LOOPS.failures[self.name] = str(error)
         return found
 
     def _compile(
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
-    ) -> Callable[..., Any]:
+    ) -> Any:
         from .llvm.element_types import type_of
-        from .llvm.language import address
         from .llvm.pointwise_loops import Plan, operand_of, pointwise_kernel
 
-        variant.address = address
         memory, number = type_of(dtype), type_of(compute)
         nodes = {node.value: node for node in variant.expression.nodes() if node.operation == "input"}
         inputs = []
@@ -231,6 +271,11 @@ class CompiledPointwise:
         ]
         plan = Plan(variant.expression, number, inputs, outputs, variant.scalars)
         return pointwise_kernel(f"{self.name}_{dtype.name}", plan, str(variant.expression))
+
+
+def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
+    """Whether no element of `out` is written before it has been read: NumPy copies what it is going to write over."""
+    return all(item is out or not numpy.may_share_memory(out, item) or _same_place(out, item) for item in operands)
 
 
 def _same_place(first: ndarray, second: ndarray) -> bool:
@@ -247,17 +292,6 @@ def _mode(view: ndarray) -> str:
     if stride == view.itemsize or view.shape[-1] == 1:
         return "dense"
     return "repeated" if stride == 0 else "spaced"
-
-
-def _table(shape: tuple[int, ...], views: Sequence[ndarray], address: Callable[[ndarray], int]) -> list[int]:
-    """What `llvm.pointwise_loops` reads before the scalars."""
-    outer = len(shape) - 1
-    padding = [0] * (8 - outer)
-    numbers = [shape[-1], outer, *shape[-2::-1], *padding]
-    for view in views:
-        strides = view.strides
-        numbers += [address(view), strides[-1], *strides[-2::-1], *padding]
-    return numbers
 
 
 def _scalars(expression: Expression) -> list[Node]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
+import struct
 from collections.abc import Callable, Sequence
-from struct import pack, unpack
 from typing import Any
 
 import numpy
@@ -61,58 +60,43 @@ class CompiledRows:
         names = ", ".join([*parameters, ROW_LENGTH])
         values = "".join(f"{scalar_source(node)}, " for node in self.scalars)
         self.scalar_values: Callable[..., tuple[Any, ...]] = eval(f"lambda {names}: ({values})")
-        self._functions: dict[Any, tuple[Callable[..., Any], int]] = {}
+        self._functions: dict[Any, tuple[Any, int]] = {}
 
-    def run(
+    def call(
         self,
         arrays: Sequence[ndarray | None],
-        scalars: Sequence[Any],
-        outs: Sequence[ndarray | None],
+        results: Sequence[tuple[tuple[int, ...], Dtype] | None],
         geometry: tuple[int, int, int],
         compute: Dtype,
-    ) -> bool:
-        """Write the outputs, which lie row by row; False if NumPy is to compute."""
+    ) -> RowCall | None:
+        """How arrays like these are worked through, with results of these shapes and dtypes; None if NumPy is to compute."""
         if self.of_arrays or self.name in LOOPS.failures or compute.kind != "f":
-            return False
-        outer, length, inner = geometry
-        values = self.scalar_values(*scalars, length)
-        if not all(isinstance(value, int | float) for value in values):
-            return False
-        given = dict(zip(self.inputs, arrays, strict=True))
-        operands = []
-        for name in self.nodes:
-            item = given[name]
-            if item is None or not item.dtype.isnative:
-                return False
-            operands.append(numpy.ascontiguousarray(item))
-        along = inner == 1
-        results = [(node, out) for node, out in zip(self.expression.outputs, outs, strict=True) if out is not None]
-        key = (along, tuple([item.dtype for item in operands]), tuple([out.dtype for _, out in results]))
-        plan_and_function = self._functions.get(key) or self._compile(key, operands, results, compute, along)
-        if plan_and_function is None:
-            return False
-        function, width = plan_and_function
-        units = outer if along else outer * -(-inner // width)
-        columns = [out for node, out in results if node.extent == COLUMN]
-        block = -(-units // BLOCKS) if columns else 1
-        blocks = -(-units // block)
-        sums = numpy.zeros((blocks, len(columns), length), compute)
-        numbers = [units, length, inner, block]
-        numbers += [item.__array_interface__["data"][0] for item in (*operands, *(out for _, out in results))]
-        numbers += unpack(f"{len(values)}q", pack(f"{len(values)}d", *values))
-        numbers.append(sums.__array_interface__["data"][0])
-        table = array("q", numbers)
-        row_bytes = length * (compute.itemsize * (len(operands) + len(results)) + WEIGHT)
-        launch(function, blocks, row_bytes * block * (1 if along else width), table.buffer_info()[0])
-        for number, out in enumerate(columns):
-            out[...] = sums[:, number].sum(0, numpy.float64 if blocks > 1 else None).reshape(out.shape)
-        return True
+            return None
+        places = [self.inputs.index(name) for name in self.nodes]
+        given = [arrays[place] for place in places]
+        operands = [item for item in given if item is not None and item.dtype.isnative]
+        if len(operands) < len(given):
+            return None
+        outputs = [
+            (node, result[1])
+            for node, result in zip(self.expression.outputs, results, strict=True)
+            if result is not None
+        ]
+        along = geometry[2] == 1
+        key = (along, tuple([item.dtype for item in operands]), tuple([dtype for _, dtype in outputs]))
+        found = self._functions.get(key) or self._compile(key, operands, outputs, compute, along)
+        if found is None:
+            return None
+        copied = [number for number, item in enumerate(operands) if not item.flags.c_contiguous or not item.ndim]
+        columns = [number for number, (node, _) in enumerate(outputs) if node.extent == COLUMN]
+        loops = self.scalar_values, len(self.scalars), *found
+        return RowCall(loops, places, copied, results, columns, geometry, compute)
 
     def _compile(
         self,
         key: Any,
         operands: Sequence[ndarray],
-        results: Sequence[tuple[Node, ndarray]],
+        results: Sequence[tuple[Node, Dtype]],
         compute: Dtype,
         along: bool,
     ) -> Any:
@@ -129,7 +113,7 @@ class CompiledRows:
                     RowArray(self.nodes[name], type_of(item.dtype), self.nodes[name].extent)
                     for name, item in zip(self.nodes, operands, strict=True)
                 ]
-                outputs = [RowArray(node, type_of(out.dtype), node.extent) for node, out in results]
+                outputs = [RowArray(node, type_of(dtype), node.extent) for node, dtype in results]
                 if any(item.node.kind in (BOOL, INTEGER) for item in outputs):
                     raise CompilationError("outputs of rows are numbers")
                 plan = RowPlan(
@@ -141,3 +125,72 @@ class CompiledRows:
                 LOOPS.failures[self.name] = str(error)
                 return None
         return found
+
+
+class RowCall:
+    """How arrays of certain shapes, strides and dtypes are worked through by one compiled function."""
+
+    __slots__ = (
+        "_block_bytes", "_blocks", "_columns", "_compute", "_copied", "_function", "_length", "_places", "_results",
+        "_scalar_values", "_table_address", "_tables",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        loops: tuple[Callable[..., tuple[Any, ...]], int, Any, int],
+        places: list[int],
+        copied: list[int],
+        results: Sequence[tuple[tuple[int, ...], Dtype] | None],
+        columns: list[int],
+        geometry: tuple[int, int, int],
+        compute: Dtype,
+    ) -> None:
+        from .llvm.calls import CallTables
+
+        scalar_values, scalars, function, width = loops
+        outer, length, inner = geometry
+        along = inner == 1
+        units = outer if along else outer * -(-inner // width)
+        block = -(-units // BLOCKS) if columns else 1
+        arrays = len(places) + sum(result is not None for result in results)
+        row_bytes = length * (compute.itemsize * arrays + WEIGHT)
+        self._scalar_values = scalar_values
+        self._function = function
+        self._places = places
+        self._copied = copied
+        self._results = results
+        self._columns = columns
+        self._length = length
+        self._compute = compute
+        self._blocks = -(-units // block)
+        self._block_bytes = row_bytes * block * (1 if along else width)
+        self._tables = CallTables([units, length, inner, block], arrays + bool(columns), scalars, "d")
+
+    def run(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Any:
+        """The results, None for those that are not asked for; NotImplemented if the scalars are no numbers."""
+        operands = [arrays[place] for place in self._places]
+        for number in self._copied:
+            operands[number] = _row_major(operands[number])
+        results = [None if result is None else numpy.empty(*result) for result in self._results]
+        outs = [out for out in results if out is not None]
+        operands += outs
+        if self._columns:
+            sums = numpy.zeros((self._blocks, len(self._columns), self._length), self._compute)
+            operands.append(sums)
+        try:
+            table = self._tables.make(operands, self._scalar_values(*scalars, self._length))
+        except (OverflowError, struct.error):
+            return NotImplemented
+        launch(self._function, self._blocks, self._block_bytes, self._tables.address(table))
+        for order, number in enumerate(self._columns):
+            out = outs[number]
+            out[...] = sums[:, order].sum(0, numpy.float64 if self._blocks > 1 else None).reshape(out.shape)
+        return results
+
+
+def _row_major(array: ndarray) -> ndarray:
+    """A copy with its elements row by row."""
+    copy = numpy.empty(array.shape, array.dtype)
+    if LOOPS.run("memory.copying.copy_into", copy, array) is NotImplemented:
+        numpy.copyto(copy, array)
+    return copy

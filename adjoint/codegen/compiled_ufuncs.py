@@ -5,13 +5,14 @@ NumPy computes on one thread. Each function is an expression of one operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES
+from . import source
 from .acceleration import LOOPS
 from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
 from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
@@ -44,6 +45,13 @@ class LargeUfunc:
         self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.elements = ELEMENTS
+        namespace = {"general": self}
+        given = ", ".join(names)
+        source.compile_source(
+            self.compiled.direct_source(given, f"general({given})", namespace), f"large {name}", namespace
+        )
+        self.direct: Callable[..., Any] = namespace[name]
+        """For operands alone: their loops are found with fewer calls."""
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
@@ -56,16 +64,15 @@ class LargeUfunc:
     def _compute(self, operands: tuple[Any, ...], out: ndarray | None) -> Any:
         arrays = operands[:1] if self.with_number else operands
         dtype = arrays[0].dtype
-        if (dtype.kind not in self.kinds and dtype not in HALVES) or not dtype.isnative:
-            return NotImplemented
         for item in arrays:
-            if type(item) is not ndarray or item.dtype != dtype:
+            if type(item) is not ndarray or item.dtype is not dtype:
                 return NotImplemented
-        if out is not None and (
-            out.dtype != dtype or out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays])
-        ):
+        compute = computed_in(dtype)
+        if compute.kind not in self.kinds:
             return NotImplemented
-        return self.compiled.run(arrays, operands[len(arrays) :], dtype, computed_in(dtype), out)
+        if out is not None and out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays]):
+            return NotImplemented
+        return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
 
 
 @cache

@@ -104,7 +104,8 @@ class Program:
     @cached_property
     def compiled(self) -> CompiledPointwise:
         """The compiled loops."""
-        return CompiledPointwise(self.name, self.tree, self.parameters.arrays, self.parameters.scalars)
+        parameters = self.parameters
+        return CompiledPointwise(self.name, self.tree, parameters.arrays, parameters.scalars, self.contiguous)
 
     @property
     def _parameter_list(self) -> str:
@@ -149,12 +150,15 @@ class Program:
 
     def run(self, arrays: Sequence[Any], scalars: Sequence[Any], out: ndarray | None = None) -> Any:
         """Compute on arrays of any supported dtype and any layout; write the result to `out`, if it is given."""
-        operands = [numpy.asarray(array) for array in arrays]
-        values = [value.item() if isinstance(value, ndarray) else value for value in scalars]
-        dtype = operands[0].dtype
-        if any(item.dtype != dtype for item in operands):
-            dtype = numpy.result_type(*operands)
-            operands = [item.astype(dtype, copy=False) for item in operands]
+        operands, values, dtype = arrays, scalars, arrays[0].dtype
+        for array in arrays:
+            if type(array) is not ndarray or array.dtype is not dtype:
+                operands, dtype = _promoted(arrays)
+                break
+        for value in scalars:
+            if isinstance(value, ndarray):
+                values = [item.item() if isinstance(item, ndarray) else item for item in scalars]
+                break
         half = dtype.itemsize == 2 and dtype in HALVES
         if not half and dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
@@ -164,7 +168,7 @@ class Program:
         ):
             raise ValueError("the result does not fit what it is to be written over")
         if LOOPS.takes(max([item.size for item in operands]), self.compiled_from):
-            result = self.compiled.run(operands, values, dtype, compute, out, self.contiguous)
+            result = self.compiled.run(operands, values, dtype, compute, out)
             if result is not NotImplemented:
                 return result
         if out is None and max(item.size for item in operands) <= LIMIT:
@@ -180,8 +184,18 @@ class Program:
         else:
             outs = [result_like(operands, dtype_of(kind, dtype), self.contiguous) for kind in kinds]
         if outs[0].size:
-            run_tiles(tile, operands, values, outs, registers, compute)
+            run_tiles(tile, list(operands), values, outs, registers, compute)
         return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], numpy.dtype[Any]]:
+    """The arrays in their common dtype."""
+    operands = [numpy.asarray(array) for array in arrays]
+    dtype = operands[0].dtype
+    if any(item.dtype != dtype for item in operands):
+        dtype = numpy.result_type(*operands)
+        operands = [item.astype(dtype, copy=False) for item in operands]
+    return operands, dtype
 
 
 def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) -> ndarray:
@@ -279,9 +293,19 @@ def _build_medium(program: Program, namespace: dict[str, Any]) -> str:
     )
 
 
+def _build_large(program: Program, namespace: dict[str, Any]) -> str:
+    namespace["run"] = program.run
+    signature = _signature(program, namespace)
+    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
+    return program.compiled.direct_source(signature, f"run(({arrays}), ({scalars}))", namespace)
+
+
 def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     first, *others = program.parameters.arrays
-    namespace["small"], namespace["run"] = _lazily(program, " small", _build_small), program.run
+    namespace["small"], namespace["large"] = (
+        _lazily(program, " small", _build_small),
+        _lazily(program, " large", _build_large),
+    )
     namespace["medium"] = _lazily(program, " medium", _build_medium)
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     passed = ", ".join(program.parameters.names)
@@ -302,7 +326,7 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
         lines.append(f"        result = small({passed})")
     if not several:
         lines.append("        return result if type(result) is ndarray else asarray(result)")
-    lines.append(f"    return run(({_tuple(program.parameters.arrays)}), ({_tuple(program.parameters.scalars)}))")
+    lines.append(f"    return large({passed})")
     return "\n".join([*lines, ""])
 
 

@@ -37,8 +37,8 @@ from ..kernels.runtime.floating import compute_dtype, quiet_rows, restore
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
 from . import compiled_rows, source
-from .acceleration import LOOPS
-from .compiled_rows import CompiledRows
+from .acceleration import LOOPS, Plans
+from .compiled_rows import CompiledRows, RowCall
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
@@ -66,6 +66,8 @@ class RowProgram:
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
+        self._calls: Plans[RowCall] = Plans()
+        """How arrays of these dtypes, shapes and strides are worked through by compiled loops."""
 
     @cached_property
     def tree(self) -> Tree:
@@ -152,6 +154,18 @@ class RowProgram:
             IndexError: if `dim` is out of range.
             NotImplementedError: if the program refuses the dtype.
         """
+        variant = self.choose(*arrays, *scalars)
+        key = (
+            variant,
+            dim,
+            shape,
+            *[None if item is None else (item.dtype, item.shape, item.strides) for item in arrays],
+        )
+        call = self._calls.get(key)
+        if call is not None and LOOPS.enabled:
+            results = call.run(arrays, scalars)
+            if results is not NotImplemented:
+                return _returned(results)
         whole: Any = arrays[self._whole]
         shape = whole.shape if shape is None else shape
         rank = len(shape)
@@ -160,26 +174,36 @@ class RowProgram:
             self.refuse(whole, dim)
         token = quiet_rows(shape[-1] if shape else 1)
         try:
-            return self._run(arrays, dim, scalars, shape)
+            return self._run(arrays, dim, scalars, shape, variant, key)
         finally:
             restore(token)
 
-    def _run(self, arrays: Sequence[ndarray | None], dim: int, scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    def _run(
+        self,
+        arrays: Sequence[ndarray | None],
+        dim: int,
+        scalars: Sequence[Any],
+        shape: tuple[int, ...],
+        variant: int,
+        key: Any,
+    ) -> Any:
         first: Any = arrays[0]
         dtype, compute = first.dtype, compute_dtype(first.dtype)
-        variant = self.choose(*arrays, *scalars)
         length = shape[dim] if shape else 1
         outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
         geometry = (outer, length, inner) if length > 1 else (1, length, outer * inner)
-        views = [
-            None if a is None else _view(a, extent, geometry) for a, extent in zip(arrays, self._extents, strict=True)
-        ]
         outputs = self.variants[variant].outputs
         size = outer * length * inner
         if size and LOOPS.takes(size, compiled_rows.ELEMENTS):
-            results = [None if is_absent(node) else _allocated(node, shape, dim, dtype, compute) for node in outputs]
-            if self._compiled(variant, compute.char).run(views, scalars, results, geometry, compute):
-                return _returned(results)
+            memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
+            call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
+            if call is not None:
+                results = self._calls.keep(key, call).run(arrays, scalars)
+                if results is not NotImplemented:
+                    return _returned(results)
+        views = [
+            None if a is None else _view(a, extent, geometry) for a, extent in zip(arrays, self._extents, strict=True)
+        ]
         if 0 < size <= SMALL and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
             # Results would be laid out as their operands are.
             results = function(*[None if view is None else row_major(view) for view in views], *scalars, length)
@@ -238,8 +262,16 @@ def _shaped(array: ndarray, extent: str, shape: tuple[int, ...], dim: int) -> nd
     return array if array.shape == wanted else array.reshape(wanted)
 
 
-def _allocated(node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype) -> ndarray:
+def _memory(
+    node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype
+) -> tuple[tuple[int, ...], Dtype]:
+    """The shape and the dtype of an output."""
     if node.extent == ELEMENT:
-        return numpy.empty(shape, dtype_of(node.kind, dtype))
-    wanted = _kept(shape, dim) if node.extent == ROW else shape[dim] if shape else 1
-    return numpy.zeros(wanted, dtype_of(node.kind, compute))
+        return shape, dtype_of(node.kind, dtype)
+    wanted = _kept(shape, dim) if node.extent == ROW else (shape[dim] if shape else 1,)
+    return wanted, dtype_of(node.kind, compute)
+
+
+def _allocated(node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype) -> ndarray:
+    memory = _memory(node, shape, dim, dtype, compute)
+    return numpy.empty(*memory) if node.extent == ELEMENT else numpy.zeros(*memory)

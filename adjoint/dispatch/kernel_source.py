@@ -70,7 +70,7 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     if large is None:
         return lines
     name = f"LARGE[{form.__name__!r}]"
-    call = f"{name}({passed}, out={target})" if target else f"array = {name}({passed})"
+    call = f"{name}({passed}, out={target})" if target else f"array = {name}.direct({passed})"
     limit = 0 if LOOPS.every_size else large.elements
     return [*block(f"if {op.tensors[0]}_array.size < {limit}:", lines), *block("else:", [call])]
 

@@ -8,7 +8,7 @@ from .element_types import PointerType
 from .functions import Builtin
 from .host import HOST
 from .lowering import Lowering
-from .values import Value, alignment, llvm_type
+from .values import Value, llvm_type, size_of
 
 
 def _builtin(function: Any) -> Any:
@@ -19,14 +19,14 @@ def _builtin(function: Any) -> Any:
 def atomic_load(lowering: Lowering, pointer: Any) -> Any:
     """The number at an address; what its writer wrote before it can be read after it."""
     type_ = pointer.type.target
-    return lowering.value(f"load atomic {llvm_type(type_)}, {pointer} acquire, align {alignment(type_)}", type_)
+    return lowering.value(f"load atomic {llvm_type(type_)}, {pointer} acquire, align {size_of(type_)}", type_)
 
 
 @_builtin
 def atomic_store(lowering: Lowering, pointer: Any, value: Any) -> None:
     """Write a number; who reads it with `atomic_load` also sees what was written before it."""
     type_ = pointer.type.target
-    lowering.emit(f"store atomic {lowering.as_type(value, type_)}, {pointer} release, align {alignment(type_)}")
+    lowering.emit(f"store atomic {lowering.as_type(value, type_)}, {pointer} release, align {size_of(type_)}")
 
 
 @_builtin

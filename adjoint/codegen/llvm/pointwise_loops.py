@@ -1,8 +1,8 @@
 """Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
 
 A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
-one behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in a table of integers:
-lengths, addresses, strides, scalars.
+one behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in the table of a call
+(`calls`); its layout holds lengths and strides.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..expression import BOOL, Expression, Node
+from .calls import ARRAYS_AT, elements_at
 from .element_types import VectorType, boolean, u8
 from .expressions import COSTLY, ExpressionWriter
 from .functions import Builtin
@@ -44,13 +45,10 @@ from .values import Value, constant
 
 DENSE, REPEATED, SPACED = "dense", "repeated", "spaced"
 
-DIMENSIONS = 8
-"""How many dimensions outside of the rows the table has place for."""
 
-OPERANDS_AT = 2 + DIMENSIONS
-OPERAND_WORDS = 2 + DIMENSIONS
-"""The table: the length of a row, the number of dimensions outside it, their lengths from the inner to the outer one; then for
-each operand its address and its strides, that along the row first; then the scalars."""
+def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
+    """The length of a row; how many dimensions are outside of it, and their lengths; strides. The inner dimension is first."""
+    return [shape[-1], len(shape) - 1, *shape[-2::-1], *[step for steps in strides for step in steps[::-1]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class Plan:
     def _scalar_values(self, lowering: Lowering, table: Any) -> list[Value]:
         """The scalars, read once for a call."""
         type_ = VectorType(self.element, self.width)
-        first = OPERANDS_AT + OPERAND_WORDS * len(self.operands)
+        first = ARRAYS_AT + len(self.operands)
         found = []
         for number in range(len(self.scalars)):
             place = lowering.offset(table, first + number)
@@ -120,16 +118,15 @@ def operand_of(node: Node, type_: Any, mode: str) -> Operand:
 
 
 @loops(noalias=False)
-def _row_start(table: Pointer[i64], K: Static, row: Int) -> Int:
-    """The address where an operand's part of a row begins."""
-    first = OPERANDS_AT + OPERAND_WORDS * K
-    place = table[first]
-    for d in rolled(table[1]):
-        length = table[d + 2]
+def _row_start(layout: Pointer[i64], strides: Pointer[i64], row: Int) -> Int:
+    """How far from an operand's beginning its part of a row is."""
+    distance = i64(0)
+    for d in rolled(layout[1]):
+        length = layout[d + 2]
         following = row // length
-        place += (row - following * length) * table[d + (first + 2)]
+        distance += (row - following * length) * strides[d + 1]
         row = following
-    return place
+    return distance
 
 
 def masks_are_cheap(type_: Any) -> bool:
@@ -193,15 +190,21 @@ def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: S
 def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the elements from `start` to `stop`, counted row by row."""
     W = PLAN.width
+    layout = as_pointer(table[0], i64)
     scalars = PLAN.scalar_values(table)
-    row_length = table[0]
+    begins = [elements_at(table, K) for K in unrolled(len(PLAN.operands))]
+    row_length = layout[0]
+    rank = layout[1] + 1
+    steps = [layout + (rank + 1 + K * rank) for K in unrolled(len(PLAN.operands))]
+    strides = [steps[K][0] for K in unrolled(len(PLAN.operands))]
     position = start
     while position < stop:
         row = position // row_length
         column = position - row * row_length
         count = minimum(row_length - column, stop - position)
-        strides = [table[OPERANDS_AT + OPERAND_WORDS * K + 1] for K in unrolled(len(PLAN.operands))]
-        places = [_row_start(table, K, row) + column * strides[K] for K in unrolled(len(PLAN.operands))]
+        places = [
+            begins[K] + _row_start(layout, steps[K], row) + column * strides[K] for K in unrolled(len(PLAN.operands))
+        ]
         done = i64(0)
         while done < count:
             left = count - done

@@ -4,27 +4,31 @@
 vectors hold one element of each of several rows, and walk down together. What is computed in one walk and costly, and needed in
 a later one, waits in the memory of an output.
 
+The layout of a call (`calls`) is the number of rows (or groups of rows side by side), the length of a row, what lies below it,
+and how many rows a block has.
+
 Sums are taken lane by lane over runs of `RUN` vectors, and the sums of runs added: about as exact as pairwise summation.
 """
 
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
-from .builtin_functions import cast_pointer, lanes, reduce_add, reduce_max, reduce_min, shuffle
+from .builtin_functions import cast_pointer, lanes, reduce_add, shuffle
+from .calls import ARRAYS_AT, elements_at
 from .element_types import PointerType, VectorType, boolean, f64, i64
 from .expressions import COSTLY, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
-from .language import CompiledFunction, Int, Loops, Pointer, Static, local, loops, minimum, unrolled, vector
+from .language import CompiledFunction, Int, Loops, Pointer, Static, as_pointer, loops, minimum, unrolled
 from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
+from .row_accumulators import Places, Sum, accumulator
 from .values import CompilationError, Value, constant, llvm_type
 
 ALONG, ACROSS = "along", "across"
@@ -35,10 +39,6 @@ REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 
 _SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
 """Running sums and products, and what they begin with."""
-
-TABLE_ARRAYS = 4
-"""The table: the number of rows (or groups of rows side by side), the length of a row, what lies below it, how many rows a block
-has; then the addresses of inputs and outputs, then the scalars, then the address of the sums over rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,29 @@ class RowPlan:
         if not scans:  # two registers hide the latency of sums; running sums take two of float64 already
             self.width *= 2
         self.vector = VectorType(type_, self.width)
-        for name in ("begin", "begin_row", "begin_pass", "identities", "step", "combined", "end_pass", "end_row"):
+        for name in (
+            "begin",
+            "sums",
+            "begin_row",
+            "begin_pass",
+            "places",
+            "reset",
+            "step",
+            "merge",
+            "end_pass",
+            "end_row",
+        ):
             setattr(self, name, Builtin(getattr(self, f"_{name}")))
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether there are sums over rows."""
+        return self.sums_bytes > 0
+
+    @property
+    def sums_bytes(self) -> int:
+        """How many bytes the sums over rows take for one place in a row."""
+        return sum(item.extent == COLUMN for item in self.outputs) * self.element.bits // 8
 
     # -- what is computed when ---------------------------------------------------------------------------------------------
 
@@ -90,6 +111,11 @@ class RowPlan:
             if node.operation in REDUCTIONS:
                 found[self.levels[node] - 1].append(node)
         return found
+
+    @cached_property
+    def accumulators(self) -> list[list[Sum]]:
+        """What carries the reductions of each walk along."""
+        return [[accumulator(node, self.vector) for node in nodes] for nodes in self.reductions]
 
     @cached_property
     def written(self) -> list[list[int]]:
@@ -131,27 +157,24 @@ class RowPlan:
 
     # -- instructions --------------------------------------------------------------------------------------------------------
 
-    def _word(self, lowering: Lowering, table: Value, number: int) -> Value:
-        return lowering.load(lowering.offset(table, number))
-
-    def _address(self, lowering: Lowering, table: Value, number: int) -> Value:
-        return self._word(lowering, table, TABLE_ARRAYS + number)
-
-    def _begin(self, lowering: Lowering, table: Value) -> dict[Any, Any]:
+    def _begin(self, lowering: Lowering, table: Value, length: Value) -> dict[Any, Any]:
         """The scalars, and where arrays begin."""
+        arrays = len(self.inputs) + len(self.outputs) + self.has_sums
         known: dict[Any, Any] = {"place": {}}
-        count = len(self.inputs) + len(self.outputs)
-        for number in range(count):
-            known["place"][number] = self._address(lowering, table, number)
-        known["length"] = self._word(lowering, table, 1)
+        for number in range(arrays):
+            known["place"][number] = lowering.call(elements_at, [table, number], {})
         for number, node in enumerate(self.scalars):
-            place = lowering.offset(table, TABLE_ARRAYS + count + number)
             if node.operation == "parameter" and node.value == ROW_LENGTH:
-                known[node] = lowering.convert(known["length"], self.element)
+                known[node] = lowering.convert(length, self.element)
             else:
+                place = lowering.offset(table, ARRAYS_AT + arrays + number)
                 word = lowering.load(cast_pointer.lower(lowering, place, f64))
                 known[node] = lowering.convert(word, self.element)
         return known
+
+    def _sums(self, _lowering: Lowering, known: Any) -> Any:
+        """The address of the sums over rows, if there are any."""
+        return known["place"].get(len(self.inputs) + len(self.outputs), 0)
 
     def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Value:
         """The address of an element of an array."""
@@ -196,10 +219,19 @@ class RowPlan:
                     raise CompilationError(f"{node.operation} is not computed")
                 known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
 
-    def _identities(self, lowering: Lowering, number: int) -> list[Value]:
-        """What the accumulators of a walk begin with."""
-        start = {"row_max": -math.inf, "row_min": math.inf}
-        return [constant(start.get(node.operation, 0), self.vector) for node in self.reductions[number]]
+    def _places(self, lowering: Lowering, number: int) -> list[Places]:
+        """Memory for the accumulators of a walk."""
+        return [item.places(lowering) for item in self.accumulators[number]]
+
+    def _reset(self, lowering: Lowering, number: int, places: list[Places]) -> None:
+        """Let the accumulators of a walk begin anew."""
+        for item, place in zip(self.accumulators[number], places, strict=True):
+            item.reset(lowering, place)
+
+    def _merge(self, lowering: Lowering, number: int, places: list[Places], others: list[Places]) -> None:
+        """Take the accumulators of a part of a walk into those of the whole."""
+        for item, place, other in zip(self.accumulators[number], places, others, strict=True):
+            item.merge(lowering, place, other)
 
     def _begin_pass(self, lowering: Lowering, known: Any) -> None:
         """What running sums begin with."""
@@ -219,7 +251,8 @@ class RowPlan:
         total = lowering.convert(value, wide)
         before = lowering.value(f"load {llvm_type(carried.type.target)}, ptr {carried.name}", carried.type.target)
         if self.along:
-            total = lowering.select(self._counted(lowering, left), total, start)
+            if left != self.width:
+                total = lowering.select(self._counted(lowering, left), total, start)
             distance = 1
             while distance < self.width:
                 if self.reverse:  # the lanes behind, then what the sum begins with
@@ -242,21 +275,6 @@ class RowPlan:
         found: Value = lowering.compare(ast.Lt, numbers, lowering.broadcast(left, self.width))
         return found
 
-    def _combined(self, lowering: Lowering, number: int, which: int, first: Value, second: Value) -> Value:
-        """Two accumulators as one."""
-        return self._accumulated(lowering, self.reductions[number][which], first, second)
-
-    def _accumulated(self, lowering: Lowering, node: Node, total: Value, value: Value) -> Value:
-        writer = ExpressionWriter(lowering, self.vector)
-        if node.operation == "row_max":
-            chosen: Value = writer.node(_MAXIMUM, [value, total])
-            return chosen
-        if node.operation == "row_min":
-            smaller: Value = writer.node(_MINIMUM, [value, total])
-            return smaller
-        added: Value = lowering.binary(ast.Add, total, value)
-        return added
-
     def _step(
         self,
         lowering: Lowering,
@@ -266,7 +284,7 @@ class RowPlan:
         position: Value,
         left: Value,
         sums: Any,
-        accumulators: Value,
+        places: list[Places],
     ) -> None:
         """One vector of a walk. `index`: of its first element; `position`: in the row; `left`: how many of its lanes count."""
         values = dict(known)
@@ -277,17 +295,16 @@ class RowPlan:
                 values[node] = self._value(lowering, writer, node, values, value, (number, index, position, left))
             return _operand(values, node)
 
-        counted = self._counted(lowering, left)
-        identities = self._identities(lowering, number)
+        counted = None if left == self.width else self._counted(lowering, left)
         for which, node in enumerate(self.reductions[number]):
+            accumulated = self.accumulators[number][which]
             item = lowering.as_type(value(node.operands[0]), self.vector)
             if node.operation == "row_take":
                 here = self._is_at(lowering, position, value(node.operands[1]))
                 item = lowering.select(here, item, constant(0, self.vector))
-            if self.along:
-                item = lowering.select(counted, item, identities[which])
-            place = lowering.offset(accumulators, which)
-            lowering.store(place, self._accumulated(lowering, node, lowering.load(place), item))
+            if self.along and counted is not None:
+                item = lowering.select(counted, item, constant(accumulated.identity, self.vector))
+            accumulated.add(lowering, places[which], item)
         results = [(output, value(self._written_node(output))) for output in self.written[number]]
         for node, output in self.kept.items():
             if node in values and node not in known and not self._is_kept_before(node, number):
@@ -349,7 +366,14 @@ class RowPlan:
         lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, 0, left, memory], {})
 
     def _add_to_sums(
-        self, lowering: Lowering, sums: Any, output: int, position: Value, left: Value, counted: Value, value: Value
+        self,
+        lowering: Lowering,
+        sums: Any,
+        output: int,
+        position: Value,
+        left: Any,
+        counted: Value | None,
+        value: Value,
     ) -> None:
         """Add to a sum over rows; the block of rows has its own."""
         order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
@@ -361,7 +385,8 @@ class RowPlan:
             total = lowering.binary(ast.Add, before, value)
             lowering.call(write_operand, [operand, self.width, place, 0, left, total], {})
             return
-        value = lowering.select(counted, value, constant(0, self.vector))
+        if counted is not None:
+            value = lowering.select(counted, value, constant(0, self.vector))
         pointer = lowering.value(f"inttoptr {place} to ptr", None)
         at = Value(_pointer(self.element), pointer.name)
         lowering.store(at, lowering.binary(ast.Add, lowering.load(at), reduce_add.lower(lowering, value)))
@@ -370,14 +395,10 @@ class RowPlan:
         offset: Value = lowering.binary(ast.Mult, sums[1], constant(order, i64))
         return offset
 
-    def _end_pass(self, lowering: Lowering, number: int, known: Any, totals: Value) -> None:
+    def _end_pass(self, lowering: Lowering, number: int, known: Any, places: list[Places]) -> None:
         """The results of a walk's reductions, and what follows from them for the row."""
-        for which, node in enumerate(self.reductions[number]):
-            total = lowering.load(lowering.offset(totals, which))
-            if self.along:
-                reduce = {"row_max": reduce_max, "row_min": reduce_min}.get(node.operation, reduce_add)
-                total = reduce.lower(lowering, total)
-            known[node] = total
+        for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
+            known[node] = item.result(lowering, place, self.along)
         self._rows(lowering, known, number + 1)
 
     def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
@@ -393,10 +414,6 @@ class RowPlan:
                 lowering.store(Value(_pointer(item.type), pointer.name), result)
             else:
                 self._write(lowering, known, number, row, left, lowering.as_type(value, self.vector))
-
-
-_MAXIMUM = Node("maximum", (), "number")
-_MINIMUM = Node("minimum", (), "number")
 
 
 def _pointer(type_: Any) -> Any:
@@ -428,8 +445,9 @@ def _levels(expression: Expression) -> dict[Node, int]:
 def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the blocks from `start` to `stop`: rows one by one, or groups of rows that lie side by side."""
     W = PLAN.width
-    known = PLAN.begin(table)
-    units, length, inner, block = table[0], table[1], table[2], table[3]
+    layout = as_pointer(table[0], i64)
+    units, length, inner, block = layout[0], layout[1], layout[2], layout[3]
+    known = PLAN.begin(table, length)
     strips = (inner + (W - 1)) // W
     for unit in range(start * block, minimum(stop * block, units)):
         if PLAN.along:
@@ -445,40 +463,30 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
             step = inner
             lanes_left = inner - column
         current = PLAN.begin_row(known, first_row, lanes_left)
-        sums = (table[SUMS_AT(PLAN)] + (unit // block) * length * SUMS_BYTES(PLAN), length)
+        sums = (PLAN.sums(known) + (unit // block) * length * PLAN.sums_bytes, length)
         for P in unrolled(PLAN.passes):
-            identities = PLAN.identities(P)
-            totals = local(vector(PLAN.element, W), max(1, len(identities)))
-            parts = local(vector(PLAN.element, W), max(1, len(identities)))
-            for K in unrolled(len(identities)):
-                totals[K] = identities[K]
+            totals = PLAN.places(P)
+            parts = PLAN.places(P)
+            PLAN.reset(P, totals)
             PLAN.begin_pass(current)
             position = i64(0)
             advance = W if PLAN.along else 1
             last = (length - 1) // advance * advance
             while position < length:
-                for K in unrolled(len(identities)):
-                    parts[K] = identities[K]
+                PLAN.reset(P, parts)
                 limit = minimum(length, position + RUN * advance)
                 while position < limit:
                     place = last - position if PLAN.reverse else position
                     left = length - place if PLAN.along else lanes_left
-                    PLAN.step(P, current, first + place * step, place, left, sums, parts)
+                    index = first + place * step
+                    if left >= W:
+                        PLAN.step(P, current, index, place, W, sums, parts)
+                    else:
+                        PLAN.step(P, current, index, place, left, sums, parts)
                     position += advance
-                for K in unrolled(len(identities)):
-                    totals[K] = PLAN.combined(P, K, totals[K], parts[K])
+                PLAN.merge(P, totals, parts)
             PLAN.end_pass(P, current, totals)
         PLAN.end_row(current, first_row, lanes_left)
-
-
-def SUMS_AT(plan: RowPlan) -> int:
-    """The place in the table of the address of the sums over rows."""
-    return TABLE_ARRAYS + len(plan.inputs) + len(plan.outputs) + len(plan.scalars)
-
-
-def SUMS_BYTES(plan: RowPlan) -> int:
-    """How many bytes the sums over rows take for one place in a row."""
-    return sum(item.extent == COLUMN for item in plan.outputs) * plan.element.bits // 8
 
 
 class RowKernel(Loops):

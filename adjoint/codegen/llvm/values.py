@@ -44,8 +44,8 @@ def llvm_type(type_: Any) -> str:
 
 
 def alignment(type_: Any) -> int:
-    """The alignment that memory of this type is certain to have, in bytes."""
-    return 8 if isinstance(type_, PointerType) else max(1, type_.element.bits // 8)
+    """The alignment that memory of this type is certain to have, in bytes: NumPy's arrays may begin anywhere."""
+    return 8 if isinstance(type_, PointerType) else 1
 
 
 def size_of(type_: Any) -> int:

@@ -42,7 +42,7 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
 
     def kernel(self: Array, other: Any) -> Array:
         if large is not None and self.size >= large.elements and self.dtype.kind == "f":
-            return large(self, other)
+            return large.direct(self, other)
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)
         dtype = common_dtype(numpy.asarray(self), other)  # formulas may give a NumPy scalar

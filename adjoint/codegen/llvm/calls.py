@@ -1,0 +1,57 @@
+"""How compiled loops are told what to work on: one table for a call, made in less than a microsecond.
+
+The table has the address of a layout, integers that all calls for arrays of the same shapes and strides share; then where each
+array is; then scalars.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+
+from numpy import ndarray
+
+from .language import AFTER_HEAD, IN_OBJECTS, Int, Pointer, address, as_pointer, i64, loops
+
+BEFORE_BYTES = bytes.__basicsize__ - 1
+"""Where in an object of bytes they begin, on a Python that lays objects out so (`IN_OBJECTS`)."""
+
+ARRAYS_AT = 1
+"""Behind the address of the layout."""
+
+place_of = id if IN_OBJECTS else address
+"""What a table holds for an array: its object, in which loops find the address, or the address."""
+
+
+@loops(noalias=False)
+def elements_at(table: Pointer[i64], number: Int) -> Int:
+    """The address of the elements of an array of the table."""
+    place = table[ARRAYS_AT + number]
+    if IN_OBJECTS:
+        return as_pointer(place + AFTER_HEAD, i64)[0]
+    return place
+
+
+class CallTables:
+    """The tables of all calls with one layout, of so many arrays, and scalars of a struct's `character` ("d" or "q")."""
+
+    def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
+        self._layout = array("q", layout)
+        self.layout: int = self._layout.buffer_info()[0]
+        self.pack = Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
+
+    def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
+        """A table, which is to be kept as long as it is used.
+
+        Raises:
+            struct.error: if a scalar is of another kind.
+            OverflowError: if it is too large.
+        """
+        table = self.pack(self.layout, *map(place_of, arrays), *scalars)
+        return table if IN_OBJECTS else array("q", table)
+
+    def address(self, table: Any) -> int:
+        """The address of what `make` has made."""
+        return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]

@@ -1,0 +1,105 @@
+"""What a reduction of rows carries along, for each lane of a vector: a sum, or an extreme value and whether there has been a NaN.
+
+Processors compare fast if they need not look for NaN, so that is a question of its own, answered when the row is through.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from ..expression import Node
+from .builtin_functions import reduce_add, reduce_or, shuffle
+from .element_types import PointerType, VectorType, boolean
+from .lowering import Lowering
+from .values import Value, constant
+
+Places = list[Value]
+"""Where on the stack the parts of an accumulator are."""
+
+
+class Sum:
+    """The sum of what is given."""
+
+    identity = 0.0
+
+    def __init__(self, vector: VectorType) -> None:
+        self.vector = vector
+
+    def places(self, lowering: Lowering) -> Places:
+        """Memory for an accumulator."""
+        return [Value(PointerType(self.vector), lowering.allocate(self.vector))]
+
+    def reset(self, lowering: Lowering, places: Places) -> None:
+        """Begin anew."""
+        lowering.store(places[0], constant(self.identity, self.vector))
+
+    def add(self, lowering: Lowering, places: Places, value: Value) -> None:
+        """Take a vector in."""
+        lowering.store(places[0], lowering.binary(ast.Add, lowering.load(places[0]), value))
+
+    def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
+        """Take another accumulator in."""
+        self.add(lowering, places, lowering.load(others[0]))
+
+    def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
+        """The result of each lane; of all of them if the lanes hold elements of one row (`along`)."""
+        total = lowering.load(places[0])
+        if along:
+            total = reduce_add.lower(lowering, total)
+        return total
+
+
+class Extreme(Sum):
+    """The greatest or the smallest of what is given; NaN if one is."""
+
+    def __init__(self, vector: VectorType, order: type[ast.cmpop]) -> None:
+        super().__init__(vector)
+        self.order = order
+        self.identity = -math.inf if order is ast.Gt else math.inf
+        self.flags = VectorType(boolean, vector.width)
+
+    def places(self, lowering: Lowering) -> Places:
+        """Memory for the extreme value and for the lanes that have met a NaN."""
+        return [*super().places(lowering), Value(PointerType(self.flags), lowering.allocate(self.flags))]
+
+    def reset(self, lowering: Lowering, places: Places) -> None:
+        """Begin anew."""
+        super().reset(lowering, places)
+        lowering.store(places[1], constant(False, self.flags))
+
+    def add(self, lowering: Lowering, places: Places, value: Value) -> None:
+        """Take a vector in."""
+        self._take(lowering, places, value, lowering.compare(ast.NotEq, value, value))
+
+    def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
+        """Take another accumulator in."""
+        self._take(lowering, places, lowering.load(others[0]), lowering.load(others[1]))
+
+    def _take(self, lowering: Lowering, places: Places, value: Value, unordered: Value) -> None:
+        lowering.store(places[0], self._farther(lowering, value, lowering.load(places[0])))
+        lowering.store(places[1], lowering.binary(ast.BitOr, lowering.load(places[1]), unordered))
+
+    def _farther(self, lowering: Lowering, value: Value, total: Value) -> Value:
+        """`total` if the value is NaN."""
+        return lowering.select(lowering.compare(self.order, value, total), value, total)
+
+    def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
+        """The result of each lane; of all of them if the lanes hold elements of one row (`along`)."""
+        total, unordered = lowering.load(places[0]), lowering.load(places[1])
+        if along:
+            unordered = reduce_or.lower(lowering, unordered)
+            width = self.vector.width
+            while width > 1:
+                width //= 2
+                halves = [shuffle.lower(lowering, total, total, range(start, start + width)) for start in (0, width)]
+                total = self._farther(lowering, *halves)
+            total = lowering.value(f"extractelement {total}, i64 0", self.vector.element)
+        return lowering.select(unordered, constant(math.nan, total.type), total)
+
+
+def accumulator(node: Node, vector: VectorType) -> Sum:
+    """What a reduction carries along."""
+    if node.operation in ("row_max", "row_min"):
+        return Extreme(vector, ast.Gt if node.operation == "row_max" else ast.Lt)
+    return Sum(vector)
