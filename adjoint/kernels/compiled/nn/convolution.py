@@ -17,10 +17,8 @@ from ....codegen.llvm.language import address
 from ....codegen.llvm.launch import launch
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, scratch
-from . import convolution_kernels as kernels
-from .convolution_correlation import accumulate, add_up
 from .convolution_geometry import Axis, forward_axis, input_axis
-from .convolution_plan import CorrelationPlan, ProductPlan, Work, spatial
+from .convolution_plan import CorrelationPlan, ProductPlan, Work
 
 Sizes = tuple[int, ...]
 
@@ -55,33 +53,21 @@ def _strides(array: ndarray) -> ndarray:
     return numpy.array(array.strides[:-1]) // array.itemsize
 
 
-def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, strides: Sizes, bias: ndarray | None, result: ndarray) -> None:
+def _convolve(
+    plan: ProductPlan, x: ndarray, weight: ndarray, strides: Sizes, bias: ndarray | None, result: ndarray
+) -> None:
     """Write the sums over taps and input channels, plus `bias`, to `result`."""
-    x = spatial(x, plan.source_sizes)
-    rows, columns = plan.tile
-    width, itemsize = plan.work.width, x.itemsize
-    if plan.in_place and x.strides[1] != x.shape[-1] * itemsize:
-        x = numpy.ascontiguousarray(x)
+    x = plan.source(x)
     factors = scratch("weights", (plan.weights_size,), x.dtype)
-    pack = kernels.pack_weights.compiled(T=plan.type, ROWS=rows)
-    each = -(-plan.outs // rows)
     launch(
-        pack, plan.groups * each, plan.weights_size * itemsize // (plan.groups * each), address(factors), address(weight),
+        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, address(factors), address(weight),
         plan.products.address, plan.taps.address, plan.geometry.spreads, plan.outs, plan.ins, *strides,
     )  # fmt: skip
-    added = plan.nothing if bias is None else bias
     memory = scratch("packed", (plan.ranges * plan.scratch_pitch,), x.dtype)
+    added = plan.nothing if bias is None else bias
     steps = _strides(x)
-    multiply = kernels.convolve.compiled(
-        T=plan.type,
-        W=width,
-        ROWS=rows,
-        COLUMNS=columns,
-        STEP=plan.step,
-        SPREAD=plan.small_spread,
-    )
     launch(
-        multiply, plan.ranges, plan.range_bytes, address(result), address(x), address(factors), address(added),
+        plan.kernel, plan.ranges, plan.range_bytes, address(result), address(x), address(factors), address(added),
         address(memory), plan.sizes.address, plan.records.address, plan.products.address, address(steps),
     )  # fmt: skip
 
@@ -181,30 +167,19 @@ def conv_weight_grad(
     plan: CorrelationPlan = _plan(
         forward_axis, CorrelationPlan, input.shape, tuple(weight_shape), grad.shape[2:], geometry, x.dtype, get_num_threads()
     )
-    wide, x = spatial(wide, plan.target_sizes), spatial(x, plan.source_sizes)
-    if plan.in_place:
-        x, wide = (
-            array if array.strides[1] == array.shape[-1] * array.itemsize else numpy.ascontiguousarray(array)
-            for array in (x, wide)
-        )
-    width, itemsize = plan.work.width, x.itemsize
-    rows, columns = plan.tile
+    wide, x = plan.target(wide), plan.source(x)
     totals = scratch("totals", (plan.ranges, plan.size), x.dtype)
     memory = scratch("packed", (plan.ranges * plan.scratch_pitch,), x.dtype)
     steps, grad_steps = _strides(x), _strides(wide)
-    correlate = accumulate.compiled(
-        T=plan.type, W=width, ROWS=rows, COLUMNS=columns, STRETCH=plan.stretch, STEP=plan.step
-    )
     launch(
-        correlate, plan.ranges, plan.range_bytes, address(totals), address(wide), address(x), address(memory),
+        plan.kernel, plan.ranges, plan.range_bytes, address(totals), address(wide), address(x), address(memory),
         plan.sizes.address, plan.records.address, plan.offsets.address, plan.dealing.address, address(steps),
         address(grad_steps),
     )  # fmt: skip
     result, found = numpy.empty(weight_shape, x.dtype), numpy.zeros(1, numpy.int64)
-    add = add_up.compiled(T=plan.type, W=width)
     launch(
-        add, -(-plan.size // width), plan.ranges * width * itemsize, address(result), address(totals), address(found),
-        plan.size, plan.ranges,
+        plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), address(totals), address(found), plan.size,
+        plan.ranges,
     )  # fmt: skip
     if found[0]:
         return NotImplemented  # an infinity met the zeros between rows

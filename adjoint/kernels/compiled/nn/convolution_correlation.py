@@ -25,7 +25,7 @@ from ....codegen.llvm.language import (
     unrolled,
     vector,
 )
-from .convolution_kernels import RECORD, pack, store_first
+from .convolution_kernels import RECORD, store_first
 
 
 @loops(explicit=True)
@@ -43,15 +43,14 @@ def accumulate(
     start: Int,
     stop: Int,
     W: Static,
-    ROWS: Static,
-    COLUMNS: Static,
-    STRETCH: Static,
-    STEP: Static,
+    PACK: Static,
+    DEAL: Static,
+    CORRELATE: Static,
 ) -> None:
     """For each of the ranges `start` to `stop` of blocks the sums over their places, in a part of `totals` of its own.
 
-    Each range has its own part of `scratch`. `STEP`: that of the last dimension if it is 1 or 2, else 0; None if `x` and `grad`
-    are read where they are.
+    Each range has its own part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the kernels that pack `x` and `grad` and multiply them,
+    compiled apart. The first is None if `x` and `grad` are read where they are.
     """
     count, ranges, pitch, packed_size, ins, outs, group_pitch, size, vectors, tail, grad_pitch, depth = [
         plan[K] for K in unrolled(12)
@@ -67,16 +66,15 @@ def accumulate(
             sample, group, groups = block[0], block[2], block[3]
             source = x + (sample * strides[0] + group * ins * strides[1])
             given = grad + (sample * grad_strides[0] + group * outs * grad_strides[1])
-            if STEP is None:
+            if PACK is None:
                 inputs = source
                 gradients = given
             else:
-                pack(inputs, source, groups * ins, block, plan + 12, strides, W, STEP)
-                pack(gradients, given, groups * outs, blocks + (count + number) * RECORD, dealing, grad_strides, W, 1)
+                PACK(inputs, source, groups * ins, block, plan + 12, strides)
+                DEAL(gradients, given, groups * outs, blocks + (count + number) * RECORD, dealing, grad_strides)
             to = total + group * outs * depth
-            correlate(
-                to, inputs, gradients, offsets, groups, depth, outs, group_pitch, grad_pitch, vectors, tail,
-                W, ROWS, COLUMNS, STRETCH,
+            CORRELATE(
+                to, inputs, gradients, offsets, groups, depth, outs, group_pitch, grad_pitch, vectors, tail
             )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int,
 
 
 @functools.lru_cache(512)
-def apart(axis: Axis) -> Axis:
+def disjoint(axis: Axis) -> Axis:
     """The same with a phase for each distance of a tap: rows need no room between them, but are packed once for each."""
     met = sorted({axis.phases[phase] + shift * axis.step for taps in axis.taps for _, phase, shift in taps})
     taps = tuple(

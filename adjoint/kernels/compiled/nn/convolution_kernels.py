@@ -47,16 +47,14 @@ def convolve(
     strides: Pointer[i64],
     start: Int,
     stop: Int,
-    W: Static,
-    ROWS: Static,
-    COLUMNS: Static,
-    STEP: Static,
-    SPREAD: Static,
+    PACK: Static,
+    MULTIPLY: Static,
+    INTERLEAVE: Static,
 ) -> None:
     """The blocks of ranges `start` to `stop`, each of which has its own part of `scratch`.
 
-    `STEP` and `SPREAD`: those of the last dimension if they are 1 or 2, else 0. `STEP` is None if `x` is read where it is,
-    `SPREAD` is None if no dimension is spread.
+    `PACK`, `MULTIPLY`, `INTERLEAVE`: these kernels, compiled apart. The first is None if `x` is read where it is, the last if no
+    dimension of the result is spread.
     """
     count, ranges, pitch, packed_size, ins, outs, group_pitch, phases, weights_first = [plan[K] for K in unrolled(9)]
     for r in range(start, stop):
@@ -66,22 +64,22 @@ def convolve(
             sample, group, groups, place = block[0], block[2], block[3], block[10]
             part = as_pointer(block[14], i64)
             source = x + (sample * strides[0] + group * ins * strides[1])
-            if STEP is None:
+            if PACK is None:
                 packed = source + block[6]
             else:
-                pack(packed, source, groups * ins, block, plan + 9, strides, W, STEP)
+                PACK(packed, source, groups * ins, block, plan + 9, strides)
             to = out + place
-            if SPREAD is not None:
+            if INTERLEAVE is not None:
                 to = scratch + (r * pitch + packed_size)
             for phase in range(phases):
                 depth, offset = products[3 * phase], products[3 * phase + 1]
                 offsets = as_pointer(products[3 * phase + 2], i64)
-                multiply(
+                MULTIPLY(
                     to + phase * part[4], packed, weight + offset, bias, offsets, part, depth, group, groups, outs,
-                    group_pitch, weights_first, W, ROWS, COLUMNS,
+                    group_pitch, weights_first,
                 )  # fmt: skip
-            if SPREAD is not None:
-                interleave(out + place, to, block, groups * outs, part, plan + 20, W, SPREAD)
+            if INTERLEAVE is not None:
+                INTERLEAVE(out + place, to, block, groups * outs, part, plan + 20)
 
 
 @loops(explicit=True)
@@ -238,8 +236,8 @@ def multiply(
                 for J in unrolled(COLUMNS):
                     sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
             block = block + ROWS
-        rows = outs - b
         to = out + (g * outs + b) * channel_stride
+        steps = [minimum(M, outs - b - 1) * channel_stride for M in unrolled(ROWS)]  # missing channels repeat the last one
         for J in unrolled(COLUMNS):
             column = v * COLUMNS + J
             for i in range(index[column], index[column + 1]):
@@ -247,16 +245,12 @@ def multiply(
                 row = to + offset
                 if after - lane == W:
                     for M in unrolled(ROWS):
-                        if rows > M:
-                            store(row, sums[M * COLUMNS + J])
-                        row = row + channel_stride
+                        store(row + steps[M], sums[M * COLUMNS + J])
                 else:
-                    places_of_lanes = lanes(i32, W)
-                    inside = (places_of_lanes >= i32(lane)) & (places_of_lanes < i32(after))
+                    numbers = lanes(i32, W)
+                    inside = (numbers >= i32(lane)) & (numbers < i32(after))
                     for M in unrolled(ROWS):
-                        if rows > M:
-                            store(row, sums[M * COLUMNS + J], inside)
-                        row = row + channel_stride
+                        store(row + steps[M], sums[M * COLUMNS + J], inside)
 
 
 @loops(explicit=True)

@@ -11,8 +11,11 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import address, type_of
-from .convolution_geometry import Axes, Axis, Block, Geometry, Vectors, apart, cut, spaced
+from ....codegen.llvm.external import apart
+from ....codegen.llvm.language import CompiledFunction, address, type_of
+from .convolution_correlation import accumulate, add_up, correlate
+from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, spaced
+from .convolution_kernels import convolve, interleave, multiply, pack, pack_weights
 
 Sizes = tuple[int, ...]
 
@@ -91,7 +94,7 @@ class Work(NamedTuple):
         """The same with rows of the source packed once, and packed once for each tap along them."""
         yield self
         if self.axes[2].reach:
-            yield self._replace(axes=(*self.axes[:2], apart(self.axes[2])))
+            yield self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))
 
     def blocks(self, more: int, single: bool) -> list[Block]:
         """Parts of the work; each place needs `more` numbers of memory besides the packed source."""
@@ -117,11 +120,30 @@ def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
 class _Layout:
     """How a convolution's source is packed, block by block."""
 
+    in_place = False
+
     def __init__(self, work: Work, blocks: list[Block]) -> None:
         self.work, self.blocks = work, blocks
         samples, groups, *places = blocks[0].sizes  # no other block is larger
         self.geometry = Geometry(work.axes, groups * work.ins, samples, tuple(places), work.width)
         self.ranges = work.ranges(blocks)
+        self.source_sizes = tuple(axis.source for axis in work.axes)
+        self.target_sizes = tuple(axis.target for axis in work.axes)
+
+    def _spatial(self, array: ndarray, sizes: Sizes) -> ndarray:
+        """The array as (batch, channels, depth, height, width), with rows, and planes read in place, that lie in one piece."""
+        array = array.reshape(*array.shape[:2], *sizes)
+        step = array.itemsize
+        fits = array.strides[4] == step and not (self.in_place and array.strides[1] != sizes[2] * step)
+        return array if fits else numpy.ascontiguousarray(array)
+
+    def source(self, array: ndarray) -> ndarray:
+        """What is convolved, with three spatial dimensions."""
+        return self._spatial(array, self.source_sizes)
+
+    def target(self, array: ndarray) -> ndarray:
+        """An array of the shape of the result, with three spatial dimensions."""
+        return self._spatial(array, self.target_sizes)
 
     @property
     def packed_vectors(self) -> int:
@@ -164,10 +186,7 @@ class ProductPlan(_Layout):
         work, geometry = self.work, self.geometry
         self.type, self.outs, self.ins, self.groups = type_of(dtype), work.outs, work.ins, work.groups
         self.channels = work.groups * work.outs
-        self.source_sizes = tuple(axis.source for axis in work.axes)
-        self.target_sizes = tuple(axis.target for axis in work.axes)
-        self.step = None if self.in_place else _small(work.axes[2].step)
-        self.small_spread = _small(self.spread[2]) if self.phased else None
+        self.pack = None if self.in_place else apart(pack, T=self.type, W=work.width, STEP=_small(work.axes[2].step))
         self.parts = {sizes: self._part(sizes) for sizes in {block.sizes for block in self.blocks}}
         channel_pitch = self.source_sizes[2] if self.in_place else geometry.channel_pitch
         self._offsets = [
@@ -196,9 +215,28 @@ class ProductPlan(_Layout):
             work.ins * channel_pitch, geometry.spreads, weights_first, *self.packing(self._phases), *self.result_strides,
             *self.spread,
         ])  # fmt: skip
+        self.weight_blocks = padded // rows
+        self.weight_block_bytes = sum(depths) * rows * dtype.itemsize
         self.nothing = numpy.zeros(self.channels, dtype)
         moved = work.batch * (work.groups * work.ins * math.prod(self.source_sizes) + self.channels * math.prod(self.target_sizes))
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
+
+    @functools.cached_property
+    def weight_kernel(self) -> CompiledFunction:
+        """What packs the weights."""
+        return pack_weights.compiled(T=self.type, ROWS=self.tile[0])
+
+    @functools.cached_property
+    def kernel(self) -> CompiledFunction:
+        """The loops, compiled."""
+        T, W, (rows, columns) = self.type, self.work.width, self.tile
+        unspread = not self.phased
+        return convolve.compiled(
+            T=T,
+            PACK=self.pack,
+            MULTIPLY=apart(multiply, T=T, W=W, ROWS=rows, COLUMNS=columns),
+            INTERLEAVE=None if unspread else apart(interleave, T=T, W=W, SPREAD=_small(self.spread[2])),
+        )
 
     def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
         """The layout that takes least time for a place."""
@@ -261,14 +299,12 @@ class CorrelationPlan(_Layout):
 
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         many = HOST.vector_bytes == 64
-        self.tile = rows, columns = _tile(work.outs, [(4, 6), (1, 9)] if many else [(3, 3), (1, 5)])
+        self.tile = _tile(work.outs, [(4, 6), (1, 9)] if many else [(3, 3), (1, 5)])
         self.in_place = work.in_place and all(block.sizes[2:] == work.places for block in work.blocks(0, True))
         super().__init__(*self._fastest(work))
         work, geometry, width = self.work, self.geometry, self.work.width
-        self.type, self.stretch = type_of(dtype), _FIRST_CACHE // (rows * HOST.vector_bytes)
-        self.source_sizes = tuple(axis.source for axis in work.axes)
-        self.target_sizes = tuple(axis.target for axis in work.axes)
-        self.step = None if self.in_place else _small(work.axes[2].step)
+        self.type = type_of(dtype)
+        self.pack = None if self.in_place else apart(pack, T=self.type, W=width, STEP=_small(work.axes[2].step))
         self._phases, self._no_phases = Table(geometry.phases), Table([0, 0, 0])
         self.pitches = (
             (self.source_sizes[2], self.target_sizes[2])
@@ -276,7 +312,7 @@ class CorrelationPlan(_Layout):
             else (geometry.channel_pitch, spaced(geometry.vectors * width, width))
         )
         vectors, tail = divmod(self.target_sizes[2], width) if self.in_place else (geometry.vectors, 0)
-        self.offsets = Table(geometry.offsets(0, work.ins, self.pitches[0], columns))
+        self.offsets = Table(geometry.offsets(0, work.ins, self.pitches[0], self.tile[1]))
         samples, groups, *places = self.blocks[0].sizes
         rows_between = geometry.grid[1] if places[0] > 1 else places[1]
         self.dealing = Table([
@@ -291,6 +327,7 @@ class CorrelationPlan(_Layout):
         ])  # fmt: skip
         depth = work.ins * work.taps
         self.size = work.groups * work.outs * depth
+        self.sum_vectors, self.sum_bytes = -(-self.size // width), self.ranges * width * dtype.itemsize
         packed = 0 if self.in_place else _lines(geometry.packed_size + width)
         gradients = groups * work.outs * self.pitches[1] + places[0] * rows_between * geometry.row_pitch + 5 * width
         self.scratch_pitch = packed + (0 if self.in_place else _lines(gradients))
@@ -300,6 +337,24 @@ class CorrelationPlan(_Layout):
         ])  # fmt: skip
         moved = work.batch * work.groups * (work.ins * math.prod(self.source_sizes) + work.outs * math.prod(self.target_sizes))
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
+
+    @functools.cached_property
+    def sum_kernel(self) -> CompiledFunction:
+        """What adds up the sums of the ranges."""
+        return add_up.compiled(T=self.type, W=self.work.width)
+
+    @functools.cached_property
+    def kernel(self) -> CompiledFunction:
+        """The loops, compiled."""
+        T, W, (rows, columns) = self.type, self.work.width, self.tile
+        stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
+        return accumulate.compiled(
+            T=T,
+            W=W,
+            PACK=self.pack,
+            DEAL=None if self.in_place else apart(pack, T=T, W=W, STEP=1),
+            CORRELATE=apart(correlate, T=T, W=W, ROWS=rows, COLUMNS=columns, STRETCH=stretch),
+        )
 
     def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
         """The layout that takes least time for a place."""
@@ -324,9 +379,3 @@ def _lines(size: int) -> int:
 def _small(step: int) -> int:
     """A step that loops are compiled for, or 0."""
     return step if step < 3 else 0
-
-
-def spatial(array: ndarray, sizes: Sizes) -> ndarray:
-    """The array as (batch, channels, depth, height, width), with rows that lie in one piece."""
-    array = array.reshape(*array.shape[:2], *sizes)
-    return array if array.strides[-1] == array.itemsize else numpy.ascontiguousarray(array)
