@@ -100,9 +100,7 @@ def conv_forward(
         for size, k, s, p, d in zip(input.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
     )
     geometry = stride, padding, dilation, groups
-    plan = _plan(
-        forward_axis, ProductPlan, input.shape, weight.shape, sizes, geometry, wide.dtype, get_num_threads()
-    )
+    plan = _plan(forward_axis, ProductPlan, input.shape, weight.shape, sizes, geometry, wide.dtype, get_num_threads())
     result = numpy.empty((len(input), len(weight), *sizes), wide.dtype)
     added = None if bias is None else numpy.ascontiguousarray(widen(bias))
     taps = math.prod(weight.shape[2:])
@@ -165,7 +163,14 @@ def conv_weight_grad(
         return NotImplemented
     geometry = stride, padding, dilation, groups
     plan: CorrelationPlan = _plan(
-        forward_axis, CorrelationPlan, input.shape, tuple(weight_shape), grad.shape[2:], geometry, x.dtype, get_num_threads()
+        forward_axis,
+        CorrelationPlan,
+        input.shape,
+        tuple(weight_shape),
+        grad.shape[2:],
+        geometry,
+        x.dtype,
+        get_num_threads(),
     )
     wide, x = plan.target(wide), plan.source(x)
     totals = scratch("totals", (plan.ranges, plan.size), x.dtype)

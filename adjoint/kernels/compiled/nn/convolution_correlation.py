@@ -10,7 +10,6 @@ from ....codegen.llvm.language import (
     S,
     Static,
     T,
-    as_pointer,
     fma,
     i32,
     i64,

@@ -21,6 +21,7 @@ from numpy import ndarray
 
 Sizes = tuple[int, ...]
 
+
 @dataclass(frozen=True)
 class Axis:
     """A convolution along one dimension.
@@ -233,9 +234,7 @@ def cut(
     if parts <= groups:
         each = -(-groups // parts)
         return [
-            Block(n, 1, g, min(each, groups - g), origin, places)
-            for n in range(batch)
-            for g in range(0, groups, each)
+            Block(n, 1, g, min(each, groups - g), origin, places) for n in range(batch) for g in range(0, groups, each)
         ]
     parts = -(-parts // groups)
     dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)

@@ -237,7 +237,9 @@ def multiply(
                     sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
             block = block + ROWS
         to = out + (g * outs + b) * channel_stride
-        steps = [minimum(M, outs - b - 1) * channel_stride for M in unrolled(ROWS)]  # missing channels repeat the last one
+        steps = [
+            minimum(M, outs - b - 1) * channel_stride for M in unrolled(ROWS)
+        ]  # missing channels repeat the last one
         for J in unrolled(COLUMNS):
             column = v * COLUMNS + J
             for i in range(index[column], index[column + 1]):

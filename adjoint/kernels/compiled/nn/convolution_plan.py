@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.host import HOST
 from ....codegen.llvm.external import apart
+from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import CompiledFunction, address, type_of
 from .convolution_correlation import accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, spaced
@@ -176,7 +176,7 @@ class ProductPlan(_Layout):
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
         choices = [(8, 3), (6, 4), (4, 6), (1, 8)] if many else [(4, 3), (6, 2), (1, 6)]
-        self.tile = rows, columns = _tile(work.outs, choices)
+        self.tile = rows, _ = _tile(work.outs, choices)
         self.spread = tuple(axis.spread for axis in work.axes)
         self.phased = math.prod(self.spread) > 1
         self.in_place = work.in_place and all(
@@ -189,9 +189,7 @@ class ProductPlan(_Layout):
         self.pack = None if self.in_place else apart(pack, T=self.type, W=work.width, STEP=_small(work.axes[2].step))
         self.parts = {sizes: self._part(sizes) for sizes in {block.sizes for block in self.blocks}}
         channel_pitch = self.source_sizes[2] if self.in_place else geometry.channel_pitch
-        self._offsets = [
-            Table(geometry.offsets(phase, work.ins, channel_pitch)) for phase in range(geometry.spreads)
-        ]
+        self._offsets = [Table(geometry.offsets(phase, work.ins, channel_pitch)) for phase in range(geometry.spreads)]
         self._taps = [Table(geometry.taps(phase)[0]) for phase in range(geometry.spreads)]
         depths = [len(offsets.numbers) for offsets in self._offsets]
         padded = work.groups * -(-work.outs // rows) * rows
@@ -218,7 +216,9 @@ class ProductPlan(_Layout):
         self.weight_blocks = padded // rows
         self.weight_block_bytes = sum(depths) * rows * dtype.itemsize
         self.nothing = numpy.zeros(self.channels, dtype)
-        moved = work.batch * (work.groups * work.ins * math.prod(self.source_sizes) + self.channels * math.prod(self.target_sizes))
+        moved = work.batch * (
+            work.groups * work.ins * math.prod(self.source_sizes) + self.channels * math.prod(self.target_sizes)
+        )
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
 
     @functools.cached_property
@@ -335,7 +335,11 @@ class CorrelationPlan(_Layout):
             len(self.blocks), self.ranges, self.scratch_pitch, packed, work.ins, work.outs, work.ins * self.pitches[0],
             self.size, vectors, tail, self.pitches[1], depth, *self.packing(self._phases),
         ])  # fmt: skip
-        moved = work.batch * work.groups * (work.ins * math.prod(self.source_sizes) + work.outs * math.prod(self.target_sizes))
+        moved = (
+            work.batch
+            * work.groups
+            * (work.ins * math.prod(self.source_sizes) + work.outs * math.prod(self.target_sizes))
+        )
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
 
     @functools.cached_property
