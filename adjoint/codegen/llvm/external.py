@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
+from .element_types import Pointer, Static, TypeVariable
 from .functions import Builtin
 from .host import HOST
 from .lowering import Lowering
@@ -45,3 +47,23 @@ def c_function(name: str, result: Any, *types: Any) -> Any:
         return address
 
     return external(f"adjoint_c_{name}", find, result, *types)
+
+
+@cache
+def apart(kernel: Any, **given: Any) -> Any:
+    """A kernel for others to call, compiled by itself for these types and static values: once, however many call it."""
+
+    def call(lowering: Lowering, *arguments: Any) -> Any:
+        code = kernel.compiled(**given).code
+        parameters = get_type_hints(kernel.function)
+        parameters.pop("return", None)
+        hints = [hint for hint in parameters.values() if hint is not Static]
+        types = [
+            argument.type if hint is Pointer else given[hint.name] if isinstance(hint, TypeVariable) else hint
+            for hint, argument in zip(hints, arguments, strict=True)
+        ]
+        symbol = external(f"adjoint_{code.name}_{code.address:x}", lambda: code.address, None, *types)
+        return symbol.lower(lowering, *arguments)
+
+    call.__name__ = kernel.name
+    return Builtin(call)

@@ -10,6 +10,7 @@ Spatial dimensions are three: those that a convolution lacks come first and have
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -19,9 +20,6 @@ import numpy
 from numpy import ndarray
 
 Sizes = tuple[int, ...]
-
-BLOCK_BYTES = 1 << 20
-"""About how much packed memory a block of the work takes: it stays in a core's second-level cache."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,17 @@ def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int,
     return Axis(output, size, -(-size // stride), stride, 1, first, (0,), taps)
 
 
+@functools.lru_cache(512)
+def disjoint(axis: Axis) -> Axis:
+    """The same with a phase for each distance of a tap: rows need no room between them, but are packed once for each."""
+    met = sorted({axis.phases[phase] + shift * axis.step for taps in axis.taps for _, phase, shift in taps})
+    taps = tuple(
+        tuple((t, met.index(axis.phases[phase] + shift * axis.step), 0) for t, phase, shift in taps)
+        for taps in axis.taps
+    )
+    return dataclasses.replace(axis, phases=tuple(met), taps=taps)
+
+
 class Geometry:
     """The blocked layout of one convolution, for blocks of `samples` samples and `block` places.
 
@@ -81,7 +90,7 @@ class Geometry:
     """
 
     def __init__(self, axes: Axes, channels: int, samples: int, block: Sizes, width: int) -> None:
-        self.axes, self.block, self.samples = axes, block, samples
+        self.axes, self.block, self.samples, self.width = axes, block, samples, width
         last = axes[2]
         depth, height = (places + axis.reach for places, axis in zip(block[:2], axes[:2], strict=True))
         shared = _shared(axes[1], width) if depth > 1 and block[1] == axes[1].places else 0
@@ -119,26 +128,53 @@ class Geometry:
         table = (numpy.arange(channels)[:, None] * channel_pitch + offsets).reshape(-1)
         return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
 
-    def pieces(self, tile: int, sizes: Sizes, strides: Sizes) -> tuple[int, ndarray]:
-        """How many tiles of `tile` places there are, and which of them belong where in a result: see `multiply`.
+    def vectors_along(self, sizes: Sizes, strides: Sizes, whole: bool) -> Vectors:
+        """The vectors of places of a block: where each begins, and which of its lanes belong where in a result.
 
-        `sizes`: how many samples, planes, rows and columns the result has of this block; `strides`: its own.
+        `sizes`: how many samples, planes, rows and columns the result has of this block; `strides`: its own. Vectors run on over
+        the ends of rows, or are cut where rows end if `whole`.
         """
         samples, planes, rows, columns = sizes
-        z, y, n = (each.reshape(-1) for each in numpy.indices((planes, rows, samples)))
+        width = self.width
+        z, y, n = (each.reshape(-1, 1) for each in numpy.indices((planes, rows, samples)))
         first = ((z * self.grid[1] + y) * self.samples + n) * self.pitch
         offset = n * strides[0] + z * strides[2] + y * strides[3]
-        tiles = -(-(int(first[-1]) + columns) // tile)
-        # A row goes over into the next tile at most as often as this.
-        turns = numpy.arange((columns + tile - 2) // tile + 1)
-        first, offset = first[:, None], offset[:, None]
-        starts = numpy.maximum(first, (first // tile + turns) * tile)
-        stops = numpy.minimum((starts // tile + 1) * tile, first + columns)
-        offsets = offset + starts - first
+        if whole:
+            column = numpy.arange(0, columns, width)
+            if columns > width:  # the last one begins earlier: it computes some of the numbers a second time
+                column = numpy.minimum(column, columns - width)
+            starts = (first + column).reshape(-1)
+            lengths = numpy.broadcast_to(numpy.minimum(columns - column, width), (len(first), len(column))).reshape(-1)
+            pieces = numpy.stack([0 * lengths, lengths, (offset + column).reshape(-1)], 1)
+            return Vectors(starts, numpy.arange(len(starts) + 1), pieces)
+        count = -(-(int(first[-1, 0]) + columns) // width)
+        # A row goes over into the next vector at most as often as this.
+        turns = numpy.arange((columns + width - 2) // width + 1)
+        starts = numpy.maximum(first, (first // width + turns) * width)
+        stops = numpy.minimum((starts // width + 1) * width, first + columns)
+        places = offset - first + starts // width * width
         found = starts < stops
-        starts, lengths, offsets = starts[found], (stops - starts)[found], offsets[found]
-        index = numpy.searchsorted(starts, numpy.arange(tiles + 1) * tile)
-        return tiles, numpy.concatenate([index, numpy.stack([starts % tile, lengths, offsets], 1).reshape(-1)])
+        starts, lengths, places = starts[found], (stops - starts)[found], places[found]
+        index = numpy.searchsorted(starts, numpy.arange(count + 1) * width)
+        lanes = starts % width
+        return Vectors(numpy.arange(count) * width, index, numpy.stack([lanes, lanes + lengths, places], 1))
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Where vectors begin; the number of the first piece of each, and after the last; the pieces.
+
+    A piece is a first lane, the one behind its last, and where in the result lane 0 would belong.
+    """
+
+    starts: ndarray
+    index: ndarray
+    pieces: ndarray
+
+    def padded(self, tile: int) -> Vectors:
+        """As many vectors as fill tiles: the last one again, without pieces."""
+        more = -len(self.starts) % tile
+        return Vectors(numpy.pad(self.starts, (0, more), "edge"), numpy.pad(self.index, (0, more), "edge"), self.pieces)
 
 
 def spaced(size: int, width: int) -> int:
@@ -160,40 +196,58 @@ def _shared(axis: Axis, width: int) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """A part of the work: samples, and for each dimension the first place and the one after the last."""
+    """A part of the work: samples, groups, and for each dimension the first place and the one after the last."""
 
     sample: int
     samples: int
+    group: int
+    groups: int
     first: Sizes
     after: Sizes
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """How many samples and places it has."""
-        return (self.samples, *(stop - start for start, stop in zip(self.first, self.after, strict=True)))
+        """How many samples, groups and places it has."""
+        return (
+            self.samples,
+            self.groups,
+            *(stop - start for start, stop in zip(self.first, self.after, strict=True)),
+        )
 
 
-def cut(axes: Axes, batch: int, sample_bytes: int, wanted: int, single: bool) -> list[Block]:
-    """Blocks of about `BLOCK_BYTES`, at least `wanted` of them if there is so much to divide.
+def cut(
+    axes: Axes, batch: int, groups: int, group_bytes: int, block_bytes: int, wanted: int, single: bool
+) -> list[Block]:
+    """Blocks of about `block_bytes`, at least `wanted` of them if there is so much to divide.
 
-    They are of several samples (unless each is to be `single`), or of places of one sample along its first dimension.
+    They are of several samples (unless each is to be `single`), of groups of one sample, or of places of one group along its
+    first dimension. `group_bytes`: the packed memory of one group of one sample.
     """
     places = tuple(axis.places for axis in axes)
-    if batch >= wanted and sample_bytes <= BLOCK_BYTES:
-        count = batch if single else max(wanted, -(-batch * sample_bytes // BLOCK_BYTES))
+    origin = (0, 0, 0)
+    sample_bytes = groups * group_bytes
+    if batch >= wanted and sample_bytes <= block_bytes:
+        count = batch if single else max(wanted, -(-batch * sample_bytes // block_bytes))
         each = -(-batch // count)
-        return [Block(start, min(each, batch - start), (0, 0, 0), places) for start in range(0, batch, each)]
+        return [Block(n, min(each, batch - n), 0, groups, origin, places) for n in range(0, batch, each)]
+    parts = max(-(-sample_bytes // block_bytes), -(-wanted // batch))
+    if parts <= groups:
+        each = -(-groups // parts)
+        return [
+            Block(n, 1, g, min(each, groups - g), origin, places) for n in range(batch) for g in range(0, groups, each)
+        ]
+    parts = -(-parts // groups)
     dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
-    parts = max(-(-sample_bytes // BLOCK_BYTES), -(-wanted // max(batch, 1)))
     each = max(1, -(-places[dimension] // parts))
     before, behind = places[:dimension], places[dimension + 1 :]
+    zeros = (0,) * len(before), (0,) * len(behind)
     return [
         Block(
-            sample,
-            1,
-            (0,) * dimension + (start,) + (0,) * len(behind),
+            n, 1, g, 1,
+            (*zeros[0], start, *zeros[1]),
             (*before, min(start + each, places[dimension]), *behind),
         )
-        for sample in range(batch)
+        for n in range(batch)
+        for g in range(groups)
         for start in range(0, places[dimension], each)
-    ]
+    ]  # fmt: skip

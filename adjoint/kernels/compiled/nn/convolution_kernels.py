@@ -1,11 +1,9 @@
 """The loops of convolutions: rows packed with padding, products of register tiles, results unpacked.
 
-`Geometry` of `convolution_geometry` says how packed memory is laid out.
+`Geometry` of `convolution_geometry` says how packed memory is laid out, `convolution_plan` what the tables hold.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from ....codegen.llvm.language import (
     Int,
@@ -13,6 +11,7 @@ from ....codegen.llvm.language import (
     S,
     Static,
     T,
+    as_pointer,
     broadcast,
     fma,
     gather,
@@ -29,26 +28,82 @@ from ....codegen.llvm.language import (
     vector,
 )
 
+RECORD = 15
+"""How many numbers describe a block: its first sample, how many samples, its first group, how many groups, the places of the
+source where it begins and where the source ends, its place in the result, how many planes, rows and columns that has of it, and
+the address of the table of its part."""
+
+
+@loops(explicit=True)
+def convolve(
+    out: Pointer[T],
+    x: Pointer[T],
+    weight: Pointer[T],
+    bias: Pointer[T],
+    scratch: Pointer[T],
+    plan: Pointer[i64],
+    blocks: Pointer[i64],
+    products: Pointer[i64],
+    strides: Pointer[i64],
+    start: Int,
+    stop: Int,
+    PACK: Static,
+    MULTIPLY: Static,
+    INTERLEAVE: Static,
+) -> None:
+    """The blocks of ranges `start` to `stop`, each of which has its own part of `scratch`.
+
+    `PACK`, `MULTIPLY`, `INTERLEAVE`: these kernels, compiled apart. The first is None if `x` is read where it is, the last if no
+    dimension of the result is spread.
+    """
+    count, ranges, pitch, packed_size, ins, outs, group_pitch, phases, weights_first = [plan[K] for K in unrolled(9)]
+    for r in range(start, stop):
+        packed = scratch + r * pitch
+        for number in range(r * count // ranges, (r + 1) * count // ranges):
+            block = blocks + number * RECORD
+            sample, group, groups, place = block[0], block[2], block[3], block[10]
+            part = as_pointer(block[14], i64)
+            source = x + (sample * strides[0] + group * ins * strides[1])
+            if PACK is None:
+                packed = source + block[6]
+            else:
+                PACK(packed, source, groups * ins, block, plan + 9, strides)
+            to = out + place
+            if INTERLEAVE is not None:
+                to = scratch + (r * pitch + packed_size)
+            for phase in range(phases):
+                depth, offset = products[3 * phase], products[3 * phase + 1]
+                offsets = as_pointer(products[3 * phase + 2], i64)
+                MULTIPLY(
+                    to + phase * part[4], packed, weight + offset, bias, offsets, part, depth, group, groups, outs,
+                    group_pitch, weights_first,
+                )  # fmt: skip
+            if INTERLEAVE is not None:
+                INTERLEAVE(out + place, to, block, groups * outs, part, plan + 20)
+
 
 @loops(explicit=True)
 def pack(
     out: Pointer[T],
     x: Pointer[T],
-    phases: Pointer[i64],
+    channels: Int,
     spot: Pointer[i64],
     sizes: Pointer[i64],
+    strides: Pointer[i64],
     W: Static,
     STEP: Static,
 ) -> None:
-    """Rows of `x` from its place `start` on, those of the samples side by side, with zeros for what is outside 0 to `stop`.
+    """Rows of `x` from the place that `spot` names on, those of the samples side by side, with zeros for what is outside.
 
     There are `places` for samples. Rows are written in their order as whole vectors: what one writes beyond its end the next
     one overwrites. Behind them are `slack` zeros. `STEP`: that of the last dimension if it is 1 or 2, else 0.
     """
-    samples, start_d, start_h, start_w, stop_d, stop_h, stop_w = [spot[K] for K in unrolled(7)]
-    phase_count, places, channels, grid_d, grid_h, pitch, channel_pitch, slack = [sizes[K] for K in unrolled(8)]
-    step_d, step_h, step_w = [sizes[8 + K] for K in unrolled(3)]
-    sample_stride, channel_stride, plane_stride, row_stride = [sizes[11 + K] for K in unrolled(4)]
+    samples = spot[1]
+    start_d, start_h, start_w, stop_d, stop_h, stop_w = [spot[4 + K] for K in unrolled(6)]
+    phase_count, places, grid_d, grid_h, pitch, channel_pitch, slack = [sizes[K] for K in unrolled(7)]
+    step_d, step_h, step_w, table = [sizes[7 + K] for K in unrolled(4)]
+    sample_stride, channel_stride, plane_stride, row_stride = [strides[K] for K in unrolled(4)]
+    phases = as_pointer(table, i64)
     zeros = vector(T, W)(0)
     for c in range(channels):
         at = c * channel_pitch
@@ -58,7 +113,7 @@ def pack(
                 z = start_d + phases[3 * q] + i * step_d
                 for j in range(grid_h):
                     y = start_h + phases[3 * q + 1] + j * step_h
-                    inside = 0
+                    inside = i64(0)
                     if z >= 0 and z < stop_d and y >= 0 and y < stop_h:
                         inside = samples
                     row = x + (c * channel_stride + z * plane_stride + y * row_stride)
@@ -100,24 +155,32 @@ def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: St
 def pack_weights(
     out: Pointer[T],
     weight: Pointer[T],
+    products: Pointer[i64],
     taps: Pointer[i64],
-    tap_count: Int,
-    groups: Int,
+    phases: Int,
     outs: Int,
     ins: Int,
     group_stride: Int,
     out_stride: Int,
     in_stride: Int,
+    start: Int,
+    stop: Int,
     ROWS: Static,
 ) -> None:
     """Blocks of `ROWS` output channels, which come last; the last channel again where there are fewer."""
-    to = out
-    for g in range(groups):
-        for b in range(0, outs, ROWS):
-            rows = [weight + (g * group_stride + minimum(b + M, outs - 1) * out_stride) for M in unrolled(ROWS)]
+    each = (outs + ROWS - 1) // ROWS
+    for number in range(start, stop):
+        b = (number % each) * ROWS
+        group = weight + (number // each) * group_stride
+        rows = [group + minimum(b + M, outs - 1) * out_stride for M in unrolled(ROWS)]
+        for phase in range(phases):
+            depth = products[3 * phase]
+            tap_count = depth // ins
+            tap = as_pointer(taps[phase], i64)
+            to = out + (products[3 * phase + 1] + number * depth * ROWS)
             for i in range(ins):
                 for t in range(tap_count):
-                    at = i * in_stride + taps[t]
+                    at = i * in_stride + tap[t]
                     for M in unrolled(ROWS):
                         to[M] = rows[M][at]
                     to = to + ROWS
@@ -130,21 +193,26 @@ def multiply(
     weight: Pointer[T],
     bias: Pointer[T],
     offsets: Pointer[i64],
-    pieces: Pointer[i64],
-    sizes: Pointer[i64],
+    part: Pointer[i64],
+    depth: Int,
+    group: Int,
+    groups: Int,
+    outs: Int,
+    group_pitch: Int,
+    weights_first: Int,
     W: Static,
     ROWS: Static,
     COLUMNS: Static,
 ) -> None:
     """For each place and each output channel the sum over taps of inputs times weights.
 
-    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `pieces` says for each tile which of its places lie in one
-    piece in `out`, and where: first the number of the first piece of each tile, then lane, length and offset of each piece.
+    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `part` says where each vector begins in `x`, and which of
+    its lanes belong where in `out`: the pieces, each with its first lane, the one behind its last, and its place.
     `weights_first`: one block of weights meets all places before the next; else all weights meet the places of one tile.
     """
-    tiles, depth, groups, outs, group_pitch, channel_stride, weights_first = [sizes[K] for K in unrolled(7)]
-    tile = local(T, ROWS * COLUMNS * W)
-    found = pieces + (tiles + 1)
+    tiles, channel_stride = part[0], part[3]
+    begin, index = as_pointer(part[1], i64), as_pointer(part[2], i64)
+    found = index + (tiles * COLUMNS + 1)
     each = (outs + ROWS - 1) // ROWS
     blocks = groups * each
     for turn in range(tiles * blocks):
@@ -152,41 +220,57 @@ def multiply(
         number = turn // tiles if weights_first != 0 else turn % blocks
         g = number // each
         b = (number % each) * ROWS
-        channel = g * outs + b
-        block = weight + number * depth * ROWS
-        places = x + (g * group_pitch + v * (COLUMNS * W))
+        channel = (group + g) * outs + b
+        block = weight + (group * each + number) * depth * ROWS
+        places = [x + (g * group_pitch + begin[v * COLUMNS + J]) for J in unrolled(COLUMNS)]
         sums = local(vector(T, W), ROWS * COLUMNS)
-        for R in unrolled(ROWS * COLUMNS):
-            sums[R] = vector(T, W)(0)
+        for M in unrolled(ROWS):
+            added = broadcast(bias[channel - b + minimum(b + M, outs - 1)], W)
+            for J in unrolled(COLUMNS):
+                sums[M * COLUMNS + J] = added
         for k in range(depth):
-            tap = places + offsets[k]
-            met = [load(tap + J * W, W) for J in unrolled(COLUMNS)]
+            tap = offsets[k]
+            met = [load(places[J] + tap, W) for J in unrolled(COLUMNS)]
             for M in unrolled(ROWS):
                 factor = broadcast(block[M], W)
                 for J in unrolled(COLUMNS):
                     sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
             block = block + ROWS
-        for M in unrolled(ROWS):
-            added = broadcast(bias[channel + M], W)
-            for J in unrolled(COLUMNS):
-                store(tile + (M * COLUMNS + J) * W, sums[M * COLUMNS + J] + added)
-        for i in range(pieces[v], pieces[v + 1]):
-            lane, length, offset = [found[3 * i + K] for K in unrolled(3)]
-            row = tile + lane
-            to = out + (channel * channel_stride + offset)
-            for _m in range(minimum(ROWS, outs - b)):
-                for k in range(0, length, W):
-                    store_first(to + k, load(row + k, W), length - k, W)
-                row = row + COLUMNS * W
-                to = to + channel_stride
+        to = out + (g * outs + b) * channel_stride
+        steps = [
+            minimum(M, outs - b - 1) * channel_stride for M in unrolled(ROWS)
+        ]  # missing channels repeat the last one
+        for J in unrolled(COLUMNS):
+            column = v * COLUMNS + J
+            for i in range(index[column], index[column + 1]):
+                lane, after, offset = [found[3 * i + K] for K in unrolled(3)]
+                row = to + offset
+                if after - lane == W:
+                    for M in unrolled(ROWS):
+                        store(row + steps[M], sums[M * COLUMNS + J])
+                else:
+                    numbers = lanes(i32, W)
+                    inside = (numbers >= i32(lane)) & (numbers < i32(after))
+                    for M in unrolled(ROWS):
+                        store(row + steps[M], sums[M * COLUMNS + J], inside)
 
 
 @loops(explicit=True)
-def interleave(target: Pointer[T], x: Pointer[T], sizes: Pointer[i64], W: Static, SPREAD: Static) -> None:
+def interleave(
+    target: Pointer[T],
+    x: Pointer[T],
+    block: Pointer[i64],
+    channels: Int,
+    part: Pointer[i64],
+    sizes: Pointer[i64],
+    W: Static,
+    SPREAD: Static,
+) -> None:
     """Rows of a result, of which each phase has been computed for itself. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
-    samples, channels, planes, rows, columns, spread_d, spread_h, spread_w = [sizes[K] for K in unrolled(8)]
-    sample_stride, channel_stride, plane_stride, row_stride = [sizes[8 + K] for K in unrolled(4)]
-    grid_h, pitch, channel_pitch, phase_pitch = [sizes[12 + K] for K in unrolled(4)]
+    samples, planes, rows, columns = block[1], block[11], block[12], block[13]
+    sample_stride, channel_stride, plane_stride, row_stride = [sizes[K] for K in unrolled(4)]
+    spread_d, spread_h, spread_w = [sizes[4 + K] for K in unrolled(3)]
+    channel_pitch, phase_pitch, grid_h, pitch = [part[3 + K] for K in unrolled(4)]
     for n in range(samples):
         for c in range(channels):
             for z in range(planes):
@@ -218,95 +302,3 @@ def store_first(to: Pointer[T], values: S, count: Int, W: Static) -> None:
         store(to, values)
     else:
         store(to, values, lanes(i32, W) < i32(count))
-
-
-@loops(explicit=True)
-def correlate(
-    total: Pointer[T],
-    x: Pointer[T],
-    grad: Pointer[T],
-    offsets: Pointer[i64],
-    sizes: Pointer[i64],
-    W: Static,
-    ROWS: Static,
-    COLUMNS: Static,
-    STRETCH: Static,
-) -> None:
-    """Add to `total` for each output channel and tap the sum over places of gradients times inputs.
-
-    A tile of `ROWS` channels and `COLUMNS` taps is in registers, a vector for each sum. It runs over `STRETCH` vectors of places,
-    whose gradients stay in the first-level cache for all taps.
-    """
-    vectors, depth, groups, outs, group_pitch, grad_pitch = [sizes[K] for K in unrolled(6)]
-    for start in range(0, vectors, STRETCH):
-        count = minimum(vectors - start, STRETCH)
-        for g in range(groups):
-            for b in range(0, outs, ROWS):
-                channel = g * outs + b
-                for k in range(0, depth, COLUMNS):
-                    taps = [x + (g * group_pitch + offsets[k + J] + start * W) for J in unrolled(COLUMNS)]
-                    given = grad + (channel * grad_pitch + start * W)
-                    sums = local(vector(T, W), ROWS * COLUMNS)
-                    for R in unrolled(ROWS * COLUMNS):
-                        sums[R] = vector(T, W)(0)
-                    for v in range(count):
-                        met = [load(taps[J] + v * W, W) for J in unrolled(COLUMNS)]
-                        for M in unrolled(ROWS):
-                            gradients = load(given + (M * grad_pitch + v * W), W)
-                            for J in unrolled(COLUMNS):
-                                sums[M * COLUMNS + J] = fma(gradients, met[J], sums[M * COLUMNS + J])
-                    for M in unrolled(ROWS):
-                        if outs - b > M:
-                            row = total + ((channel + M) * depth + k)
-                            for J in unrolled(0, COLUMNS, W):
-                                N = power_of_two(min(COLUMNS - J, W))
-                                found = [sums[M * COLUMNS + J + C] for C in unrolled(min(COLUMNS - J, N))]
-                                add_first(row + J, lane_sums(found, W, N), minimum(depth - k, COLUMNS) - J, N)
-
-
-def power_of_two(number: int) -> int:
-    """The smallest power of two that is not less."""
-    return 1 << (number - 1).bit_length()
-
-
-def halves(width: int, segment: int, second: bool) -> list[int]:
-    """The lanes of the first or second halves of all segments of a vector."""
-    return [start + lane + second * segment // 2 for start in range(0, width, segment) for lane in range(segment // 2)]
-
-
-@loops(explicit=True)
-def lane_sums(vectors: Any, W: Static, N: Static) -> S:
-    """A vector of `N` lanes, a power of two, with the sums of so many vectors: pairs of them are folded into one."""
-    parts = vectors
-    SEGMENT = W
-    for _ in unrolled(N.bit_length() - 1):
-        parts = [
-            folded(parts[2 * J], parts[2 * J + 1] if len(parts) > 2 * J + 1 else parts[2 * J], W, SEGMENT)
-            for J in unrolled((len(parts) + 1) // 2)
-        ]
-        SEGMENT = SEGMENT // 2
-    WIDTH = W
-    for _ in unrolled((W // N).bit_length() - 1):
-        first, second = halves(WIDTH, SEGMENT, False), halves(WIDTH, SEGMENT, True)
-        parts = [shuffle(parts[0], parts[0], first) + shuffle(parts[0], parts[0], second)]
-        WIDTH = WIDTH // 2
-        SEGMENT = SEGMENT // 2
-    return parts[0]
-
-
-@loops(explicit=True)
-def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
-    """Two vectors whose segments are to be added up as one: segments of half the length, those of `a` first."""
-    first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
-    return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
-
-
-@loops(explicit=True)
-def add_first(to: Pointer[T], values: S, count: Int, N: Static) -> None:
-    """Add the first `count` numbers of a vector of `N` to what is there."""
-    if N == 1:
-        if count > 0:
-            to[0] += values[0]
-    else:
-        inside = lanes(i32, N) < i32(count)
-        store(to, load(to, N, inside) + values, inside)

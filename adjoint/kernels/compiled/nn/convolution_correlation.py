@@ -1,0 +1,205 @@
+"""The loops of the gradient of a convolution's weight: sums over places of gradients times inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    S,
+    Static,
+    T,
+    fma,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    minimum,
+    reduce_or,
+    shuffle,
+    store,
+    unrolled,
+    vector,
+)
+from .convolution_kernels import RECORD, store_first
+
+
+@loops(explicit=True)
+def accumulate(
+    totals: Pointer[T],
+    grad: Pointer[T],
+    x: Pointer[T],
+    scratch: Pointer[T],
+    plan: Pointer[i64],
+    blocks: Pointer[i64],
+    offsets: Pointer[i64],
+    dealing: Pointer[i64],
+    strides: Pointer[i64],
+    grad_strides: Pointer[i64],
+    start: Int,
+    stop: Int,
+    W: Static,
+    PACK: Static,
+    DEAL: Static,
+    CORRELATE: Static,
+) -> None:
+    """For each of the ranges `start` to `stop` of blocks the sums over their places, in a part of `totals` of its own.
+
+    Each range has its own part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the kernels that pack `x` and `grad` and multiply them,
+    compiled apart. The first is None if `x` and `grad` are read where they are.
+    """
+    count, ranges, pitch, packed_size, ins, outs, group_pitch, size, vectors, tail, grad_pitch, depth = [
+        plan[K] for K in unrolled(12)
+    ]
+    for r in range(start, stop):
+        total = totals + r * size
+        for i in range(0, size, W):
+            store_first(total + i, vector(T, W)(0), size - i, W)
+        inputs = scratch + r * pitch
+        gradients = inputs + packed_size
+        for number in range(r * count // ranges, (r + 1) * count // ranges):
+            block = blocks + number * RECORD
+            sample, group, groups = block[0], block[2], block[3]
+            source = x + (sample * strides[0] + group * ins * strides[1])
+            given = grad + (sample * grad_strides[0] + group * outs * grad_strides[1])
+            if PACK is None:
+                inputs = source
+                gradients = given
+            else:
+                PACK(inputs, source, groups * ins, block, plan + 12, strides)
+                DEAL(gradients, given, groups * outs, blocks + (count + number) * RECORD, dealing, grad_strides)
+            to = total + group * outs * depth
+            CORRELATE(
+                to, inputs, gradients, offsets, groups, depth, outs, group_pitch, grad_pitch, vectors, tail
+            )  # fmt: skip
+
+
+@loops(explicit=True)
+def correlate(
+    total: Pointer[T],
+    x: Pointer[T],
+    grad: Pointer[T],
+    offsets: Pointer[i64],
+    groups: Int,
+    depth: Int,
+    outs: Int,
+    group_pitch: Int,
+    grad_pitch: Int,
+    vectors: Int,
+    tail: Int,
+    W: Static,
+    ROWS: Static,
+    COLUMNS: Static,
+    STRETCH: Static,
+) -> None:
+    """Add to `total` for each output channel and tap the sum over places of gradients times inputs.
+
+    There are so many `vectors` of places, and `tail` places more. A tile of `ROWS` channels and `COLUMNS` taps is in registers,
+    a vector for each sum. It runs over `STRETCH` vectors of places, whose gradients stay in the first-level cache for all taps.
+    """
+    inside = lanes(i32, W) < i32(tail)
+    for start in range(0, vectors + minimum(tail, 1), STRETCH):
+        count = minimum(vectors - start, STRETCH)
+        for g in range(groups):
+            for b in range(0, outs, ROWS):
+                channel = g * outs + b
+                given = [
+                    grad + ((g * outs + minimum(b + M, outs - 1)) * grad_pitch + start * W) for M in unrolled(ROWS)
+                ]
+                for k in range(0, depth, COLUMNS):
+                    taps = [x + (g * group_pitch + offsets[k + J] + start * W) for J in unrolled(COLUMNS)]
+                    sums = local(vector(T, W), ROWS * COLUMNS)
+                    for R in unrolled(ROWS * COLUMNS):
+                        sums[R] = vector(T, W)(0)
+                    for v in range(count):
+                        met = [load(taps[J] + v * W, W) for J in unrolled(COLUMNS)]
+                        for M in unrolled(ROWS):
+                            gradients = load(given[M] + v * W, W)
+                            for J in unrolled(COLUMNS):
+                                sums[M * COLUMNS + J] = fma(gradients, met[J], sums[M * COLUMNS + J])
+                    if tail > 0 and start + STRETCH > vectors:
+                        met = [load(taps[J] + count * W, W, inside) for J in unrolled(COLUMNS)]
+                        for M in unrolled(ROWS):
+                            gradients = load(given[M] + count * W, W, inside)
+                            for J in unrolled(COLUMNS):
+                                sums[M * COLUMNS + J] = fma(gradients, met[J], sums[M * COLUMNS + J])
+                    for M in unrolled(ROWS):
+                        if outs - b > M:
+                            row = total + ((channel + M) * depth + k)
+                            for J in unrolled(0, COLUMNS, W):
+                                N = power_of_two(min(COLUMNS - J, W))
+                                found = [sums[M * COLUMNS + J + C] for C in unrolled(min(COLUMNS - J, N))]
+                                add_first(row + J, lane_sums(found, W, N), minimum(depth - k, COLUMNS) - J, N)
+
+
+@loops(explicit=True)
+def add_up(
+    out: Pointer[T],
+    totals: Pointer[T],
+    found: Pointer[i64],
+    size: Int,
+    count: Int,
+    start: Int,
+    stop: Int,
+    W: Static,
+) -> None:
+    """The sum of `count` rows of `size` numbers, its vectors `start` to `stop`; notes in `found` whether one is not finite."""
+    for v in range(start, stop):
+        inside = lanes(i32, W) < i32(minimum(size - v * W, W))
+        sums = load(totals + v * W, W, inside)
+        for r in range(1, count):
+            sums = sums + load(totals + (r * size + v * W), W, inside)
+        store(out + v * W, sums, inside)
+        if reduce_or(sums - sums != vector(T, W)(0)):
+            found[0] = 1
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not less."""
+    return 1 << (number - 1).bit_length()
+
+
+def halves(width: int, segment: int, second: bool) -> list[int]:
+    """The lanes of the first or second halves of all segments of a vector."""
+    return [start + lane + second * segment // 2 for start in range(0, width, segment) for lane in range(segment // 2)]
+
+
+@loops(explicit=True)
+def lane_sums(vectors: Any, W: Static, N: Static) -> S:
+    """A vector of `N` lanes, a power of two, with the sums of so many vectors: pairs of them are folded into one."""
+    parts = vectors
+    SEGMENT = W
+    for _ in unrolled(N.bit_length() - 1):
+        parts = [
+            folded(parts[2 * J], parts[2 * J + 1] if len(parts) > 2 * J + 1 else parts[2 * J], W, SEGMENT)
+            for J in unrolled((len(parts) + 1) // 2)
+        ]
+        SEGMENT = SEGMENT // 2
+    WIDTH = W
+    for _ in unrolled((W // N).bit_length() - 1):
+        first, second = halves(WIDTH, SEGMENT, False), halves(WIDTH, SEGMENT, True)
+        parts = [shuffle(parts[0], parts[0], first) + shuffle(parts[0], parts[0], second)]
+        WIDTH = WIDTH // 2
+        SEGMENT = SEGMENT // 2
+    return parts[0]
+
+
+@loops(explicit=True)
+def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
+    """Two vectors whose segments are to be added up as one: segments of half the length, those of `a` first."""
+    first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
+    return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
+
+
+@loops(explicit=True)
+def add_first(to: Pointer[T], values: S, count: Int, N: Static) -> None:
+    """Add the first `count` numbers of a vector of `N` to what is there."""
+    if N == 1:
+        if count > 0:
+            to[0] += values[0]
+    else:
+        inside = lanes(i32, N) < i32(count)
+        store(to, load(to, N, inside) + values, inside)

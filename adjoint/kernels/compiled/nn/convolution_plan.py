@@ -1,0 +1,385 @@
+"""What compiled convolutions of given sizes need to know besides their arrays: blocks of the work, and tables for the loops."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.external import apart
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import CompiledFunction, address, type_of
+from .convolution_correlation import accumulate, add_up, correlate
+from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, spaced
+from .convolution_kernels import convolve, interleave, multiply, pack, pack_weights
+
+Sizes = tuple[int, ...]
+
+_BLOCK_BYTES = 1 << 18
+"""About how much packed memory a block takes: it stays in a core's second-level cache beside weights and results."""
+
+_GROUP_BYTES = 1 << 15
+"""The same if channels are in groups: few products are made of each number, so it should stay in the first-level cache."""
+
+_FIRST_CACHE = 1 << 15
+"""How many bytes of gradients stay in a core's first-level cache."""
+
+_SECOND_CACHE = 1 << 19
+"""More bytes of weights do not stay in a core's second-level cache beside the input."""
+
+_PARALLEL_PRODUCTS = 1 << 20
+"""Fewer multiplications than this are not cut into blocks for several threads."""
+
+_PACKING = 6
+"""A vector packed takes as long as so many products of vectors."""
+
+_STORING = 2
+"""A piece of a vector stored takes as long as so many products of vectors."""
+
+
+class Table:
+    """Numbers that a kernel reads: their address, and the array that keeps them."""
+
+    __slots__ = ("address", "numbers")
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numpy.array(numbers, numpy.int64)
+        self.address = address(self.numbers)
+
+
+class Work(NamedTuple):
+    """A convolution, apart from how its numbers are laid out."""
+
+    axes: Axes
+    batch: int
+    groups: int
+    ins: int
+    outs: int
+    itemsize: int
+    threads: int
+
+    @property
+    def taps(self) -> int:
+        """How many elements the kernel has."""
+        return math.prod(sum(map(len, axis.taps)) for axis in self.axes)
+
+    @property
+    def places(self) -> Sizes:
+        """How many places each output phase has."""
+        return tuple(axis.places for axis in self.axes)
+
+    @property
+    def products(self) -> int:
+        """How many multiplications it takes."""
+        return self.batch * self.groups * self.ins * self.outs * self.taps * math.prod(self.places)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+        return HOST.vector_bytes // self.itemsize
+
+    @property
+    def in_place(self) -> bool:
+        """Whether each row of the source can be read where it is: kernels of one element need nothing around it."""
+        last = self.axes[2]
+        one_row = self.axes[0].target == self.axes[1].target == 1
+        same = last.source == last.target == last.places and last.origin == 0
+        return self.taps == 1 and one_row and same and last.places >= 1 << 8
+
+    def layouts(self) -> Iterator[Work]:
+        """The same with rows of the source packed once, and packed once for each tap along them."""
+        yield self
+        if self.axes[2].reach:
+            yield self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))
+
+    def blocks(self, more: int, single: bool) -> list[Block]:
+        """Parts of the work; each place needs `more` numbers of memory besides the packed source."""
+        whole = Geometry(self.axes, self.ins, 1, self.places, self.width)
+        group_bytes = (whole.packed_size + more * whole.vectors * self.width) * self.itemsize
+        wanted = 1 if self.products < _PARALLEL_PRODUCTS or self.threads == 1 else 4 * self.threads
+        block_bytes = _BLOCK_BYTES if self.groups == 1 else _GROUP_BYTES
+        return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, single)
+
+    def ranges(self, blocks: list[Block]) -> int:
+        """Into how many ranges the blocks are divided for threads to take."""
+        return min(len(blocks), 4 * self.threads if self.threads > 1 else 1)
+
+
+def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
+    """The register tile, channels times vectors or taps, that takes least time for `rows` channels; the first one of equals.
+
+    A tile of one channel waits for memory half of the time.
+    """
+    return min(choices, key=lambda tile: -(-rows // tile[0]) * max(tile[0], 2))
+
+
+class _Layout:
+    """How a convolution's source is packed, block by block."""
+
+    in_place = False
+
+    def __init__(self, work: Work, blocks: list[Block]) -> None:
+        self.work, self.blocks = work, blocks
+        samples, groups, *places = blocks[0].sizes  # no other block is larger
+        self.geometry = Geometry(work.axes, groups * work.ins, samples, tuple(places), work.width)
+        self.ranges = work.ranges(blocks)
+        self.source_sizes = tuple(axis.source for axis in work.axes)
+        self.target_sizes = tuple(axis.target for axis in work.axes)
+
+    def _spatial(self, array: ndarray, sizes: Sizes) -> ndarray:
+        """The array as (batch, channels, depth, height, width), with rows, and planes read in place, that lie in one piece."""
+        array = array.reshape(*array.shape[:2], *sizes)
+        step = array.itemsize
+        fits = array.strides[4] == step and not (self.in_place and array.strides[1] != sizes[2] * step)
+        return array if fits else numpy.ascontiguousarray(array)
+
+    def source(self, array: ndarray) -> ndarray:
+        """What is convolved, with three spatial dimensions."""
+        return self._spatial(array, self.source_sizes)
+
+    def target(self, array: ndarray) -> ndarray:
+        """An array of the shape of the result, with three spatial dimensions."""
+        return self._spatial(array, self.target_sizes)
+
+    @property
+    def packed_vectors(self) -> int:
+        """How many vectors are written to pack one channel of a block."""
+        geometry = self.geometry
+        rows = len(geometry.phases) * geometry.samples * math.prod(geometry.grid)
+        return rows * -(-geometry.pitch // self.work.width)
+
+    def packing(self, phases: Table) -> list[int]:
+        """The sizes that `pack` is told."""
+        geometry = self.geometry
+        return [
+            len(geometry.phases), geometry.samples, *geometry.grid, geometry.pitch, geometry.channel_pitch, geometry.slack,
+            *(axis.step for axis in self.work.axes), phases.address,
+        ]  # fmt: skip
+
+    def record(self, block: Block) -> list[int]:
+        """The first numbers of a block's record."""
+        axes = self.work.axes
+        return [
+            block.sample, block.samples, block.group, block.groups,
+            *(axis.origin + place * axis.step for axis, place in zip(axes, block.first, strict=True)),
+            *(axis.source for axis in axes),
+        ]  # fmt: skip
+
+
+class ProductPlan(_Layout):
+    """For the convolution itself and its transpose: sums over taps of inputs times weights."""
+
+    def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
+        many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
+        choices = [(8, 3), (6, 4), (4, 6), (1, 8)] if many else [(4, 3), (6, 2), (1, 6)]
+        self.tile = rows, _ = _tile(work.outs, choices)
+        self.spread = tuple(axis.spread for axis in work.axes)
+        self.phased = math.prod(self.spread) > 1
+        self.in_place = work.in_place and all(
+            block.after[2] - block.first[2] >= work.width for block in work.blocks(0, True)
+        )
+        super().__init__(*self._fastest(work))
+        work, geometry = self.work, self.geometry
+        self.type, self.outs, self.ins, self.groups = type_of(dtype), work.outs, work.ins, work.groups
+        self.channels = work.groups * work.outs
+        self.pack = None if self.in_place else apart(pack, T=self.type, W=work.width, STEP=_small(work.axes[2].step))
+        self.parts = {sizes: self._part(sizes) for sizes in {block.sizes for block in self.blocks}}
+        channel_pitch = self.source_sizes[2] if self.in_place else geometry.channel_pitch
+        self._offsets = [Table(geometry.offsets(phase, work.ins, channel_pitch)) for phase in range(geometry.spreads)]
+        self._taps = [Table(geometry.taps(phase)[0]) for phase in range(geometry.spreads)]
+        depths = [len(offsets.numbers) for offsets in self._offsets]
+        padded = work.groups * -(-work.outs // rows) * rows
+        begins = [padded * sum(depths[:phase]) for phase in range(len(depths))]
+        self.weights_size = padded * sum(depths)
+        self.products = Table([
+            number
+            for depth, begin, offsets in zip(depths, begins, self._offsets, strict=True)
+            for number in (depth, begin, offsets.address)
+        ])  # fmt: skip
+        self.taps = Table([taps.address for taps in self._taps])
+        self.records = Table([self._record(block) for block in self.blocks])
+        self._phases = Table(geometry.phases)
+        largest = self.parts[self.blocks[0].sizes]
+        self.packed_size = 0 if self.in_place else _lines(geometry.packed_size + work.width)
+        sums = geometry.spreads * int(largest.numbers[4]) + work.width if self.phased else 0
+        self.scratch_pitch = self.packed_size + _lines(sums)
+        weights_first = max(depths) * self.channels * dtype.itemsize > _SECOND_CACHE
+        self.sizes = Table([
+            len(self.blocks), self.ranges, self.scratch_pitch, self.packed_size, work.ins, work.outs,
+            work.ins * channel_pitch, geometry.spreads, weights_first, *self.packing(self._phases), *self.result_strides,
+            *self.spread,
+        ])  # fmt: skip
+        self.weight_blocks = padded // rows
+        self.weight_block_bytes = sum(depths) * rows * dtype.itemsize
+        self.nothing = numpy.zeros(self.channels, dtype)
+        moved = work.batch * (
+            work.groups * work.ins * math.prod(self.source_sizes) + self.channels * math.prod(self.target_sizes)
+        )
+        self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
+
+    @functools.cached_property
+    def weight_kernel(self) -> CompiledFunction:
+        """What packs the weights."""
+        return pack_weights.compiled(T=self.type, ROWS=self.tile[0])
+
+    @functools.cached_property
+    def kernel(self) -> CompiledFunction:
+        """The loops, compiled."""
+        T, W, (rows, columns) = self.type, self.work.width, self.tile
+        unspread = not self.phased
+        return convolve.compiled(
+            T=T,
+            PACK=self.pack,
+            MULTIPLY=apart(multiply, T=T, W=W, ROWS=rows, COLUMNS=columns),
+            INTERLEAVE=None if unspread else apart(interleave, T=T, W=W, SPREAD=_small(self.spread[2])),
+        )
+
+    def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
+        """The layout that takes least time for a place."""
+        if self.in_place:
+            self.whole = True
+            return work, work.blocks(0, True)
+        best = (math.inf, work, False)
+        for choice in work.layouts():
+            blocks = choice.blocks(math.prod(self.spread) * work.outs if self.phased else 0, False)
+            layout = _Layout(choice, blocks)
+            samples, groups, *places = blocks[0].sizes
+            packing = _PACKING * groups * work.ins * layout.packed_vectors
+            for whole in (False, True):
+                vectors = layout.geometry.vectors_along((samples, *places), (0, 0, 0, 0), whole)
+                products = len(vectors.starts) * work.taps * work.ins * groups * work.outs
+                storing = _STORING * len(vectors.pieces) * groups * work.outs * math.prod(self.spread)
+                time = (packing + products + storing) / math.prod(blocks[0].sizes)
+                best = min(best, (time, choice, whole), key=lambda found: found[0])
+        _, work, self.whole = best
+        return work, work.blocks(math.prod(self.spread) * work.outs if self.phased else 0, False)
+
+    @functools.cached_property
+    def result_strides(self) -> Sizes:
+        """Those of samples, channels, planes and rows."""
+        steps = [math.prod(self.target_sizes[position:]) for position in range(3)]
+        return (self.channels * steps[0], *steps)
+
+    def _part(self, sizes: Sizes) -> Table:
+        """What blocks of one size have in common: their vectors, and where those belong in the result."""
+        samples, groups, planes, rows, columns = sizes
+        strides, channel_stride = self.result_strides, self.result_strides[1]
+        if self.phased:
+            channel_stride = samples * planes * rows * columns
+            strides = (columns, 0, rows * samples * columns, samples * columns)
+        vectors = self.geometry.vectors_along((samples, planes, rows, columns), strides, self.whole)
+        vectors = vectors.padded(self.tile[1])
+        starts = Table(vectors.starts)
+        pieces = Table(numpy.concatenate([vectors.index, vectors.pieces.reshape(-1)]))
+        tiles = len(vectors.starts) // self.tile[1]
+        phase_pitch = groups * self.outs * channel_stride
+        part = Table([tiles, starts.address, pieces.address, channel_stride, phase_pitch, rows, columns])
+        self._kept = (*getattr(self, "_kept", ()), starts, pieces)
+        return part
+
+    def _record(self, block: Block) -> list[int]:
+        strides = self.result_strides
+        begin = [place * spread for place, spread in zip(block.first, self.spread, strict=True)]
+        end = [
+            min(place * spread, size)
+            for place, spread, size in zip(block.after, self.spread, self.target_sizes, strict=True)
+        ]
+        place = block.sample * strides[0] + block.group * self.outs * strides[1]
+        place += sum(first * step for first, step in zip(begin, (*strides[2:], 1), strict=True))
+        sizes = [stop - start for start, stop in zip(begin, end, strict=True)]
+        return [*self.record(block), place, *sizes, self.parts[block.sizes].address]
+
+
+class CorrelationPlan(_Layout):
+    """For the gradient of the weight: sums over places of gradients times inputs."""
+
+    def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
+        many = HOST.vector_bytes == 64
+        self.tile = _tile(work.outs, [(4, 6), (1, 9)] if many else [(3, 3), (1, 5)])
+        self.in_place = work.in_place and all(block.sizes[2:] == work.places for block in work.blocks(0, True))
+        super().__init__(*self._fastest(work))
+        work, geometry, width = self.work, self.geometry, self.work.width
+        self.type = type_of(dtype)
+        self.pack = None if self.in_place else apart(pack, T=self.type, W=width, STEP=_small(work.axes[2].step))
+        self._phases, self._no_phases = Table(geometry.phases), Table([0, 0, 0])
+        self.pitches = (
+            (self.source_sizes[2], self.target_sizes[2])
+            if self.in_place
+            else (geometry.channel_pitch, spaced(geometry.vectors * width, width))
+        )
+        vectors, tail = divmod(self.target_sizes[2], width) if self.in_place else (geometry.vectors, 0)
+        self.offsets = Table(geometry.offsets(0, work.ins, self.pitches[0], self.tile[1]))
+        samples, groups, *places = self.blocks[0].sizes
+        rows_between = geometry.grid[1] if places[0] > 1 else places[1]
+        self.dealing = Table([
+            1, samples, places[0], rows_between, geometry.pitch, self.pitches[1], 4 * width, 1, 1, 1,
+            self._no_phases.address,
+        ])  # fmt: skip
+        self.records = Table([
+            [*self.record(block), *[0] * 5] for block in self.blocks
+        ] + [
+            [block.sample, block.samples, block.group, block.groups, *block.first, *block.after, *[0] * 5]
+            for block in self.blocks
+        ])  # fmt: skip
+        depth = work.ins * work.taps
+        self.size = work.groups * work.outs * depth
+        self.sum_vectors, self.sum_bytes = -(-self.size // width), self.ranges * width * dtype.itemsize
+        packed = 0 if self.in_place else _lines(geometry.packed_size + width)
+        gradients = groups * work.outs * self.pitches[1] + places[0] * rows_between * geometry.row_pitch + 5 * width
+        self.scratch_pitch = packed + (0 if self.in_place else _lines(gradients))
+        self.sizes = Table([
+            len(self.blocks), self.ranges, self.scratch_pitch, packed, work.ins, work.outs, work.ins * self.pitches[0],
+            self.size, vectors, tail, self.pitches[1], depth, *self.packing(self._phases),
+        ])  # fmt: skip
+        moved = (
+            work.batch
+            * work.groups
+            * (work.ins * math.prod(self.source_sizes) + work.outs * math.prod(self.target_sizes))
+        )
+        self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
+
+    @functools.cached_property
+    def sum_kernel(self) -> CompiledFunction:
+        """What adds up the sums of the ranges."""
+        return add_up.compiled(T=self.type, W=self.work.width)
+
+    @functools.cached_property
+    def kernel(self) -> CompiledFunction:
+        """The loops, compiled."""
+        T, W, (rows, columns) = self.type, self.work.width, self.tile
+        stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
+        return accumulate.compiled(
+            T=T,
+            W=W,
+            PACK=self.pack,
+            DEAL=None if self.in_place else apart(pack, T=T, W=W, STEP=1),
+            CORRELATE=apart(correlate, T=T, W=W, ROWS=rows, COLUMNS=columns, STRETCH=stretch),
+        )
+
+    def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
+        """The layout that takes least time for a place."""
+        if self.in_place:
+            return work, work.blocks(0, True)
+        best = (math.inf, work)
+        for choice in work.layouts():
+            blocks = choice.blocks(work.outs, False)
+            layout = _Layout(choice, blocks)
+            vectors, groups = layout.geometry.vectors, blocks[0].groups
+            packing = _PACKING * groups * (work.ins * layout.packed_vectors + work.outs * vectors)
+            time = (packing + vectors * work.taps * work.ins * groups * work.outs) / math.prod(blocks[0].sizes)
+            best = min(best, (time, choice), key=lambda found: found[0])
+        return best[1], best[1].blocks(work.outs, False)
+
+
+def _lines(size: int) -> int:
+    """So many numbers at least, and whole lines of the cache."""
+    return -(-size // 16) * 16
+
+
+def _small(step: int) -> int:
+    """A step that loops are compiled for, or 0."""
+    return step if step < 3 else 0
