@@ -14,6 +14,7 @@ from ....codegen.llvm.language import (
     T,
     broadcast,
     fma,
+    i64,
     load,
     local,
     loops,
@@ -50,8 +51,8 @@ def pack_columns(
         for j in range(0, columns, S):
             target = packed + (j // (VECTORS * W) * room + j % (VECTORS * W))
             for d in range(0, depth, S):
-                there = first_lanes(depth - d, S)
-                square = [load(b + (minimum(j + ROW, columns - 1) * b_column + d), S, there) for ROW in unrolled(S)]
+                deep = first_lanes(depth - d, S)
+                square = [load(b + (minimum(j + ROW, columns - 1) * b_column + d), S, deep) for ROW in unrolled(S)]
                 square = transposed(square, S)
                 for ROW in unrolled(S):
                     store(target + (d + ROW) * (VECTORS * W), square[ROW])
@@ -68,64 +69,79 @@ def pack_rows(packed: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, depth
 
 @loops(explicit=True)
 def multiply(
-    c: Pointer[T], c_row: Int, a: Pointer[T], a_row: Int, a_column: Int, b: Pointer[T], b_row: Int, b_column: Int,
-    added: Pointer[T], begins: Int, scratch: Pointer[T], room: Int, rows: Int, depth: Int, columns: Int, part_rows: Int,
-    part_columns: Int, block_rows: Int, block_depth: Int, block_columns: Int, start: Int, stop: Int, W: Static, R: Static,
+    c: Pointer[T], c_step: Int, c_row: Int, a: Pointer[T], a_step: Int, a_row: Int, a_column: Int, b: Pointer[T], b_step: Int,
+    b_row: Int, b_column: Int, packs: Int, added: Pointer[T], begins: Int, scratch: Pointer[T], room: Int, count: Int, rows: Int,
+    depth: Int, columns: Int, part_rows: Int, part_columns: Int, block_rows: Int, block_depth: Int, block_columns: Int,
+    shares: Int, start: Int, stop: Int, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """The parts `start` to `stop` of a product: each is as many rows and columns; for each, `scratch` has `room` elements."""
+    """The shares `start` to `stop` of `count` products; a product has parts of `part_rows` by `part_columns` of its elements.
+
+    Matrix i of a stack begins at i times its step. `packs`: 0 where the rows of `b` are read where they are. A share has
+    `room` elements of `scratch`.
+    """
     S = minimum(W, 8)
     sums = local(vector(T, W), R * VECTORS)
     across = (columns + (part_columns - 1)) // part_columns
-    for part in range(start, stop):
-        packed = scratch + part * room
+    parts = across * ((rows + (part_rows - 1)) // part_rows)
+    for share in range(start, stop):
+        packed = scratch + share * room
         packed_rows = packed + block_columns * block_depth
-        m_stop = minimum((part // across + 1) * part_rows, rows)
-        n_stop = minimum((part % across + 1) * part_columns, columns)
-        n = part % across * part_columns
-        while n < n_stop:
-            wide = minimum(n_stop - n, block_columns)
-            k = 0
-            while k < depth:
-                deep = minimum(depth - k, block_depth)
-                before = where(k == 0, begins, ADDED)
-                pack_columns(packed, b + (k * b_row + n * b_column), b_row, b_column, deep, wide, W, S)
-                panel_room = (deep + (S - 1)) // S * (S * VECTORS * W)
-                m = part // across * part_rows
-                while m < m_stop:
-                    tall = minimum(m_stop - m, block_rows)
-                    source, source_row, source_column = a + (m * a_row + k * a_column), a_row, a_column
-                    next_tile = a_row * R
-                    if a_column != 1:
-                        pack_rows(packed_rows, source, a_column, tall, deep, R)
-                        source, source_row, source_column, next_tile = packed_rows, 1, R, deep * R
-                    for j in range(0, wide, VECTORS * W):
-                        panel = packed + j // (VECTORS * W) * panel_room
-                        masks = [first_lanes(wide - (j + PART * W), W) for PART in unrolled(VECTORS)]
-                        for i in range(0, tall, R):
-                            here = minimum(tall - i, R)
-                            target = c + ((m + i) * c_row + n + j)
-                            if before == FRESH:
-                                for EACH in unrolled(R * VECTORS):
-                                    sums[EACH] = vector(T, W)(0)
-                            else:
-                                origin = where(before == ADDED, target, added + (n + j))
-                                origin_row = where(before == ADDED, c_row, 0)
+        part = share
+        while part < count * parts:
+            matrix, place = part // parts, part % parts
+            m_start, n = place // across * part_rows, place % across * part_columns
+            m_stop, n_stop = minimum(m_start + part_rows, rows), minimum(n + part_columns, columns)
+            while n < n_stop:
+                wide = minimum(n_stop - n, block_columns)
+                k = 0
+                while k < depth:
+                    deep = minimum(depth - k, block_depth)
+                    before = where(k == 0, begins, ADDED)
+                    panels = b + (matrix * b_step + k * b_row + n * b_column)
+                    panel_row, next_panel = b_row, i64(VECTORS * W)
+                    if packs != 0:
+                        pack_columns(packed, panels, b_row, b_column, deep, wide, W, S)
+                        panels, panel_row = packed, i64(VECTORS * W)
+                        next_panel = (deep + (S - 1)) // S * (S * VECTORS * W)
+                    m = m_start
+                    while m < m_stop:
+                        tall = minimum(m_stop - m, block_rows)
+                        source = a + (matrix * a_step + m * a_row + k * a_column)
+                        source_row, source_column, next_tile = a_row, a_column, a_row * R
+                        if a_column != 1:
+                            pack_rows(packed_rows, source, a_column, tall, deep, R)
+                            source, source_row, source_column, next_tile = packed_rows, 1, R, deep * R
+                        for j in range(0, wide, VECTORS * W):
+                            panel = panels + j // (VECTORS * W) * next_panel
+                            masks = [first_lanes(wide - (j + PART * W), W) for PART in unrolled(VECTORS)]
+                            for i in range(0, tall, R):
+                                here = minimum(tall - i, R)
+                                target = c + (matrix * c_step + (m + i) * c_row + n + j)
+                                if before == FRESH:
+                                    for EACH in unrolled(R * VECTORS):
+                                        sums[EACH] = vector(T, W)(0)
+                                else:
+                                    origin = where(before == ADDED, target, added + (n + j))
+                                    origin_row = where(before == ADDED, c_row, 0)
+                                    for ROW in unrolled(R):
+                                        own = origin + minimum(ROW, here - 1) * origin_row
+                                        for PART in unrolled(VECTORS):
+                                            sums[ROW * VECTORS + PART] = load(own + PART * W, W, masks[PART])
+                                tile = source + i // R * next_tile
+                                starts = [tile + minimum(ROW, here - 1) * source_row for ROW in unrolled(R)]
+                                for d in range(deep):
+                                    vectors = [load(panel + (d * panel_row + PART * W), W) for PART in unrolled(VECTORS)]
+                                    for ROW in unrolled(R):
+                                        factor = broadcast(starts[ROW][d * source_column], W)
+                                        for PART in unrolled(VECTORS):
+                                            EACH = ROW * VECTORS + PART
+                                            sums[EACH] = fma(factor, vectors[PART], sums[EACH])
                                 for ROW in unrolled(R):
-                                    own = origin + minimum(ROW, here - 1) * origin_row
-                                    for PART in unrolled(VECTORS):
-                                        sums[ROW * VECTORS + PART] = load(own + PART * W, W, masks[PART])
-                            tile = source + i // R * next_tile
-                            starts = [tile + minimum(ROW, here - 1) * source_row for ROW in unrolled(R)]
-                            for d in range(deep):
-                                vectors = [load(panel + (d * (VECTORS * W) + PART * W), W) for PART in unrolled(VECTORS)]
-                                for ROW in unrolled(R):
-                                    factor = broadcast(starts[ROW][d * source_column], W)
-                                    for PART in unrolled(VECTORS):
-                                        sums[ROW * VECTORS + PART] = fma(factor, vectors[PART], sums[ROW * VECTORS + PART])
-                            for ROW in unrolled(R):
-                                if ROW < here:
-                                    for PART in unrolled(VECTORS):
-                                        store(target + (ROW * c_row + PART * W), sums[ROW * VECTORS + PART], masks[PART])
-                    m += block_rows
-                k += block_depth
-            n += block_columns
+                                    if ROW < here:
+                                        for PART in unrolled(VECTORS):
+                                            EACH = ROW * VECTORS + PART
+                                            store(target + (ROW * c_row + PART * W), sums[EACH], masks[PART])
+                        m += block_rows
+                    k += block_depth
+                n += block_columns
+            part += shares
