@@ -30,8 +30,8 @@ _ROWS = 128
 _PARALLEL = 1 << 19
 """From so many multiplications on, threads share a product."""
 
-_PACKING = 24
-"""To pack an element takes about as long as so many multiplications."""
+_READING, _PACKING = 16, 24
+"""To read an element from memory, and to pack it, takes about as long as so many multiplications."""
 
 _MULTIPLICATIONS_PER_BYTE = 8
 """How many multiplications take as long as one byte of the memory by which work is measured."""
@@ -55,7 +55,7 @@ def _plan(count: int, rows: int, depth: int, columns: int, packs_rows: bool, cha
             for across in range(1, split + 1)
             if split % across == 0
         ),
-        key=lambda part: part[0] * part[1] + _PACKING * (part[1] + part[0] * packs_rows),
+        key=lambda part: part[0] * part[1] + (_READING + _PACKING) * part[1] + (_READING + _PACKING * packs_rows) * part[0],
     )
     parts = count * -(-rows // part[0]) * -(-columns // part[1])
     shares = 1 if threads == 1 else min(parts, threads if split > 1 else 4 * threads)
