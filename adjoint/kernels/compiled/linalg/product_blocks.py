@@ -1,6 +1,6 @@
 """Products of matrices in blocks that fit the caches: packed columns of one factor times rows of the other.
 
-Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. A panel is as many columns as a row of a tile has,
+Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. A panel is as many columns as a tile has,
 one row of them after another: a part of it stays in the first-level cache while rows of the other factor pass, of which a
 block stays in the second. The sums of a tile stay in registers.
 """
@@ -130,14 +130,16 @@ def multiply(
                                 tile = source + i // R * next_tile
                                 starts = [tile + minimum(ROW, here - 1) * source_row for ROW in unrolled(R)]
                                 for d in range(deep):
-                                    vectors = [load(panel + (d * panel_row + PART * W), W) for PART in unrolled(VECTORS)]
+                                    vectors = [
+                                        load(panel + (d * panel_row + PART * W), W) for PART in unrolled(VECTORS)
+                                    ]
                                     for ROW in unrolled(R):
                                         factor = broadcast(starts[ROW][d * source_column], W)
                                         for PART in unrolled(VECTORS):
                                             EACH = ROW * VECTORS + PART
                                             sums[EACH] = fma(factor, vectors[PART], sums[EACH])
                                 for ROW in unrolled(R):
-                                    if ROW < here:
+                                    if here > ROW:
                                         for PART in unrolled(VECTORS):
                                             EACH = ROW * VECTORS + PART
                                             store(target + (ROW * c_row + PART * W), sums[EACH], masks[PART])

@@ -38,7 +38,9 @@ _MULTIPLICATIONS_PER_BYTE = 8
 
 
 @functools.lru_cache(maxsize=1024)
-def _plan(count: int, rows: int, depth: int, columns: int, packs_rows: bool, char: str, threads: int) -> tuple[Any, ...]:
+def _plan(
+    count: int, rows: int, depth: int, columns: int, packs_rows: bool, char: str, threads: int
+) -> tuple[Any, ...]:
     """The compiled kernel; the numbers that it takes from `rows` to `shares`; the elements that a share packs."""
     kind = _TYPES[char]
     item = numpy.dtype(char).itemsize
@@ -55,7 +57,9 @@ def _plan(count: int, rows: int, depth: int, columns: int, packs_rows: bool, cha
             for across in range(1, split + 1)
             if split % across == 0
         ),
-        key=lambda part: part[0] * part[1] + (_READING + _PACKING) * part[1] + (_READING + _PACKING * packs_rows) * part[0],
+        key=lambda part: (
+            part[0] * part[1] + (_READING + _PACKING) * part[1] + (_READING + _PACKING * packs_rows) * part[0]
+        ),
     )
     parts = count * -(-rows // part[0]) * -(-columns // part[1])
     shares = 1 if threads == 1 else min(parts, threads if split > 1 else 4 * threads)
