@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import LOOPS, accelerated
 from ...dtypes import from_numpy
 from ..runtime.floating import type_name, widen
 from ..runtime.layout import laid_out
@@ -52,12 +52,35 @@ def mm(self: Array, mat2: Array) -> Array:
     """The product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
+        if self.size >= _SIDE * _SIDE or LOOPS.every_size:
+            result = product_in_blocks(self, mat2)
+            if result is not NotImplemented:
+                return result
         try:
             return self.dot(mat2)
         except ValueError:
             pass  # the shapes do not fit: raise below, in PyTorch's words
     _check_mm(self, mat2)
     return product(self, mat2)
+
+
+_SIDE = 8
+"""Factors with fewer rows or columns are left to BLAS."""
+
+_MULTIPLICATIONS = 1 << 20
+"""Fewer multiplications are left to BLAS."""
+
+
+def product_in_blocks(a: Array, b: Array, added: Array | None = None) -> Any:
+    """`a @ b`, plus a vector in each row, by a compiled kernel where that is faster than BLAS; else NotImplemented.
+
+    BLAS has threads of its own, which for a while after each product do not leave their cores to other kernels.
+    """
+    (rows, depth), (same, columns) = a.shape, b.shape
+    if depth != same:
+        return NotImplemented
+    large = min(rows, depth, columns) >= _SIDE and rows * depth * columns >= _MULTIPLICATIONS
+    return LOOPS.run("linalg.products.product", a, b, added) if large or LOOPS.every_size else NotImplemented
 
 
 def _check_mm(self: Array, mat2: Array) -> None:
@@ -173,6 +196,15 @@ def _same_as_added(self: Array, factor: Array) -> None:
 
 def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     """`self + mat1 @ mat2`."""
+    if (
+        (mat1.size >= _SIDE * _SIDE or LOOPS.every_size)
+        and mat1.ndim == 2 == mat2.ndim
+        and self.ndim == 1
+        and self.shape == mat2.shape[1:]
+    ):
+        result = product_in_blocks(mat1, mat2, self)
+        if result is not NotImplemented:
+            return result
     result = mm(mat1, mat2)
     if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
         return addmm(self, mat1, mat2)

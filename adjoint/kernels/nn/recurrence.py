@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import accelerated
+from ..linalg.matmul import mm
 from ..reduce.reduction import sum_to_shape
 
 Array = numpy.ndarray[Any, Any]
@@ -105,8 +106,8 @@ def recurrent_layer_gradients(
         first = -1 if backwards else 0
         later, earlier = (slice(None, -1), slice(1, None)) if backwards else (slice(1, None), slice(None, -1))
         products = to_products[later].reshape((-1, to_products.shape[2]))
-        to_weight = products.T @ output[earlier].reshape((-1, output.shape[2]))
-        to_weight += to_products[first].T @ hidden
+        to_weight = mm(products.T, output[earlier].reshape((-1, output.shape[2])))
+        to_weight += mm(to_products[first].T, hidden)
     if bias is not None and needs[4]:
         to_bias = sum_to_shape(to_products.reshape((-1, to_products.shape[2])), bias.shape)
     return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias

@@ -8,8 +8,7 @@ import numpy
 
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, f32, f64
-from ....codegen.llvm.launch import PARALLEL_BYTES, launch
-from ...runtime.parallel import get_num_threads, parallel_rows
+from ....codegen.llvm.launch import launch
 from . import recurrence_steps as steps_of
 
 Array = numpy.ndarray[Any, Any]
@@ -136,11 +135,4 @@ def _tile_rows() -> int:
 def _by_rows(function: Any, batch: int, work: int, *arguments: Any) -> None:
     """Run the loops for all rows, with as few ranges as there are threads: each range reads all weights."""
     tiles = -(-batch // _tile_rows())
-    ranges = min(get_num_threads(), tiles)
-    if ranges == 1 or 2 * work * batch // _FLOPS_PER_BYTE < PARALLEL_BYTES:
-        function(*arguments, 0, tiles)
-        return
-    parallel_rows(
-        lambda start, stop: function(*arguments, start, stop), tiles, work, tile_rows=-(-tiles // ranges),
-        parallel_bytes=0,
-    )  # fmt: skip
+    launch(function, tiles, 2 * work * _tile_rows() // _FLOPS_PER_BYTE, *arguments)

@@ -1,0 +1,141 @@
+"""Products of matrices by compiled kernels."""
+
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import adjoint as torch
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.kernels.compiled.linalg.products import product
+from adjoint.kernels.linalg import matmul as kernels
+from adjoint.kernels.runtime import parallel
+
+SIZES = [
+    (1, 1, 1),
+    (1, 7, 3),
+    (8, 16, 32),
+    (9, 17, 33),
+    (37, 53, 71),
+    (65, 1, 129),
+    (130, 400, 70),
+    (3, 500, 600),
+    (600, 9, 5),
+]
+
+
+def _matrix(generator, shape, kind, layout):
+    rows, columns = shape[-2:]
+    if layout == "turned":
+        return generator.standard_normal((*shape[:-2], columns, rows)).astype(kind).swapaxes(-1, -2)
+    if layout == "part":
+        return generator.standard_normal((*shape[:-2], rows + 3, columns + 5)).astype(kind)[..., 2:-1, 1:-4]
+    if layout == "scattered":
+        return generator.standard_normal((*shape[:-2], rows, 2 * columns)).astype(kind)[..., ::2]
+    if layout == "backwards":
+        return generator.standard_normal(shape).astype(kind)[..., ::-1, :]
+    return generator.standard_normal(shape).astype(kind)
+
+
+def _close(found, exact, depth):
+    assert found.dtype != exact.dtype or found.shape == exact.shape
+    numpy.testing.assert_allclose(found, exact, rtol=0, atol=8 * numpy.finfo(found.dtype).eps * (depth + 4))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_of_matrices_in_all_layouts(size, kind, threads, monkeypatch):
+    monkeypatch.setattr(parallel, "_num_threads", threads)
+    rows, depth, columns = size
+    generator = numpy.random.default_rng(rows + depth)
+    added = generator.standard_normal(columns).astype(kind)
+    for left in ("plain", "turned", "part", "scattered", "backwards"):
+        for right in ("plain", "turned", "part", "scattered", "backwards"):
+            a = _matrix(generator, (rows, depth), kind, left)
+            b = _matrix(generator, (depth, columns), kind, right)
+            exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)
+            _close(product(a, b), exact, depth)
+            _close(product(a, b, added), exact + added, depth)
+            result = numpy.ones((rows, columns + 1), kind)
+            product(a, b, None, result[:, :-1])
+            _close(result[:, :-1], exact + 1, depth)
+            assert (result[:, -1] == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 2, 3, 17, 64])
+@pytest.mark.parametrize("size", [(1, 1, 1), (4, 8, 3), (32, 32, 32), (31, 70, 65), (100, 3, 40)], ids=str)
+def test_products_of_stacks(size, count, kind):
+    rows, depth, columns = size
+    generator = numpy.random.default_rng(count)
+    for left in ("plain", "turned", "part"):
+        for right in ("plain", "turned", "part"):
+            a = _matrix(generator, (count, rows, depth), kind, left)
+            b = _matrix(generator, (count, depth, columns), kind, right)
+            _close(product(a, b), a.astype(numpy.longdouble) @ b.astype(numpy.longdouble), depth)
+    one = numpy.broadcast_to(generator.standard_normal((rows, depth)).astype(kind), (count, rows, depth))
+    _close(product(one, b), one.astype(numpy.longdouble) @ b.astype(numpy.longdouble), depth)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_numbers_that_are_not_finite_stay_in_their_rows_and_columns(threads, monkeypatch):
+    monkeypatch.setattr(parallel, "_num_threads", threads)
+    a, b = numpy.ones((150, 140), "float32"), numpy.ones((140, 130), "float32")
+    a[3, 5], b[7, 129] = numpy.nan, numpy.inf
+    found = product(a, b)
+    expected = numpy.full((150, 130), 140.0, "float32")
+    expected[:, 129] = numpy.inf
+    expected[3] = numpy.nan
+    numpy.testing.assert_array_equal(found, expected)
+
+
+def test_the_result_is_the_same_in_every_run():
+    generator = numpy.random.default_rng(0)
+    a, b = generator.standard_normal((500, 300)).astype("f"), generator.standard_normal((300, 200)).astype("f")
+    first = product(a, b).tobytes()
+    assert all(product(a, b).tobytes() == first for _ in range(20))
+
+
+def test_what_it_does_not_compute_is_left_to_others():
+    ones = numpy.ones((4, 4))
+    assert product(ones, ones.astype("f")) is NotImplemented
+    assert product(ones.astype(complex), ones.astype(complex)) is NotImplemented
+    assert product(numpy.ones((0, 4)), ones) is NotImplemented
+    assert product(ones, ones, ones[:, 0]) is NotImplemented
+    shifted = numpy.zeros(4 * 4 * 8 + 1, numpy.uint8)[1:].view(numpy.float64).reshape(4, 4)
+    assert product(shifted, ones) is NotImplemented
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_large_layers_take_it_and_have_its_gradients(bias, monkeypatch):
+    calls = []
+    run = LOOPS.run
+
+    def recorded(path, *args, **options):
+        calls.append(path)
+        return run(path, *args, **options)
+
+    monkeypatch.setattr(LOOPS, "run", recorded)
+    torch.manual_seed(0)
+    x = torch.randn(200, 90, requires_grad=True)
+    weight, offset = torch.randn(110, 90, requires_grad=True), torch.randn(110, requires_grad=True)
+    wide = [each.detach().double().requires_grad_() for each in (x, weight, offset)]
+    result = torch.nn.functional.linear(x, weight, offset if bias else None)
+    exact = torch.nn.functional.linear(wide[0], wide[1], wide[2] if bias else None)
+    assert torch.allclose(result.double(), exact, atol=1e-4)
+    result.square().sum().backward()
+    exact.square().sum().backward()
+    for found, expected in zip((x, weight, offset), wide, strict=True):
+        if expected.grad is not None:
+            assert torch.allclose(found.grad.double(), expected.grad, rtol=1e-4, atol=1e-2)
+    assert calls.count("linalg.products.product") == 6
+
+
+def test_shapes_that_do_not_fit_raise_the_usual_error():
+    a, b = torch.ones(200, 100), torch.ones(101, 200)
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(200x100 and 101x200\)"):
+        a @ b
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(200x100 and 101x200\)"):
+        torch.addmm(torch.ones(200), a, b)
+    assert kernels.product_in_blocks(a.numpy(), b.numpy()) is NotImplemented
