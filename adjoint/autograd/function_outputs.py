@@ -51,7 +51,6 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
     for tensor in dirty:
         views.check_inference(tensor)
         bump(tensor, node.name(), 2)
-    check_dirty_are_returned(dirty, outputs)
     node.marked_dirty, node.marked_constant = numbers_of(dirty, outputs), numbers_of(constant, outputs)
     if not node._materialize_non_diff_grads:
         node._constant_outputs = node.marked_constant
@@ -70,6 +69,7 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
             tied.append(result)
         else:
             tied.append(output)
+    check_dirty_are_returned(dirty, outputs)
     node.shape = [each._array.shape if isinstance(each, Tensor) else None for each in tied]
     node.dtype = [each._array.dtype if isinstance(each, Tensor) else None for each in tied]
     return tied
@@ -135,9 +135,7 @@ class Outputs:
         role = Role(id(output) in self.given, number in node.marked_dirty, number in node.marked_constant)
         if role.is_dirty and not role.is_constant and self.recording:
             self.check_dirty(output, role)
-        result = stand_in(output, role, self.recording)
-        if result is not output and result._base is not None and id(output) in self.saved:
-            raise RuntimeError(SAVED_ARGUMENT)
+        result = stand_in(output, role, self.recording, id(output) in self.saved)
         tracked = self.recording and not role.is_constant and can_require_grad(result._array)
         if tracked and role.is_dirty:
             self.rebase(result, number)
@@ -149,15 +147,15 @@ class Outputs:
 
     def check_dirty(self, tensor: Tensor, role: Role) -> None:
         """Raise if autograd forbids the in-place change of an argument; warn if `tensor` is no argument."""
+        if tensor.requires_grad and not is_recorded(tensor._edge):
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if tensor._base is not None and len(self.outputs) > 1:
+            raise RuntimeError(DIRTY_VIEW)
         if not role.is_argument:
             warn(
                 "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
                 "passed to ctx.mark_dirty()."
             )
-        if tensor.requires_grad and not is_recorded(tensor._edge):
-            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-        if tensor._base is not None and self.are_several():
-            raise RuntimeError(DIRTY_VIEW)
         views.check_history(tensor)
 
     def rebase(self, changed: Tensor, number: int) -> None:
@@ -179,7 +177,7 @@ class Outputs:
         """Leave a result out of the graph. A view of an argument is marked: an in-place change of it raises."""
         if role.is_constant:
             result._edge = None
-        if result._base is not None and not is_recorded(result._edge) and self.shows_argument(result):
+        if result._base is not None and self.shows_argument(result):
             result._creation = views.CUSTOM
 
     def are_several(self) -> bool:
@@ -203,11 +201,13 @@ class Outputs:
         return earlier
 
 
-def stand_in(output: Tensor, role: Role, recording: bool) -> Tensor:
+def stand_in(output: Tensor, role: Role, recording: bool, is_saved: bool) -> Tensor:
     """The result of `apply` for `output`: the output itself, or another tensor on its memory with another history."""
     if role.is_dirty or role.is_argument:
         is_alias = (role.is_constant or not recording) and output.requires_grad
         if not role.is_dirty and not is_alias:
+            if is_saved:
+                raise RuntimeError(SAVED_ARGUMENT)
             return viewed(output)
     else:
         is_alias = recording and output._base is None and type(output._edge) is tuple

@@ -13,7 +13,7 @@ from ..tape.packing import Packed, modes_without_hooks, pack, shown
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
 from ..tape.stale_error import stale_error
 from ..tape.versions import shared_counter
-from ..tensor import Tensor
+from ..tensor import Tensor, history
 
 
 class SavedVariable(SavedTensor):
@@ -42,6 +42,8 @@ class SavedVariable(SavedTensor):
         elif tensor._counter is not None and int(tensor._counter[0]) != int(self.version):
             raise stale_error(node, tensor._array, tensor._counter, self.version, self.output_nr, tensor._edge)
         if self.counter is None:
+            if tensor._base is not None:
+                history(tensor)  # a view that `forward` has made may have become ambiguous
             return tensor
         result = detached(tensor, self.counter)
         result._edge = (node, self.output_nr)

@@ -5,8 +5,12 @@ inputs and outputs, and have a derivative that is right, missing or refused. A p
 views, in several modes, changes tensors in place before and after, and runs backwards.
 """
 
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from .fuzz import Explained, Program, explanation
 
 Choose = Callable[[Sequence[Any]], Any]
 
@@ -16,6 +20,48 @@ b = torch.tensor([[2.0, 1.0], [-0.5, 0.75]], dtype=torch.float64, requires_grad=
 c = torch.tensor([[1.25, -0.5], [0.75, 2.5]], dtype=torch.float64)
 d = torch.tensor([[1, 2], [0, -1]])
 """.strip().split("\n")
+
+EXPLAINED = [
+    Explained(
+        "PyTorch changes inference tensors before it refuses to",
+        "inference_mode",
+        "",
+        "Inplace update to inference tensor outside InferenceMode",
+    ),
+    Explained(
+        "PyTorch counts that it writes the copy of an inference tensor", "inference_mode", "_version 0, expected 1"
+    ),
+    Explained("PyTorch counts that it adds to a gradient", r"NAME = torch.autograd.grad", "_version 0, expected 1"),
+    Explained(
+        "PyTorch finds tangents of a view when asked, also for views that a custom function has made in inference mode",
+        "inference_mode",
+        "tangent None, expected",
+    ),
+    Explained(
+        "PyTorch shares the tangent of an argument returned as it is with the argument, which had none",
+        "def jvp",
+        "tangent None, expected",
+    ),
+    Explained("PyTorch detaches views in inference mode", "inference_mode.*detach_", "Can't detach views in-place"),
+    Explained(
+        "two mistakes: PyTorch finds that memory overlaps, or that a view must not be changed, before shapes and modes",
+        "",
+        r"(size of tensor a|output with shape|Inplace update|more than one element).*EXPECTED (RuntimeError: (unsupported operation|"
+        "A view was|Output . of)|AssertionError)",
+    ),
+    Explained(
+        "two mistakes: no jvp, and an inference tensor saved", "inference_mode", "EXPECTED NotImplementedError: .*jvp"
+    ),
+    Explained(
+        "a node whose backward has failed has let go of what it saved",
+        "Error$",
+        "Trying to backward through the graph a second time",
+    ),
+    Explained("an internal error", "", "INTERNAL ASSERT FAILED|get_autograd_meta"),
+    Explained("PyTorch warns for each place at which a tensor is returned", "mark_dirty", "^warned .*mark_dirty"),
+    Explained("methods have the errors of functions here", r"_\((None|'text')?", "argument '.*must be Tensor, not"),
+    Explained("exponentials of booleans in single precision", "> 0", r"\): \[.*, expected \["),
+]
 
 # The tensors that functions are applied to, besides the leaves.
 _MADE = [
@@ -34,14 +80,31 @@ _STEPS = [
 
 _GRADIENTS = [
     *["{g} * 2", "{g} * 2", "{g}", "{g}.sum() * torch.ones({s}, dtype=torch.float64)", "{g} * {v}", "{g} * {v} * 2"],
-    *["None", "{g}.view(-1).sum().expand({s})", "torch.ones({s}, dtype=torch.float64)", "{g}.mul_(2)", "{g}.detach() * 3"],
+    *[
+        "None",
+        "{g}.view(-1).sum().expand({s})",
+        "torch.ones({s}, dtype=torch.float64)",
+        "{g}.mul_(2)",
+        "{g}.detach() * 3",
+    ],
 ]
 
 _USES = [
-    *["{r} = {x} * 2", "{r} = {x}.view(-1)", "{r} = {x}[0]", "{r} = {x}.detach()", "{x}.mul_(2)", "{x}.view(-1).add_(1)"],
+    *[
+        "{r} = {x} * 2",
+        "{r} = {x}.view(-1)",
+        "{r} = {x}[0]",
+        "{r} = {x}.detach()",
+        "{x}.mul_(2)",
+        "{x}.view(-1).add_(1)",
+    ],
     *["{x}.data.mul_(2)", "with torch.no_grad(): {x}.mul_(2)", "{x}.detach_()", "{x}.requires_grad_()", "{x}.zero_()"],
     *["{x}.register_hook(scale('hook {x}', 2))", "{x}.retain_grad()", "{x}.add_({y})", "{r} = {x} * {y}", "{x}.t_()"],
-    *["{x}.register_hook(watch('seen {x}'))", "{r} = {x}.grad_fn.next_functions and {x} * 3", "note({x}.grad_fn.name())"],
+    *[
+        "{x}.register_hook(watch('seen {x}'))",
+        "{r} = {x}.grad_fn.next_functions and {x} * 3",
+        "note({x}.grad_fn.name())",
+    ],
     *["note([type(n).__name__ for n, _ in {x}.grad_fn.next_functions])", "note({x}.grad_fn.needs_input_grad)"],
     *["note({x}.grad_fn.saved_tensors)", "note({x}.grad_fn.metadata)", "{x}[0].mul_(3)", "{x}.t().mul_(3)"],
 ]
@@ -106,7 +169,9 @@ class Drawn:
 
     def output(self) -> str:
         known = self.choose(self.names)
-        return str(self.choose([known, known, known, f"{known} * 2", f"{known}.view(-1)", f"{known}.clone()", "None", "3"]))
+        return str(
+            self.choose([known, known, known, f"{known} * 2", f"{known}.view(-1)", f"{known}.clone()", "None", "3"])
+        )
 
     def marks(self, outputs: list[str], names: list[str]) -> list[str]:
         lines = []
@@ -161,7 +226,9 @@ class Drawn:
         results = []
         for _ in range(count):
             one = self.choose(tangents)
-            results.append(self.choose([f"{one} * 2", f"{one}", f"{one}.view(-1)", "None", f"{one}.clone()", f"{one}.mul_(2)"]))
+            results.append(
+                self.choose([f"{one} * 2", f"{one}", f"{one}.view(-1)", "None", f"{one}.clone()", f"{one}.mul_(2)"])
+            )
         returned = f"return ({', '.join(results)},)" if self.several else f"return {results[0]}"
         return _method(f"jvp(ctx, {', '.join(tangents)})", [f"note('jvp', {', '.join(tangents)})", returned])
 
@@ -190,7 +257,9 @@ def drawn_program(choose: Choose) -> list[str]:
     if not choose(range(6)):
         lines.append("modes.enter(torch.autograd.forward_ad.dual_level())")
         name = fresh()
-        lines.append(f"{name} = torch.autograd.forward_ad.make_dual({choose(tensors)}, torch.ones(2, 2, dtype=torch.float64))")
+        lines.append(
+            f"{name} = torch.autograd.forward_ad.make_dual({choose(tensors)}, torch.ones(2, 2, dtype=torch.float64))"
+        )
         tensors += [name, name, name]
     for _ in range(choose([1, 1, 1, 2])):
         arguments = [choose([*tensors, *(["d"] if not choose(range(10)) else [])]) for _ in function.inputs]
@@ -218,3 +287,47 @@ def drawn_program(choose: Choose) -> list[str]:
         if line.partition(": ")[2].startswith(name) or line.startswith(name):
             tensors.append(name)
     return lines
+
+
+def difference_of(seed: Choose) -> tuple[Program, str] | None:
+    """A program and what differs, if anything that is not explained does."""
+    program = Program(seed)
+    try:
+        for line in drawn_program(seed):
+            difference = step(program, line)
+            if difference:
+                return None if explanation(program, difference, EXPLAINED) else (program, difference)
+    finally:
+        program.actual.close()
+        program.expected.close()
+    return None
+
+
+def step(program: Program, line: str) -> str | None:
+    """Run a line by both libraries; how errors, warnings, and what can be seen afterwards differ."""
+    program.lines.append(line)
+    code = compile(line, "<program>", "exec")
+    error, warned = _run(program.actual, code)
+    expected_error, expected_warned = _run(program.expected, code)
+    one, two = (None if each is None else f"{type(each).__name__}: {each}" for each in (error, expected_error))
+    if expected_error is not None:
+        program.lines[-1] += f"  # {type(expected_error).__name__}"
+        program.errors += repr(expected_error)
+    if _said(one) != _said(two) and not (one and two and _said(one).startswith(_said(two).rstrip())):
+        return f"raised {one}\nEXPECTED {two}"
+    if warned != expected_warned:
+        return f"warned {warned}, expected {expected_warned}"
+    return program.compare_values() or program.compare_logs() or program.compare_graphs()
+
+
+def _run(run: Any, code: Any) -> tuple[Exception | None, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        error = run.step(code)
+    words = [f"{each.category.__name__}: {' '.join(str(each.message).split()[:6])}" for each in caught]
+    return error, [each for each in words if "torch.jit" not in each]
+
+
+def _said(error: str | None) -> str:
+    """An error without addresses and the name of the library."""
+    return re.sub("0x[0-9a-f]+", "0x", (error or "").replace("adjoint.", "torch."))

@@ -20,7 +20,7 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 Array = numpy.ndarray[Any, Any]
 
 _COMPILED = 1 << 12  # elements; from here on compiled loops are faster
-_JOINED = 1 << 22  # bytes; from here on threads join arrays faster
+_JOINED = 1 << 20  # elements; from here on threads join arrays faster
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
 
@@ -28,7 +28,7 @@ _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        if arrays[0].nbytes * len(arrays) >= _JOINED and LOOPS.enabled:
+        if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
             result = _joined_by_threads(arrays, dim)
         else:
             result = _concatenate(arrays, dim)
@@ -105,7 +105,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
     if dim == 0:
         try:
-            if arrays[0].nbytes * len(arrays) >= _JOINED and LOOPS.enabled:
+            if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
                 raise ValueError("threads join them faster")
             result = numpy.array(arrays)
         except (ValueError, IndexError):  # raised below in PyTorch's words
