@@ -77,6 +77,10 @@ class FunctionNode(FunctionCtx, Node):
             raise released(self)
         return tuple(SavedNone() if saved is None else saved for saved in self._saved)
 
+    def has_own_context(self) -> bool:
+        """Whether the function has a `setup_context`."""
+        return self._forward_cls.setup_context is not Function.setup_context
+
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, without recording."""
         stop_recording()
@@ -254,15 +258,13 @@ class Function(metaclass=FunctionMeta):
         finally:
             modes.set_grad(was_recording)
         start(node, tuple(edges), 1)
-        if isinstance(output, list):
-            return node, output  # only tuples count as several outputs
         recording = was_recording and True in needs
         if recording and is_simple(output, node, args):
             node.shape, node.dtype = [output._array.shape], [output._array.dtype]
             output._edge = (node, 0)
             result, outputs = output, [output]
         else:
-            several = isinstance(output, tuple)
+            several = isinstance(output, tuple)  # a list is one output, and no tensor
             outputs = tie_outputs(node, args, list(output) if several else [output], recording)
             result = tuple(outputs) if several else outputs[0]
         if recording:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tensor import Tensor
 
 
@@ -27,19 +25,11 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declare which inputs `forward` has changed in place; `forward` must also return them."""
-        self._check_tensors("mark_dirty can only accept variables, but argument", tensors)
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Declare which outputs have no gradient."""
-        self._check_tensors("mark_non_differentiable only accepts variable arguments, but got", tensors)
         self.non_differentiable = tensors
-
-    @staticmethod
-    def _check_tensors(words: str, values: tuple[Any, ...]) -> None:
-        wrong = next((value for value in values if not isinstance(value, Tensor)), None)
-        if wrong is not None:
-            raise RuntimeError(f"{words} {type(wrong).__name__}")
 
     def set_materialize_grads(self, value: bool) -> None:
         """Set whether `backward` gets zeros (the default) or None for outputs that received no gradient."""

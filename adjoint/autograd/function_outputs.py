@@ -5,15 +5,14 @@ A tensor that `forward` returns may be new, an argument as it was given, an argu
 
 | `forward` returns                              | `apply` returns, recording | `apply` returns, not recording         |
 |------------------------------------------------|----------------------------|----------------------------------------|
-| an argument, marked dirty                      | the argument               | the argument, or an alias if it is     |
-|                                                |                            | tracked                                |
-| an argument, marked as not differentiable      | an alias                   | a view of it, or an alias if tracked   |
+| an argument, marked dirty                      | the argument               | the argument, or an alias if tracked   |
 | an argument                                    | a view of it               | a view of it, or an alias if tracked   |
 | another tensor, no view, with its own history  | an alias                   | the tensor                             |
 | another tensor                                 | the tensor                 | the tensor                             |
 
-An alias shares memory and version counter, but has no history; a view has the history of its base. A tensor that requires
-grad is tracked. Then `Outputs.tie` gives that tensor its place in the graph.
+For an argument that is marked as not differentiable, `stand_in` chooses as if not recording. An alias shares memory and
+version counter, but has no history; a view has the history of its base. A tensor that requires grad is tracked. Then
+`Outputs.tie` gives the chosen tensor its place in the graph.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..notices import warn
 from ..tape import views
 from ..tape.aliases import detached
 from ..tape.inference_tensors import mark_inference
 from ..tape.torch_function import has_override
 from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass
+from .saved_variable import check_saved, check_tuple
 
 
 def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
@@ -43,9 +44,14 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
 
 def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
     """The results of `apply` for `outputs`; if `recording`, `node` becomes the history of those that are tracked."""
-    check_dirty_are_returned(node.dirty_tensors, outputs)
-    node.marked_dirty = numbers_of(node.dirty_tensors, outputs)
-    node.marked_constant = numbers_of(node.non_differentiable, outputs)
+    if recording:
+        check_saved(node)
+    constant = marked(node, "non_differentiable", "mark_non_differentiable only accepts variable arguments, but got")
+    dirty = marked(node, "dirty_tensors", "mark_dirty can only accept variables, but argument")
+    for tensor in dirty:
+        views.check_inference(tensor)
+        bump(tensor, node.name(), 2)
+    node.marked_dirty, node.marked_constant = numbers_of(dirty, outputs), numbers_of(constant, outputs)
     if not node._materialize_non_diff_grads:
         node._constant_outputs = node.marked_constant
     call = Outputs(node, args, outputs, recording)
@@ -63,9 +69,22 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
             tied.append(result)
         else:
             tied.append(output)
+    check_dirty_are_returned(dirty, outputs)
     node.shape = [each._array.shape if isinstance(each, Tensor) else None for each in tied]
     node.dtype = [each._array.dtype if isinstance(each, Tensor) else None for each in tied]
     return tied
+
+
+def marked(node: Any, name: str, refusal: str) -> tuple[Tensor, ...]:
+    """The tensors that `forward` has marked; `refusal`: the error for anything else."""
+    values = getattr(node, name)
+    if values is None:
+        return ()
+    check_tuple(name, values)
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"{refusal} {type(value).__name__}")
+    return tuple(values)
 
 
 def numbers_of(tensors: Sequence[Any], outputs: Sequence[Any]) -> tuple[int, ...]:
@@ -97,7 +116,7 @@ class Role(NamedTuple):
 class Outputs:
     """The outputs of one call of a custom function, which are connected to its node one after the other."""
 
-    __slots__ = ("args", "given", "node", "outputs", "recording")
+    __slots__ = ("args", "given", "node", "outputs", "recording", "saved")
 
     def __init__(self, node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> None:
         self.node = node
@@ -105,16 +124,18 @@ class Outputs:
         self.given = set(map(id, args))
         self.outputs = outputs
         self.recording = recording
+        self.saved: set[int] = set()
+        """What `setup_context` saves: it cannot save the view that stands for an argument."""
+        if node.has_own_context():
+            self.saved.update(map(id, (*(node.to_save or ()), *(node.saved_for_forward or ()))))
 
     def tie(self, output: Tensor, number: int) -> Tensor:
         """Return the result for `output`, with its edge."""
         node = self.node
         role = Role(id(output) in self.given, number in node.marked_dirty, number in node.marked_constant)
-        if role.is_dirty:
-            bump(output, node.name(), 2)
-            if self.recording:
-                check_dirty(output)
-        result = stand_in(output, role, self.recording)
+        if role.is_dirty and not role.is_constant and self.recording:
+            self.check_dirty(output, role)
+        result = stand_in(output, role, self.recording, id(output) in self.saved)
         tracked = self.recording and not role.is_constant and can_require_grad(result._array)
         if tracked and role.is_dirty:
             self.rebase(result, number)
@@ -124,34 +145,49 @@ class Outputs:
             self.leave_untracked(result, role)
         return result
 
+    def check_dirty(self, tensor: Tensor, role: Role) -> None:
+        """Raise if autograd forbids the in-place change of an argument; warn if `tensor` is no argument."""
+        if tensor.requires_grad and not is_recorded(tensor._edge):
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if tensor._base is not None and len(self.outputs) > 1:
+            raise RuntimeError(DIRTY_VIEW)
+        if not role.is_argument:
+            warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+                "passed to ctx.mark_dirty()."
+            )
+        views.check_history(tensor)
+
     def rebase(self, changed: Tensor, number: int) -> None:
         """Append the node to the history of an argument that `forward` has changed in place."""
         if changed._base is None:
             changed._grad = None  # PyTorch clears it here, but not for other in-place changes
-        elif self.are_several():
-            raise RuntimeError(DIRTY_VIEW)
         else:
             views.check_view_creation(changed, True)
         views.rebase_history(changed, self.node, 2, number)
 
     def lead_to_node(self, result: Tensor, number: int) -> None:
-        """Make the node the history of a result. A view of an argument is marked: an in-place change of it raises."""
+        """Make the node the history of a result. A view is marked: an in-place change of it raises."""
         result._edge = (self.node, number)
         if result._base is not None:
             result._view_version = shared_counter(result)[0]
-            if self.shows_argument(result):
-                result._creation = views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
+            result._creation = views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
 
     def leave_untracked(self, result: Tensor, role: Role) -> None:
         """Leave a result out of the graph. A view of an argument is marked: an in-place change of it raises."""
         if role.is_constant:
             result._edge = None
-        if result._base is not None and not is_recorded(result._edge) and self.shows_argument(result):
+        if result._base is not None and self.shows_argument(result):
             result._creation = views.CUSTOM
 
     def are_several(self) -> bool:
-        """Whether more than one output is a tensor."""
-        return len(self.outputs) > 1 and sum(isinstance(output, Tensor) for output in self.outputs) > 1
+        """Whether more than one output is differentiable."""
+        constant = self.node.marked_constant
+        differentiable = [
+            number not in constant and isinstance(output, Tensor) and can_require_grad(output._array)
+            for number, output in enumerate(self.outputs)
+        ]
+        return sum(differentiable) > 1
 
     def shows_argument(self, view: Tensor) -> bool:
         """Whether `view` is a view of an argument, or of the base of an argument."""
@@ -165,13 +201,13 @@ class Outputs:
         return earlier
 
 
-def stand_in(output: Tensor, role: Role, recording: bool) -> Tensor:
+def stand_in(output: Tensor, role: Role, recording: bool, is_saved: bool) -> Tensor:
     """The result of `apply` for `output`: the output itself, or another tensor on its memory with another history."""
-    if role.is_dirty:
-        is_alias = not recording and output.requires_grad
-    elif role.is_argument:
-        is_alias = role.is_constant if recording else output.requires_grad
-        if not is_alias:
+    if role.is_dirty or role.is_argument:
+        is_alias = (role.is_constant or not recording) and output.requires_grad
+        if not role.is_dirty and not is_alias:
+            if is_saved:
+                raise RuntimeError(SAVED_ARGUMENT)
             return viewed(output)
     else:
         is_alias = recording and output._base is None and type(output._edge) is tuple
@@ -194,13 +230,11 @@ def viewed(tensor: Tensor) -> Tensor:
     return view
 
 
-def check_dirty(tensor: Tensor) -> None:
-    """Raise if autograd forbids the in-place change of `tensor`."""
-    if tensor.requires_grad and not is_recorded(tensor._edge):
-        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-    views.check_history(tensor)
-
-
+SAVED_ARGUMENT = (
+    "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+    "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
+    "forward function itself."
+)
 DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
     "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view (using "

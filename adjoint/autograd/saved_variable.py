@@ -13,7 +13,7 @@ from ..tape.packing import Packed, modes_without_hooks, pack, shown
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
 from ..tape.stale_error import stale_error
 from ..tape.versions import shared_counter
-from ..tensor import Tensor
+from ..tensor import Tensor, history
 
 
 class SavedVariable(SavedTensor):
@@ -42,6 +42,8 @@ class SavedVariable(SavedTensor):
         elif tensor._counter is not None and int(tensor._counter[0]) != int(self.version):
             raise stale_error(node, tensor._array, tensor._counter, self.version, self.output_nr, tensor._edge)
         if self.counter is None:
+            if tensor._base is not None:
+                history(tensor)  # a view that `forward` has made may have become ambiguous
             return tensor
         result = detached(tensor, self.counter)
         result._edge = (node, self.output_nr)
@@ -78,23 +80,40 @@ class SavedNone(SavedTensor):
         raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
 
 
+def check_tuple(name: str, value: Any) -> None:
+    """Raise unless `value`, an attribute of a `ctx` that `forward` may assign, is a tuple."""
+    if not isinstance(value, tuple):
+        raise RuntimeError(
+            f"autograd internal error: {name} attribute is expected to be a tuple but is {type(value).__name__}"
+        )
+
+
+def check_saved(node: Any) -> None:
+    """Raise unless the values given to `save_for_backward` are tensors, or None."""
+    if node.to_save is None:
+        return
+    check_tuple("to_save", node.to_save)
+    for position, value in enumerate(node.to_save):
+        if not isinstance(value, Tensor) and value is not None:
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument {position} is of type {type(value).__name__}"
+            )
+
+
 def save(node: Any, outputs: list[Any]) -> None:
     """Store in `node` the values given to `save_for_backward`, some of which may be outputs of the custom function."""
     if node.to_save is None:
         return
+    check_saved(node)
     saved: list[SavedVariable | None] = []
     for tensor in node.to_save:
         if tensor is None:
             saved.append(None)
-        elif isinstance(tensor, Tensor):
-            edge = tensor._edge
-            number = edge[1] if type(edge) is tuple and edge[0] is node else None
-            if number is None and node.marked_dirty:
-                # A view that was changed in place leads to the node through its base.
-                number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
-            saved.append(SavedVariable(tensor, number))
-        else:
-            raise TypeError(
-                f"save_for_backward can only save variables, but argument {len(saved)} is of type {type(tensor).__name__}"
-            )
+            continue
+        edge = tensor._edge
+        number = edge[1] if type(edge) is tuple and edge[0] is node else None
+        if number is None and node.marked_dirty:
+            # A view that was changed in place leads to the node through its base.
+            number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
+        saved.append(SavedVariable(tensor, number))
     node._saved = saved

@@ -245,7 +245,7 @@ def unrecorded_lines(op: Operator, outputs: tuple[str, ...]) -> list[str]:
     """Leave the results without a history; a view under `no_grad` still has that of its base."""
     lines = [f"{name}._edge = None" for name in outputs]
     if op.view:
-        lines += [f"if not {RECORDING}:", "    result._creation = NO_GRAD"]
+        lines += [f"if not {RECORDING}:", "    result._creation = creation_unrecorded(creation)"]
         lines += ["    if result._base._edge is not None:", "        result._edge = NOWHERE"]
     return lines
 
@@ -256,7 +256,7 @@ def many_body(op: Operator, caller: int) -> list[str]:
     record = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op), *pack_lines(op, "()")]
     lines = [*edge_lines(op), "node = None", *block(f"if {is_recorded(op)}:", record)]
     if op.view:
-        lines.append(f"creation = MULTI_OUTPUT if {RECORDING} else NO_GRAD")
+        lines.append(f"creation = MULTI_OUTPUT if {RECORDING} else creation_unrecorded(creation)")
     unrecorded = "(None if result._base._edge is None else NOWHERE)" if op.view else "None"
     each = [
         *wrap_lines(op, "result", "item"),

@@ -25,7 +25,7 @@ from ..tape.node import NOWHERE, Node, sequence_numbers
 from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
-from ..tape.views import MULTI_OUTPUT, NO_GRAD, Geometry
+from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
@@ -59,7 +59,7 @@ _BASE: dict[str, Any] = {
     "NOWHERE": NOWHERE,
     "MISSING": MISSING,
     "NUMBERS": NUMBERS,
-    "NO_GRAD": NO_GRAD,
+    "creation_unrecorded": creation_unrecorded,
     "MULTI_OUTPUT": MULTI_OUTPUT,
     "Geometry": Geometry,
     "RELEASED": RELEASED,

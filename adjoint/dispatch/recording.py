@@ -31,7 +31,7 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     if modes.STATE.inference:
         creation = views.INFERENCE
     elif not modes.is_recording():
-        creation = views.NO_GRAD
+        creation = views.creation_unrecorded(source._creation)
     elif creation is None and source._base is not None and source._creation is not None:
         creation = source._creation
     view._creation = creation

@@ -64,20 +64,32 @@ def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]])
         view._own_extra().made_by = (*earlier, step)
 
 
+def creation_unrecorded(source: str | None) -> str:
+    """How a view has been created that is not recorded; `source`: how the tensor that it is a view of has been."""
+    return INFERENCE if source == INFERENCE else NO_GRAD
+
+
 def invalid_view(view: Tensor) -> RuntimeError:
     """The error for a view that cannot be regenerated after an in-place change of its base."""
-    what = "its base or another view of its base has been modified inplace"
-    if view._creation == MULTI_OUTPUT:
-        tracked = type(view._edge) is tuple
-        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
-        return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}")
-    if view._creation == CUSTOM:
-        tracked = is_recorded(view._edge)
-        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
-        return RuntimeError(f"{made} {what}{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
-    if view._creation == INFERENCE:
-        return RuntimeError(f"A view was created in inference mode and {what} in normal mode. {_ambiguous(view)}")
-    return RuntimeError(f"A view was created in no_grad mode and {what} with grad mode enabled. {_ambiguous(view)}")
+    return _refusal(view, "its base or another view of its base has been modified inplace")
+
+
+def _refusal(view: Tensor, event: str) -> RuntimeError:
+    """The error for `event`, an in-place change, after which the history of `view` would be wrong or ambiguous."""
+    edge: Any = view._edge
+    recorded = is_recorded(edge)
+    made = f"Output {edge[1]} of {edge[0].operation()} is a view" if recorded else "A view was created"
+    if view._creation in (MULTI_OUTPUT, CUSTOM):
+        mode, now = ("", "") if recorded else (" in no_grad mode", " with grad mode enabled")
+        why = _MULTI_OUTPUT if view._creation == MULTI_OUTPUT else _CUSTOM
+        return RuntimeError(f"{made}{mode} and {event}{now}. {why}")
+    mode, now = (
+        ("inference mode", "in normal mode")
+        if view._creation == INFERENCE
+        else ("no_grad mode", "with grad mode enabled")
+    )
+    of = " of a view which was created" if recorded else ""
+    return RuntimeError(f"{made}{of} in {mode} and {event} {now}. {_ambiguous(view)}")
 
 
 _MULTI_OUTPUT = (
@@ -89,13 +101,6 @@ _CUSTOM = (
     "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
     "behavior is forbidden. You can fix this by cloning the output of the custom Function."
 )
-
-
-def _made_by(view: Tensor) -> str:
-    edge = view._edge
-    return (
-        f"Output {edge[1]} of {edge[0].operation()}" if is_recorded(edge) else "A view was created in no_grad mode and"
-    )
 
 
 def _ambiguous(view: Tensor) -> str:
@@ -145,23 +150,7 @@ def check_view_creation(view: Tensor, requires_grad: bool) -> None:
     creation = view._creation
     if creation is None or not requires_grad or not modes.is_recording():
         return
-    if creation == MULTI_OUTPUT:
-        tracked = type(view._edge) is tuple
-        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
-        raise RuntimeError(
-            f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_MULTI_OUTPUT}"
-        )
-    if creation == CUSTOM:
-        tracked = is_recorded(view._edge)
-        made = f"{_made_by(view)} is a view and" if tracked else _made_by(view)
-        raise RuntimeError(f"{made} is being modified inplace{'' if tracked else ' with grad mode enabled'}. {_CUSTOM}")
-    mode, where = (
-        ("inference mode", "in normal mode") if creation == INFERENCE else ("no_grad mode", "with grad mode enabled")
-    )
-    what = "A view was"
-    if is_recorded(view._edge):
-        what = f"Output {view._edge[1]} of {view._edge[0].operation()} is a view of a view which was"
-    raise RuntimeError(f"{what} created in {mode} and is being modified inplace {where}. {_ambiguous(view)}")
+    raise _refusal(view, "is being modified inplace")
 
 
 class Geometry:

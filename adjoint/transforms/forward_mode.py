@@ -143,13 +143,13 @@ class JvpInterpreter(Interpreter):
             )
         with lower(self):
             dual = tensor.view(tensor.shape)
-            if not modes.STATE.inference or self.in_inference:
+            if self.in_inference or not modes.STATE.inference:
                 self.attach(dual, _laid_out_like(tangent, dual))
         return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """The primal, as a view, and the tangent."""
-        tangent = self.tangent_of(tensor) if modes.STATE.forward_enabled else None
+        tangent = self.tangent_of(tensor) if self.propagates() else None
         with lower(self):
             primal = operators.forward_primal(tensor)
         self.attach(primal, None)
@@ -163,6 +163,10 @@ class JvpInterpreter(Interpreter):
             primal: Tensor = operators.alias(tensor)
         self.attach(primal, None)
         return primal
+
+    def propagates(self) -> bool:
+        """Whether operators propagate tangents in the modes of this thread; those of views are always known."""
+        return modes.STATE.forward_enabled and (self.in_inference or not modes.STATE.inference)
 
     # --- operators ----------------------------------------------------------------------------------------------
 
@@ -186,8 +190,12 @@ class JvpInterpreter(Interpreter):
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """Apply the in-place variant: the tangent is overwritten like the tensor."""
-        given = self.given(operator, args)
         target: Tensor = args[0]
+        if not self.propagates():
+            with lower(self):
+                inplace.call_inplace(operator, args)
+            return target
+        given = self.given(operator, args)
         with lower(self):
             if any(tangent is not None for tangent in given.values()):
                 before = args
@@ -219,7 +227,7 @@ class JvpInterpreter(Interpreter):
     def given(self, operator: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
         """The tangents of the differentiable operands, by name."""
         given: dict[str, Any] = {}
-        if not modes.STATE.forward_enabled or (modes.STATE.inference and not self.in_inference):
+        if not (operator.view or self.propagates()):
             return given
         moves = False
         for name, position in zip(operator.differentiable, operator.differentiable_positions, strict=True):
@@ -275,10 +283,13 @@ class JvpInterpreter(Interpreter):
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`, and its `jvp` to the tangents."""
-        given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with lower(self):
             context, results = function.applied_with_context(args)
+        if not self.propagates():
+            return results
+        given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
         with lower_outside_transform(self):
+            own = given
             if context.materialize_grads:
                 given = [
                     operators.zeros_like(arg.detach())
@@ -309,7 +320,7 @@ class JvpInterpreter(Interpreter):
                 )
             is_view = False
             if number not in context.marked_dirty and type(output) is type(tangent) is Tensor:
-                is_view = is_view_of_dual(output, tangent, args, given)
+                is_view = is_view_of_dual(output, tangent, args, own)
             _check_shape(output, tangent)
             if any(output is arg for arg in args):
                 with checked_change():

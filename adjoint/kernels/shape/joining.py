@@ -21,7 +21,7 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 Array = numpy.ndarray[Any, Any]
 
 _COMPILED = 1 << 12  # elements; from here on compiled loops are faster
-_JOINED = 1 << 19  # bytes; from here on compiled loops join arrays faster
+_JOINED = 1 << 17  # elements; from here on compiled loops join arrays faster
 _ROW = 8  # elements; shorter rows are not worth a turn of a loop
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
@@ -30,7 +30,7 @@ _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)
 def cat(arrays: list[Array], dim: int) -> Array:
     """The arrays one after the other along `dim`; one-dimensional empty ones are passed over."""
     try:
-        if LOOPS.takes(arrays[0].nbytes * len(arrays), _JOINED):
+        if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)
         else:
             result = _concatenate(arrays, dim)
@@ -111,7 +111,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
     if dim == 0:
         try:
-            if LOOPS.takes(arrays[0].nbytes * len(arrays), _JOINED):
+            if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
                 raise ValueError("compiled loops join them faster")
             result = numpy.array(arrays)
         except (ValueError, IndexError):  # raised below in PyTorch's words

@@ -87,6 +87,8 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
     if total > ndim:
         if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
             check_integer(input, 0, parts[0])
+        if ndim == 0 and len(parts) == 1 and isinstance(parts[0], _slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     indices: list[Tensor | None] = []
     result, dim = input, 0

@@ -17,7 +17,7 @@ from ...tape import modes
 from ...tape.edges import current_edge
 from ...tape.origin import nearest_user_frame
 from ...tape.versions import shared_counter
-from ...tape.views import NO_GRAD
+from ...tape.views import creation_unrecorded
 from ...tensor import LEAF, Tensor, new_tensor
 
 _slice = type(numpy.s_[:])
@@ -137,7 +137,7 @@ def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
     result._counter = counter
     result._view_version = counter[0]
     if edge is None and not (_GATE.grad or _STATE.grad_enabled):
-        result._creation = NO_GRAD
+        result._creation = creation_unrecorded(result._creation)
     return result
 
 
