@@ -8,7 +8,7 @@ import numpy
 
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
-from ..runtime.floating import is_inexact, type_name
+from ..runtime.floating import is_inexact, type_name, unwarned
 
 Array = numpy.ndarray[Any, Any]
 
@@ -296,7 +296,7 @@ def _substituted(matrix: Array, b: Array) -> Array:
     """Row by row, where a zero on the diagonal makes infinities of some solutions and not of others."""
     batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
     result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
-    with numpy.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         for row in reversed(range(matrix.shape[-1])):
             known = matrix[..., row : row + 1, row + 1 :] @ result[..., row + 1 :, :]
             result[..., row, :] = (result[..., row, :] - known[..., 0, :]) / matrix[..., row, row][..., None]

@@ -13,6 +13,7 @@ import numpy
 
 from ...codegen.acceleration import accelerated
 from ..reduce.reduction import sum_to_shape
+from ..runtime.floating import unwarned
 
 Array = numpy.ndarray[Any, Any]
 
@@ -78,7 +79,7 @@ def _thirds(array: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    with numpy.errstate(over="ignore"):
+    with unwarned():
         return numpy.reciprocal(numpy.exp(-x) + 1)
 
 
