@@ -384,7 +384,7 @@ def tries(name: str, count: int, seed: int) -> Iterator[str | None]:
             return
 
 
-@experiment("interrupts", tries=5000, short=100)
+@experiment("interrupts", tries=5000, short=40)
 def interrupts(count: int) -> Outcome:
     """Interrupt forward, backward, optimizers, loaders, modes, hooks, transforms, profiles ..., at random moments."""
     outcome, seed = Outcome(), 0
