@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, NoReturn, SupportsIndex, overload
 
 from .late_bound import LATE
+from .uninterrupted import uninterrupted
 
 _DEVICE_TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
@@ -66,6 +67,7 @@ class device:
     def __enter__(self) -> "device":
         return LATE.enter_device(self)
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         LATE.leave_device(self)
 

@@ -32,6 +32,7 @@ from .tape.torch_function import (
     tensor_likes,
 )
 from .tensor import Tensor
+from .uninterrupted import uninterrupted
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -361,6 +362,7 @@ class TorchFunctionMode:
         STATE.function_modes = (*STATE.function_modes, self)
         return self
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         STATE.function_modes = STATE.function_modes[:-1]
 

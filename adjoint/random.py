@@ -3,8 +3,8 @@
 A `Generator` wraps a stream of `kernels.random`; the functions that draw random tensors are in `operators`.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, ContextDecorator
 from typing import Any
 
 import numpy
@@ -13,6 +13,7 @@ from .device import cpu
 from .device import device as device_class
 from .kernels.create.mt19937 import Stream
 from .tensor import Tensor, wrap
+from .uninterrupted import uninterrupted
 
 __all__ = [
     "Generator",
@@ -168,10 +169,32 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-@contextmanager
+class _Forked(ContextDecorator):
+    """Context manager and decorator: restore the state of a stream; None: there is nothing to restore."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def _recreate_cm(self) -> "_Forked":
+        return _Forked(self.stream)
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.state = self.stream.get_state()
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        if self.stream is not None:
+            try:
+                self.stream.set_state(self.state)
+            except BaseException:
+                self.stream.set_state(self.state)  # an interrupt waits until that is done
+                raise
+
+
 def fork_rng(
     devices: Iterable[Any] | None = None, enabled: bool = True, *, device_type: str | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Context manager: restore the state of the default generator at the end of the block.
 
     Args:
@@ -185,12 +208,7 @@ def fork_rng(
     """
     kind = "cuda" if device_type is None else device_class(device_type).type
     if not enabled or kind == "meta":
-        yield
-        return
+        return _Forked(None)
     if kind != "cpu" and devices is not None and list(devices):
         raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
-    state = default_generator._stream.get_state()
-    try:
-        yield
-    finally:
-        default_generator._stream.set_state(state)
+    return _Forked(default_generator._stream)

@@ -53,7 +53,7 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
-    {"adjoint.late_bound"},
+    {"adjoint.late_bound", "adjoint.uninterrupted"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.

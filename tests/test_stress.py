@@ -71,7 +71,7 @@ def test_everything_at_once() -> None:
         except BaseException as error:  # told by the thread that waits
             errors.append(error)
 
-    gate = modes.FLAGS.grad, modes.FLAGS.special  # closed, if some thread has ended in another mode than it began
+    gate = dict(modes.FLAGS.no_grad), dict(modes.FLAGS.special)  # open, unless some thread has ended in another mode
     threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
     for thread in threads:
         thread.start()
@@ -84,7 +84,7 @@ def test_everything_at_once() -> None:
     # The derivative of (2 s)^2 is 8 s.
     assert shared.grad is not None
     assert shared.grad.tolist() == [8.0 * total] * 3
-    assert (modes.FLAGS.grad, modes.FLAGS.special) == gate
+    assert (modes.FLAGS.no_grad, modes.FLAGS.special) == gate
 
 
 def test_backwards_a_thousand_deep() -> None:

@@ -35,9 +35,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless the leaf no longer requires grad."""
     if leaf._edge is None:
         return
-    lock = _LOCKS[hash(leaf) % 64]
-    lock.acquire()
-    try:
+    with _LOCKS[hash(leaf) % 64]:
         held = leaf._grad
         if create_graph:
             if held is not None and not STATE.grad_enabled and type(grad) is Tensor:
@@ -76,8 +74,6 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                     counter[0] += 1
             else:
                 held._array = array + grad
-    finally:
-        lock.release()
 
 
 def made(array: Any) -> Tensor:

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from ..extra import OWN
-from ..kernels.runtime.floating import quiet, restore
+from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
@@ -66,7 +66,7 @@ def run(
     task.retain_graph, task.create_graph, task.accumulating = retain_graph, create_graph, accumulating
     task.capture, task.given = capture, given
     state = STATE.__dict__  # this thread's, so as to look for it once
-    outer = state.get("task")
+    outer = state["task"]
     if outer is not None:
         task.depth = outer.depth + 1
         if task.depth > DEEPEST:
@@ -74,7 +74,7 @@ def run(
                 run, roots, grads, retain_graph, create_graph, capture, accumulating, given
             )
     state["task"] = task
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         execute(roots, grads, task)
         if task.callbacks is not None:
@@ -82,10 +82,10 @@ def run(
             run_callbacks(task.callbacks)
         return task.shown
     finally:
-        restore(token)
         state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
+        restore(token)
 
 
 def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:

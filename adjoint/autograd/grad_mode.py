@@ -13,9 +13,10 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..dispatch.signatures import type_name
-from ..tape import mode_switches, modes
+from ..tape import modes
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 
 __all__ = [
     "enable_grad",
@@ -90,6 +91,7 @@ class _Mode:
     def __enter__(self) -> None:
         raise TypeError("a mode is entered through its subclasses")
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.set_grad(self.prev)
 
@@ -189,12 +191,11 @@ class inference_mode(_Mode):
     def __enter__(self) -> None:
         self.prev = modes.STATE.grad_enabled
         self.previous_inference = modes.STATE.inference
-        modes.set_inference(self.mode)
-        modes.set_grad(not self.mode)
+        modes.set_inference(self.mode, not self.mode)
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_inference(self.previous_inference)
-        modes.set_grad(self.prev)
+        modes.set_inference(self.previous_inference, self.prev)
 
     def clone(self) -> inference_mode:
         """A new context manager of the same mode."""
@@ -210,16 +211,14 @@ class _Switch(_Mode):
         check_bool(type(self).__name__, mode)
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
-        self._set(mode)
-
-    def _set(self, value: bool) -> None:
-        setattr(modes.STATE, self.flag, value)
+        modes.switch(self.flag, mode)
 
     def __enter__(self) -> None:
         pass
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        self._set(self.prev)
+        modes.switch(self.flag, self.prev)
 
     def clone(self) -> Any:
         """A new context manager of the same mode."""
@@ -264,9 +263,6 @@ class _force_original_view_tracking(_Switch):
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
 
-    def _set(self, value: bool) -> None:
-        mode_switches.set_view_replay(value)
-
 
 class _unsafe_preserve_version_counter(_Mode):
     """Context manager: in-place changes of `tensors` inside are not counted."""
@@ -280,6 +276,7 @@ class _unsafe_preserve_version_counter(_Mode):
     def __enter__(self) -> None:
         pass
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         for tensor, version in zip(self.tensors, self.versions, strict=True):
             shared_counter(tensor)[0] = version

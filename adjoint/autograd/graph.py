@@ -12,6 +12,7 @@ from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
 from ..tape.versions import bump
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 from .gradient_edge import GradientEdge, get_gradient_edge
 from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
@@ -122,6 +123,7 @@ class saved_tensors_hooks:
             )
         mode_switches.push_saved_tensor_hooks((self.pack_hook, self.unpack_hook))
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         mode_switches.pop_saved_tensor_hooks()
 
@@ -155,6 +157,7 @@ class disable_saved_tensors_hooks:
         self.previous = modes.STATE.hooks_disabled
         modes.STATE.hooks_disabled = self.error_message
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.STATE.hooks_disabled = self.previous
 

@@ -76,8 +76,8 @@ class GraphTask:
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless it records gradients; called before user code runs."""
         if not self.create_graph and modes.STATE.grad_enabled:
-            modes.set_grad(False)
             self.stopped_recording = True
+            modes.set_grad(False)
 
     def will_run(self, node: Node) -> bool:
         """Whether this run reaches `node`, or accumulates into the leaf whose `AccumulateGrad` is `node`."""

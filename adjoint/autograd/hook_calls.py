@@ -11,6 +11,7 @@ from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
+from ..uninterrupted import uninterrupted
 from .accumulate import accumulate, made
 from .shown import Shown
 from .validate_grad import as_taken
@@ -35,6 +36,7 @@ class recording_mode:
         self.previous = STATE.grad_enabled
         modes.set_grad(self.enabled)
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.set_grad(self.previous)
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from ..kernels.memory import storage
 from ..tape import mode_switches, modes
 from ..tensor import Tensor, pending
+from ..uninterrupted import uninterrupted
 
 
 class _Handle:
@@ -93,14 +94,15 @@ class allow_mutation_on_saved_tensors:
     def __enter__(self) -> _AllowMutationOnSavedContext:
         if modes.STATE.before_change is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-        self.context = _AllowMutationOnSavedContext()
-        mode_switches.push_saved_tensor_hooks((self.context.pack, self.context.unpack))
-        mode_switches.set_before_change(self.context.before_change)
-        return self.context
+        self.context = context = _AllowMutationOnSavedContext()
+        mode_switches.push_saved_tensor_hooks((context.pack, context.unpack))
+        modes.switch("before_change", context.before_change)
+        return context
 
+    @uninterrupted
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        mode_switches.set_before_change(None)
+        modes.switch("before_change", None)
         mode_switches.pop_saved_tensor_hooks()
         self.context.clear()

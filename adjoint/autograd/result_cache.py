@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..dispatch.overload_names import OpOverload, overload_of
-from ..tape import mode_switches, modes
+from ..tape import modes
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 
 __all__ = ["ResultCache", "caching_results"]
 
@@ -34,10 +35,11 @@ class caching_results:
 
     def __enter__(self) -> None:
         self.outer = modes.STATE.result_cache
-        mode_switches.set_result_cache(self)
+        modes.switch("result_cache", self)
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        mode_switches.set_result_cache(self.outer)
+        modes.switch("result_cache", self.outer)
 
     def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """Ask this cache; operators that it calls ask the enclosing cache."""

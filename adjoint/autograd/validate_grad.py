@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from ..dispatch.decorators import tensors as tensor_operators
 from ..dtypes import from_numpy
 from ..extra import OWN
 from ..kernels.reduce.reduction import sum_to_shape
+from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.shapes import can_expand
 from ..tape.node import Node
 from ..tensor import Tensor, as_array
@@ -40,7 +39,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
             grad = tensor_operators.real(grad) if recorded else as_array(grad).real
         if recorded:
             return tensor_operators.to_dtype(grad, from_numpy(dtype))
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             return grad.astype(dtype)
     return grad
 

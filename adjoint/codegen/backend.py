@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy
 
+from ..kernels.runtime.floating import unwarned
 from .kernel import Kernel
 
 
@@ -54,7 +55,7 @@ class NumpyBackend:
 
     def constant(self, number: Any, dtype: Any) -> Any:
         """A number as a zero-dimensional array, which must not be written to."""
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             array = numpy.asarray(number, dtype=dtype)
         array.flags.writeable = False
         return array

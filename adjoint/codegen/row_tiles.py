@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import quiet, quiet_rows, restore, widen
+from ..kernels.runtime.floating import OFF, WARNINGS, off_for_rows, restore, widen
 from ..kernels.runtime.parallel import TILE_BYTES, get_num_threads, parallel_rows, scratch
 from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW, ROW_SCANS, Expression, is_absent
 from .schedule import Pool
@@ -87,7 +87,7 @@ def run_rows(
     _, length, inner = geometry
     run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
     # Scans have loops of their own, which convert to what is carried.
-    token = quiet() if tile.scans else quiet_rows(length if inner == 1 else inner)
+    token = WARNINGS[OFF if tile.scans else off_for_rows(length if inner == 1 else inner)]
     try:
         _compute(run)
     finally:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import compute_dtype, quiet_rows, restore
+from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
 from . import compiled_rows, source
@@ -172,7 +172,7 @@ class RowProgram:
         dim = dim if 0 <= dim < rank else normalize_dim(dim, rank)
         if self.refuse is not None:
             self.refuse(whole, dim)
-        token = quiet_rows(shape[-1] if shape else 1)
+        token = WARNINGS[off_for_rows(shape[-1] if shape else 1)]
         try:
             return self._run(arrays, dim, scalars, shape, variant, key)
         finally:

@@ -89,7 +89,7 @@ def quietly(op: Operator, form: Any, line: str) -> list[str]:
     """`line`, which calls this form of the kernel, with NumPy's floating-point warnings off if there can be any."""
     if op.view or op.kernel.is_quiet(form):
         return [line]
-    return ["token = quiet()", "try:", f"    {line}", "finally:", "    restore(token)"]
+    return ["token = WARNINGS[OFF]", "try:", f"    {line}", "finally:", "    restore(token)"]
 
 
 def overwriting_lines(op: Operator, leave: str) -> list[str]:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
+from ..uninterrupted import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,6 +140,7 @@ def redirect_calls(function: FunctionType, behind: FunctionType, enter: Callable
     function.__dict__["__wrapped__"] = behind  # tools show its signature
 
 
+@uninterrupted
 def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: dict[str, Any] | None) -> None:
     """Replace the code and the defaults of `function`; other threads can call it at any moment."""
     function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **(keywords or {})}

@@ -7,16 +7,15 @@ nothing otherwise.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 from ..tape.modes import STATE
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 from .decorators import PUBLIC
-from .lazy_stubs import cells, duplicate, put_code, redirect_calls, standing_in, stub_of
+from .lazy_stubs import cells, duplicate, put_code, standing_in, stub_of
 from .registry import load_all
 
 NAMES = {
@@ -67,27 +66,38 @@ class _Watch:
         self.function = function
         self.name = name
         self.behind = function
+        self.entry = self.enter  # one object, so that it can be recognised
+        self.code = standing_in(cells(function))
+
+    def is_there(self) -> bool:
+        """Whether the wrapper is on the function, which may have been given other code since it was put there."""
+        function = self.function
+        return function.__code__ is self.code and (function.__kwdefaults__ or {}).get("enter") is self.entry
 
     def put(self) -> None:
         """Install the wrapper on the function."""
-        function = self.function
-        self.behind = behind = duplicate(function)
-        if (stub := stub_of(function)) is not None:
-            stub.function = behind  # the stub must install code behind the wrapper
-        redirect_calls(function, behind, self.enter)
+        if not self.is_there():
+            behind = duplicate(self.function)
+            self._change(behind, stub_of(self.function), behind, self.code, None, {"enter": self.entry})
+            self.function.__dict__["__wrapped__"] = behind  # tools show its signature
 
     def take_away(self) -> None:
-        """Remove the wrapper, unless the function has been given other code since."""
-        function, behind = self.function, self.behind
-        if (
-            function.__code__ is standing_in(cells(function))
-            and (function.__kwdefaults__ or {}).get("enter") == self.enter
-        ):
-            put_code(function, behind.__code__, behind.__defaults__, behind.__kwdefaults__)
-            if (stub := stub_of(behind)) is not None:
-                stub.function = function
-        function.__dict__.pop("__wrapped__", None)
-        function.__dict__.update(behind.__dict__)
+        """Remove the wrapper."""
+        behind = self.behind
+        if self.is_there():
+            code, defaults, keywords = behind.__code__, behind.__defaults__, behind.__kwdefaults__
+            self._change(self.function, stub_of(behind), behind, code, defaults, keywords)
+        if self.function.__dict__.get("__wrapped__") is behind:
+            del self.function.__dict__["__wrapped__"]
+            self.function.__dict__.update(behind.__dict__)
+
+    @uninterrupted
+    def _change(self, owner: Any, stub: Any, behind: Any, code: Any, defaults: Any, keywords: Any) -> None:
+        """Change the code of the function; `owner` becomes the function on which its lazy stub will install code."""
+        self.behind = behind
+        if stub is not None:
+            stub.function = owner
+        put_code(self.function, code, defaults, keywords)
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function."""
@@ -118,37 +128,52 @@ def _is_made_of_operators(function: Any) -> bool:
 
 
 _lock = threading.RLock()
-_profiles = 0
+_profiles: dict[int, Any] = {}
+"""The profiles that are running, by identity."""
 
 
-def watch() -> None:
+def watch(profile: Any) -> None:
     """Report calls of composite functions: a profile begins."""
-    global _profiles
+    _watches()
+    _profiles[id(profile)] = profile
+    _arrange()
+
+
+def stop_watching(profile: Any) -> None:
+    """Stop reporting calls of composite functions: a profile has ended, or has been kept from beginning."""
+    _profiles.pop(id(profile), None)
+    _arrange()
+
+
+def _arrange() -> None:
+    """Have the wrappers on all functions while a profile runs, else on none. An interrupt waits until that is done."""
     with _lock:
-        _profiles += 1
-        if _profiles == 1:
-            for wrapper in _watches():
-                wrapper.put()
+        try:
+            _arrange_all()
+        except BaseException:
+            _arrange_all()
+            raise
 
 
-def stop_watching() -> None:
-    """Stop reporting calls of composite functions: a profile has ended."""
-    global _profiles
-    with _lock:
-        _profiles -= 1
-        if _profiles == 0:
-            for wrapper in _watches():
-                wrapper.take_away()
+def _arrange_all() -> None:
+    for wrapper in _watches():
+        if _profiles:
+            wrapper.put()
+        else:
+            wrapper.take_away()
 
 
-@contextmanager
-def unwatched() -> Iterator[None]:
+class unwatched:
     """Context manager: remove these wrappers, so that other wrappers can be installed permanently."""
-    with _lock:
+
+    def __enter__(self) -> None:
+        _lock.acquire()
         for wrapper in _watches() if _profiles else ():
             wrapper.take_away()
+
+    def __exit__(self, *exception: object) -> None:
         try:
-            yield
+            if _profiles:
+                _arrange()
         finally:
-            for wrapper in _watches() if _profiles else ():
-                wrapper.put()
+            _lock.release()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .source import block, public_name
 
-RECORDING = "(FLAGS.grad or STATE.grad_enabled)"
+RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
 
 FRAME = ["if frame.f_globals is not FLAGS.user:", "    frame = nearest_user_frame(frame)"]
 

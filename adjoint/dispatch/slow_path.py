@@ -14,7 +14,7 @@ import numpy
 
 from .. import dtypes
 from ..codegen.backend import NUMPY
-from ..kernels.runtime.floating import quiet, restore
+from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ..kernels.runtime.shapes import broadcast_shapes
@@ -174,7 +174,7 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     """
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         return (kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
     except ValueError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import adjoint as torch
@@ -45,8 +44,16 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with replaced(module, given, tie_weights, strict):
+    replacement = replaced(module, given, tie_weights, strict)
+    try:  # not a `with` block, which an interrupt can leave without `__exit__`
+        replacement.__enter__()
         return module(*args, **(kwargs or {}))
+    finally:
+        try:
+            replacement.__exit__()
+        except BaseException:
+            replacement.__exit__()  # an interrupt waits until that is done
+            raise
 
 
 def _merged(dicts: Any) -> dict[str, Any]:
@@ -72,9 +79,32 @@ def _own(module: torch.nn.Module) -> dict[str, Any]:
     return named
 
 
-@contextmanager
-def replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
-    """Context manager: replace tensors of the module by those in `given`; see `functional_call`."""
+class replaced:
+    """Context manager: replace tensors of the module by those in `given`; see `functional_call`.
+
+    Both methods may be repeated.
+    """
+
+    def __init__(self, module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> None:
+        self.given, self.values = given, _values(module, given, tie_weights, strict)
+        self.places = [(*_place(module, name), value) for name, value in self.values.items()]
+        self.before = [holder[name] for holder, name, _ in self.places]
+
+    def __enter__(self) -> None:
+        for holder, name, value in self.places:
+            holder[name] = value
+
+    def __exit__(self, *exception: object) -> None:
+        for (holder, name, replacement), original in zip(self.places, self.before, strict=True):
+            present = holder[name]
+            if present is not replacement and present is not original and isinstance(present, torch.Tensor):
+                path = next(key for key, value in self.values.items() if value is replacement)
+                self.given[path] = present  # assigned by forward
+            holder[name] = original
+
+
+def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> dict[str, Any]:
+    """The replacements by every name that the module has for them."""
     own = _own(module)
     if strict:
         tied = {id(own[name]) for name in given if name in own} if tie_weights else set()
@@ -99,18 +129,7 @@ def replaced(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, 
         for name, tensor in own.items():
             if name not in values and id(tensor) in by_tensor:
                 values[name] = values[by_tensor[id(tensor)]]
-    places = [(*_place(module, name), value) for name, value in values.items()]
-    before = [holder[name] for holder, name, _ in places]
-    try:
-        for holder, name, value in places:
-            holder[name] = value
-        yield
-    finally:
-        for (holder, name, replacement), original in zip(places, before, strict=True):
-            if holder[name] is not replacement and isinstance(holder[name], torch.Tensor):
-                path = next(key for key in values if values[key] is replacement)
-                given[path] = holder[name]  # assigned by forward
-            holder[name] = original
+    return values
 
 
 def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:

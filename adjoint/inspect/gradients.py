@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..kernels.runtime.floating import unwarned
 from ..tensor import Tensor
 from .names import is_module, pairs_of
 from .tables import Table
@@ -31,7 +32,7 @@ def gradients(model: Any, lr: Any = 1.0) -> Gradients:
     w          [2]       2    2  50.0%    0    0            5           0.04
     """
     rows = []
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         for name, tensor in model.named_parameters() if is_module(model) else pairs_of("model", model):
             rows.append(_row(name, tensor, _rate(lr, tensor)))
     return Gradients("gradients", COLUMNS, rows, {"zeros": "{:.1%}".format})

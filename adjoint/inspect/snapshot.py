@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..autograd.engine import discover
 from ..autograd.gradient_edge import GradientEdge, recorded_edge
 from ..dtypes import from_numpy
 from ..kernels.memory.storage import owner
+from ..kernels.runtime.floating import unwarned
 from ..tape.edges import edge_of
 from ..tape.node import Node
 from ..tape.origin import line_of
@@ -22,6 +22,7 @@ from ..tape.packing import Packed
 from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
+from ..uninterrupted import uninterrupted
 from .grouping import group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
 from .modules import Place
@@ -55,20 +56,21 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
 def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
     """Like `snapshot`, with the ids of the live nodes, whose graph it keeps alive."""
     walk = Walk(list(tensors), names_from(params, variables))
-    with numpy.errstate(all="ignore"), uncollected():
+    with unwarned(), uncollected():
         walk.run()
     return walk
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
+class uncollected:
     """Context manager: no garbage collection, which would search all new records again and again in vain."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
+
+    def __enter__(self) -> None:
+        self.enabled = gc.isenabled()
+        gc.disable()
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        if self.enabled:
             gc.enable()
 
 

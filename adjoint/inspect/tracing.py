@@ -7,8 +7,6 @@ registered on nodes or tensors.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -16,10 +14,12 @@ import numpy
 from ..autograd.backward import backward
 from ..autograd.roots import as_tuple
 from ..autograd.validate_grad import as_taken
-from ..tape import mode_switches, modes
+from ..kernels.runtime.floating import unwarned
+from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 from .drawing import Graph, check
 from .model import Flow, NodeBox, Step
 from .names import variables_of
@@ -83,16 +83,20 @@ def run(tracer: Tracer, tensors: Any, gradient: Any, retain_graph: Any, create_g
     return Trace(tracer.picture)
 
 
-@contextmanager
-def watching(tracer: Tracer) -> Iterator[None]:
-    """Let `tracer` record the nodes that run in this thread; the previous recorder still receives everything."""
-    tracer.outer = modes.STATE.recorder
-    mode_switches.set_recorder(tracer)
-    try:
-        yield
-    finally:
-        mode_switches.set_recorder(tracer.outer)
-        tracer.forget()
+class watching:
+    """Context manager: `tracer` records the nodes that run in this thread; the previous recorder still receives everything."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+
+    def __enter__(self) -> None:
+        self.tracer.outer = modes.STATE.recorder
+        modes.switch("recorder", self.tracer)
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        modes.switch("recorder", self.tracer.outer)
+        self.tracer.forget()
 
 
 class Trace(Graph):
@@ -219,13 +223,13 @@ class Tracer:
         if key is None or modes.STATE.task is not self.task:  # a nested backward
             return run(node, *first, grad, *args)
         held = _held(node)
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             step = Step(key, incoming=_arrived(key, grad))
         box = self.boxes[key]
         step.hooks = [f"{hook.when}: {hook.text}" for hook in box.hooks]
         self.arrived(step, node, grad)
         outcome = run(node, *first, grad, *args)
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             if leaf is None:
                 step.outgoing = self._sent(node, box, outcome)
             elif leaf._grad is not None:

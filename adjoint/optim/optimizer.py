@@ -156,12 +156,13 @@ class Optimizer:
                 loss = closure()
         # Not a `with` block: that would take as long as the update of a small parameter.
         grad_enabled = torch.is_grad_enabled()
-        torch.set_grad_enabled(self.defaults.get("differentiable", False))
+        differentiable = self.defaults.get("differentiable", False)
+        torch._C._set_grad_enabled(differentiable)
         try:
             for group in self.param_groups:
                 self._update_group(group)
         finally:
-            torch.set_grad_enabled(grad_enabled)
+            torch._C._set_grad_enabled(grad_enabled)
         return loss
 
     def _update_group(self, group: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
+from ..kernels.runtime.floating import unwarned
 from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
@@ -37,7 +38,7 @@ class Statistics:
         if array.dtype.kind in "biuSU":
             finite, nans, infinities = array, 0, 0
         else:
-            with numpy.errstate(all="ignore"):
+            with unwarned():
                 nans, infinities = int(numpy.isnan(array).sum()), int(numpy.isinf(array).sum())
                 finite = array[numpy.isfinite(array)]
             finite = abs(finite) if finite.dtype.kind == "c" else finite

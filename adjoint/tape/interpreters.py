@@ -14,20 +14,28 @@ from typing import Any
 
 from ..extra import CREATIONS
 from ..tensor import Tensor
-from . import mode_switches, modes
+from ..uninterrupted import uninterrupted
+from . import modes
 
 
 class Interpreter:
-    """Base class of interpreters. While an interpreter is entered, every operator takes the slow path."""
+    """Base class of interpreters. While an interpreter is entered, every operator takes the slow path.
 
+    `outside`: the interpreters that were on the stack when this one was entered.
+    """
+
+    outside: tuple[Interpreter, ...]
+
+    @uninterrupted
     def enter(self) -> None:
         """Make this the innermost interpreter of the thread."""
-        modes.set_interpreters((*modes.STATE.interpreters, self))
+        self.outside = modes.STATE.interpreters
+        modes.set_interpreters((*self.outside, self))
 
+    @uninterrupted
     def leave(self) -> None:
         """Leave this interpreter and all that were entered after it."""
-        interpreters = modes.STATE.interpreters
-        modes.set_interpreters(interpreters[: interpreters.index(self)])
+        modes.set_interpreters(self.outside)
 
     def wraps(self, tensor: Tensor) -> bool:
         """Whether this interpreter wraps `tensor`."""
@@ -60,10 +68,11 @@ class Transform:
     the transform was called in inference mode. `begun_recording`: it was called while operators were recorded.
     `arguments`: the tensors that the function was given. The function may change its arguments in place, but no other
     tensor that existed before, if `refuses_captured` is set. `notes_creation`: the transform records which tensors the
-    function has created.
+    function has created. `is_asked`: operators ask this transform, or one around it, about what they change and create.
     """
 
     number: int
+    is_asked: bool
     serial: int
     begun_in_inference: bool
     begun_recording: bool = True
@@ -77,19 +86,16 @@ class Transform:
         self.number = len(outer) + 1
         self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
         self.serial = next(_serials)
-        modes.STATE.transforms = (*outer, self)
-        if not isinstance(
-            self, Interpreter
-        ):  # the interpreter raises the flag itself, for the operators whose arguments it wraps
-            mode_switches.raise_flag()
+        # An interpreter raises the flag itself, for the operators whose arguments it wraps.
+        self.is_asked = not isinstance(self, Interpreter) or (outer != () and outer[-1].is_asked)
         if self.notes_creation:
             CREATIONS.notes = (note_creation,)
+        modes.switch("transforms", (*outer, self))
 
+    @uninterrupted
     def end(self) -> None:
-        """Called when the function has returned or raised."""
-        modes.STATE.transforms = modes.STATE.transforms[: self.number - 1]
-        if not isinstance(self, Interpreter):
-            mode_switches.lower_flag()
+        """Called when the function has returned or raised, or if an interrupt has kept it from beginning."""
+        modes.switch("transforms", modes.STATE.transforms[: self.number - 1])
         if not modes.FLAGS.special:  # no other thread runs such a function either
             CREATIONS.notes = ()
 
@@ -185,13 +191,16 @@ class lower_outside_transform:
 
     def __enter__(self) -> None:
         self.transforms = modes.STATE.transforms
-        if self.level in self.transforms:
-            modes.STATE.transforms = self.transforms[: self.transforms.index(self.level)]
+        outside = self.transforms
+        if self.level in outside:
+            outside = outside[: outside.index(self.level)]
         self.lower.__enter__()
+        modes.switch("transforms", outside)
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         self.lower.__exit__()
-        modes.STATE.transforms = self.transforms
+        modes.switch("transforms", self.transforms)
 
 
 class checked_change:
@@ -200,11 +209,11 @@ class checked_change:
     __slots__ = ("transforms",)
 
     def __enter__(self) -> None:
-        self.transforms = modes.STATE.transforms
-        modes.STATE.transforms = ()
+        self.transforms = modes.switch("transforms", ())
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.STATE.transforms = self.transforms
+        modes.switch("transforms", self.transforms)
 
 
 class lower:
@@ -220,6 +229,7 @@ class lower:
         if self.level in interpreters:
             modes.set_interpreters(interpreters[: interpreters.index(self.level)])
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.set_interpreters(self.interpreters)
 

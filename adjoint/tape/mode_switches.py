@@ -1,46 +1,15 @@
-"""Functions that switch the rare modes: anomaly detection, recorders, saved-tensor hooks, devices.
-
-Each function reports to `modes.count` that its thread leaves the default state or returns to it.
-"""
+"""Functions that switch rare modes: saved-tensor hooks and devices; and the modes of one thread in another."""
 
 from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from ..device import device
 from ..late_bound import LATE
-from .modes import ANOMALY, STATE, count, turn
-
-
-def set_anomaly(enabled: bool, check_nan: bool) -> None:
-    """Switch anomaly detection on or off, in all threads."""
-    if enabled != ANOMALY.enabled:
-        count("special", 1 if enabled else -1)
-    ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
-
-
-def set_recorder(recorder: Any) -> None:
-    """Set the recorder of the operators that run in this thread (None: no recorder)."""
-    if (recorder is None) != (STATE.recorder is None):
-        count("special", -1 if recorder is None else 1)
-    STATE.recorder = recorder
-
-
-def set_result_cache(result_cache: Any) -> None:
-    """Set the cache that the operators of this thread ask before they compute (None: no cache)."""
-    if (result_cache is None) != (STATE.result_cache is None):
-        turn(-1 if result_cache is None else 1)
-    STATE.result_cache = result_cache
-
-
-def set_default_place(place: Any) -> None:
-    """Set the device on which this thread creates tensors (None: the CPU)."""
-    if (place is None) != (STATE.default_place is None):
-        count("special", -1 if place is None else 1)
-    STATE.default_place = place
+from ..uninterrupted import uninterrupted
+from .modes import STATE, settle, switch
 
 
 def current_place() -> Any:
@@ -48,26 +17,20 @@ def current_place() -> Any:
     return STATE.places[-1] if STATE.places else STATE.default_place
 
 
+@uninterrupted
 def enter_place(place: device) -> device:
     """Create the tensors of this thread on `place` until `leave_place` is called."""
-    STATE.places = (*STATE.places, place)
-    count("special", 1)
+    switch("places", (*STATE.places, place))
     return place
 
 
+@uninterrupted
 def leave_place(place: device) -> None:
     """Undo `enter_place`."""
-    STATE.places = STATE.places[:-1]
-    count("special", -1)
+    switch("places", STATE.places[:-1])
 
 
-def set_view_replay(enabled: bool) -> None:
-    """Switch view replay on or off in this thread: regenerate views by the operations that made them."""
-    if enabled != STATE.view_replay:
-        turn(1 if enabled else -1)
-    STATE.view_replay = enabled
-
-
+@uninterrupted
 def push_saved_tensor_hooks(entry: Any) -> None:
     """Make `entry` the innermost saved-tensor hooks of this thread.
 
@@ -75,51 +38,36 @@ def push_saved_tensor_hooks(entry: Any) -> None:
     """
     if STATE.hooks_disabled is not None:
         raise RuntimeError(STATE.hooks_disabled)
-    STATE.saved_tensor_hooks = (*STATE.saved_tensor_hooks, entry)
-    STATE.grad_enabled = STATE.grad_enabled  # copies the default of all threads into the state of this thread
-    count_hooks(1)
+    switch("saved_tensor_hooks", (*STATE.saved_tensor_hooks, entry))
 
 
+@uninterrupted
 def pop_saved_tensor_hooks() -> None:
     """Remove the innermost saved-tensor hooks of this thread."""
-    STATE.saved_tensor_hooks = STATE.saved_tensor_hooks[:-1]
-    count_hooks(-1)
+    switch("saved_tensor_hooks", STATE.saved_tensor_hooks[:-1])
 
 
-def count_hooks(change: int) -> None:
-    """Count hooks in both flags, so that recording can be switched while hooks run without further counting."""
-    count("hooked", change)
-    count("grad", change)
-
-
-def set_before_change(watch: Callable[[Any], None] | None) -> None:
-    """Set the function that is called with each tensor of this thread before an in-place change (None: no function)."""
-    if (watch is None) != (STATE.before_change is None):
-        turn(-1 if watch is None else 1)
-    STATE.before_change = watch
+_OF_THREAD = ("task", "number", "end")
+"""The parts of a thread's state that are no modes."""
 
 
 class inherited:
     """Context manager: put another thread into the modes of the thread that created this object."""
 
     def __init__(self) -> None:
-        self.state = {name: value for name, value in vars(STATE).items() if name != "task"}
+        self.state = {name: value for name, value in vars(STATE).items() if name not in _OF_THREAD}
 
     def __enter__(self) -> None:
-        vars(STATE).update(self.state)
-        self._count(1)
+        here = vars(STATE)
+        self.before = {name: here[name] for name in self.state}
+        here |= self.state
+        settle()
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        self._count(-1)
-
-    def _count(self, change: int) -> None:
-        hooks = len(self.state.get("saved_tensor_hooks", ()))
-        asked = int(self.state.get("recorder") is not None)
-        asked += sum(not hasattr(transform, "enter") for transform in self.state.get("transforms", ()))
-        asked += len(self.state.get("places", ())) + (self.state.get("default_place") is not None)
-        count("special", change * (asked + self.state.get("general", 0)))
-        count("grad", change * (not self.state.get("grad_enabled", True)))
-        count_hooks(change * hooks)
+        here = STATE.__dict__
+        here |= self.before
+        settle()
 
 
 def in_another_thread(function: Any, *args: Any) -> Any:
@@ -139,16 +87,6 @@ def in_another_thread(function: Any, *args: Any) -> Any:
     if errors:
         raise errors.pop()
     return results.pop()
-
-
-def raise_flag() -> None:
-    """Send every operator through the slow path until `lower_flag` has been called as often as this function."""
-    count("special", 1)
-
-
-def lower_flag() -> None:
-    """Undo `raise_flag`."""
-    count("special", -1)
 
 
 LATE.enter_device = enter_place

@@ -1,42 +1,53 @@
 """The modes operators run under: per-thread state, and flags that make the default state cheap to see.
 
-Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore summarises all threads in
-plain attributes. While no thread has left the defaults, operators read only `FLAGS`; otherwise they read `STATE`, the
-state of their own thread. The functions that switch rare modes are in `mode_switches`.
+Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that
+have left a default. While none has, operators read only `FLAGS`; otherwise they read `STATE`, the state of their own
+thread. The functions that switch rare modes are in `mode_switches`.
+
+No interrupt may leave a mode half changed: the functions here are `uninterrupted`, and call nothing before the change
+is complete.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from ..late_bound import LATE
+from ..uninterrupted import uninterrupted
 
 
 class _Flags:
-    """`grad`: no thread has disabled gradients. `special`: some thread is in a mode that needs the slow path.
+    """The threads that have left a default, by their numbers: each flag is a dictionary, true unless it is empty.
 
-    `hooked`: some thread has saved-tensor hooks. `user`: the globals of the module of the latest user frame, so that
-    frames of the same module are recognised at once.
+    `no_grad`: the thread has disabled gradients. `special`: it is in a mode that needs the slow path, or asks what
+    operators do. `hooked`: it has saved-tensor hooks. A thread changes its own entry only, so no lock is needed.
+
+    `user`: the globals of the module of the latest user frame, so that frames of the same module are recognised at once.
     """
 
-    __slots__ = ("grad", "hooked", "special", "user")
+    __slots__ = ("hooked", "no_grad", "special", "user")
 
     def __init__(self) -> None:
-        self.grad = True
-        self.hooked = False
-        self.special = False
+        self.no_grad: dict[int, bool] = {}
+        self.special: dict[int, bool] = {}
+        self.hooked: dict[int, bool] = {}
         self.user: dict[str, Any] | None = None
 
 
 class _ThreadState(threading.local):
-    """The modes of one thread. Class attributes are the defaults every new thread starts with."""
+    """The modes of one thread. Class attributes are the defaults every new thread starts with.
+
+    The instance dictionary of each thread has them all: code that reads several looks it up once.
+    """
 
     grad_enabled = True
     inference = False
-    # How many modes of this thread need the slow path. The recorder and saved-tensor hooks do not count.
-    general = 0
+    # Whether a mode of this thread needs the slow path. The recorder and saved-tensor hooks do not count.
+    general = False
     # Innermost last; each entry is a pair (pack, unpack). `hooks_disabled` is the error message while hooks are
     # disabled.
     saved_tensor_hooks: tuple[Any, ...] = ()
@@ -67,6 +78,28 @@ class _ThreadState(threading.local):
     # Under anomaly detection, the `id`s of the leaves that lead to the custom function whose `forward` is running.
     covered: frozenset[int] = frozenset()
 
+    def __init__(self) -> None:
+        self.__dict__.update(_DEFAULTS)
+        self.number = next(_numbers)
+        self.end = _End(self.number)
+
+
+_DEFAULTS = {name: value for name, value in vars(_ThreadState).items() if not name.startswith("__")}
+_numbers = itertools.count(1)
+
+
+class _End:
+    """Belongs to the state of a thread, and dies with it: takes back what the thread has said in `FLAGS`."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        for flag in (FLAGS.no_grad, FLAGS.special, FLAGS.hooked):
+            flag.pop(self.number, None)
+
 
 class _Anomaly:
     """Whether anomaly detection is on in all threads, and whether nan gradients are errors."""
@@ -82,65 +115,116 @@ FLAGS = _Flags()
 ANOMALY = _Anomaly()
 STATE = _ThreadState()
 
-_lock = threading.Lock()
-_away_from_default = {"grad": 0, "hooked": 0, "special": 0}
+
+@uninterrupted
+def settle() -> None:
+    """Say in `FLAGS` what the state of this thread is, after a change of any mode."""
+    here = STATE.__dict__
+    number = here["number"]
+    general = (
+        here["inference"]
+        or here["view_replay"]
+        or here["interpreters"] != ()
+        or here["result_cache"] is not None
+        or here["before_change"] is not None
+    )
+    here["general"] = general
+    transforms = here["transforms"]
+    if (
+        general
+        or here["recorder"] is not None
+        or here["default_place"] is not None
+        or here["places"] != ()
+        or (transforms != () and transforms[-1].is_asked)
+    ):
+        FLAGS.special[number] = True
+    elif number in FLAGS.special:
+        del FLAGS.special[number]
+    if here["saved_tensor_hooks"] != ():
+        FLAGS.hooked[number] = True
+    elif number in FLAGS.hooked:
+        del FLAGS.hooked[number]
+    if not here["grad_enabled"]:
+        FLAGS.no_grad[number] = True
+    elif number in FLAGS.no_grad:
+        del FLAGS.no_grad[number]
 
 
-def count(what: str, change: int) -> None:
-    """Count a thread that leaves (1) or returns to (-1) the default of one of the flags."""
-    with _lock:
-        _away_from_default[what] += change
-        FLAGS.grad = _away_from_default["grad"] == 0
-        FLAGS.special = _away_from_default["special"] > 0
-        FLAGS.hooked = _away_from_default["hooked"] > 0
+@uninterrupted
+def switch(name: str, value: Any) -> Any:
+    """Set one mode of this thread; returns what it was."""
+    here = STATE.__dict__
+    before = here[name]
+    here[name] = value
+    settle()
+    return before
 
 
-def turn(change: int) -> None:
-    """Enter (1) or leave (-1) a mode that sends the operators of this thread through the slow path."""
-    STATE.general += change
-    count("special", change)
+@uninterrupted
+def set_grad(enabled: bool) -> None:
+    """Switch recording on or off in this thread."""
+    here = STATE.__dict__  # the state of this thread, looked up once
+    here["grad_enabled"] = enabled
+    number = here["number"]
+    if not enabled:
+        FLAGS.no_grad[number] = True
+    elif number in FLAGS.no_grad:
+        del FLAGS.no_grad[number]
+
+
+@uninterrupted
+def set_inference(enabled: bool, recording: bool) -> None:
+    """Enter or leave inference mode in this thread, and switch recording on or off."""
+    here = STATE.__dict__
+    here["inference"], here["grad_enabled"] = enabled, recording
+    settle()
+
+
+@uninterrupted
+def set_interpreters(interpreters: tuple[Any, ...]) -> None:
+    """Set the interpreter stack of this thread, innermost last. With an empty stack, operators take their fast path."""
+    here = STATE.__dict__
+    here["interpreters"] = interpreters
+    if interpreters:
+        here["general"] = FLAGS.special[here["number"]] = True
+    else:
+        settle()
 
 
 def is_grad_enabled() -> bool:
     """Whether gradients are enabled in this thread."""
-    return FLAGS.grad or STATE.grad_enabled
+    return not FLAGS.no_grad or STATE.grad_enabled
 
 
 def is_recording() -> bool:
     """Whether operators create nodes in this thread: gradients are enabled and inference mode is off."""
-    return (FLAGS.grad or STATE.grad_enabled) and not (FLAGS.special and STATE.inference)
+    return (not FLAGS.no_grad or STATE.grad_enabled) and not (FLAGS.special and STATE.inference)
 
 
-def set_grad(enabled: bool) -> None:
-    """Switch recording on or off in this thread."""
-    state = STATE.__dict__  # the state of this thread, looked up once
-    if enabled != state.get("grad_enabled", True):
-        state["grad_enabled"] = enabled
-        _lock.acquire()  # as `count`, in fewer steps: `with` costs as much as all the rest
-        try:
-            _away_from_default["grad"] = away = _away_from_default["grad"] + (-1 if enabled else 1)
-            FLAGS.grad = away == 0
-        finally:
-            _lock.release()
+def _forget_other_threads() -> None:
+    """A forked child has one thread: none of its parent's other threads is in a mode there."""
+    for flag in (FLAGS.no_grad, FLAGS.special, FLAGS.hooked):
+        flag.clear()
+    settle()
+    set_anomaly(ANOMALY.enabled, ANOMALY.check_nan)
 
 
-def set_inference(enabled: bool) -> None:
-    """Enter or leave inference mode in this thread; recording is switched separately."""
-    if enabled != STATE.inference:
-        STATE.inference = enabled
-        turn(1 if enabled else -1)
+_ANOMALY = 0
+"""The number under which anomaly detection, which is on in all threads, raises the flag."""
 
 
-def set_interpreters(interpreters: tuple[Any, ...]) -> None:
-    """Set the interpreter stack of this thread, innermost last. With an empty stack, operators take their fast path."""
-    if bool(interpreters) != bool(STATE.interpreters):
-        change = 1 if interpreters else -1
-        STATE.general += change
-        with _lock:  # does what `count` does, in fewer steps
-            _away_from_default["special"] = away = _away_from_default["special"] + change
-            FLAGS.special = away > 0
-    STATE.interpreters = interpreters
+@uninterrupted
+def set_anomaly(enabled: bool, check_nan: bool) -> None:
+    """Switch anomaly detection on or off, in all threads."""
+    ANOMALY.enabled, ANOMALY.check_nan = enabled, check_nan
+    if enabled:
+        FLAGS.special[_ANOMALY] = True
+    elif _ANOMALY in FLAGS.special:
+        del FLAGS.special[_ANOMALY]
 
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_other_threads)
 
 LATE.is_grad_enabled = is_grad_enabled
 LATE.in_inference_mode = lambda: STATE.inference

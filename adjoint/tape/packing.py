@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ..kernels.runtime.lazy_conj import materialize
 from ..tensor import LEAF, Tensor, ndarray, wrap
+from ..uninterrupted import uninterrupted
 from . import modes
 from .aliases import alias, detached
 from .edges import current_edge
@@ -93,25 +94,35 @@ class modes_without_hooks:
     __slots__ = ("grad_enabled", "hooks")
 
     def __enter__(self) -> None:
-        state = modes.STATE
-        self.hooks, self.grad_enabled = state.saved_tensor_hooks, state.grad_enabled
-        state.saved_tensor_hooks = ()
-        modes.set_grad(False)
+        self.hooks, self.grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
+        stop_packing()
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.STATE.saved_tensor_hooks = self.hooks
-        modes.set_grad(self.grad_enabled)
+        pack_again(self.hooks, self.grad_enabled)
+
+
+@uninterrupted
+def stop_packing() -> None:
+    """Switch off saved-tensor hooks and recording in this thread."""
+    STATE.saved_tensor_hooks = ()
+    modes.set_grad(False)
+
+
+@uninterrupted
+def pack_again(hooks: tuple[Any, ...], grad_enabled: bool) -> None:
+    """Undo `stop_packing`."""
+    STATE.saved_tensor_hooks, STATE.grad_enabled = hooks, grad_enabled
+    modes.settle()
 
 
 def pack_saved(node: Node, results: Any) -> None:
     """Pass what `node` has saved to the pack hook: inputs of the operation, and its `results` where they are given."""
-    state = STATE.__dict__
-    hooks = state.get("saved_tensor_hooks")
+    hooks, grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
     if not hooks:
         return  # the hooks are those of another thread
     innermost = hooks[-1]
-    grad_enabled = state["grad_enabled"]  # `push_saved_tensor_hooks` has set it, and counted that it may be False
-    state["saved_tensor_hooks"], state["grad_enabled"] = (), False
+    stop_packing()
     try:
         for slot in node.input_slots:
             saved = getattr(node, slot)
@@ -131,4 +142,4 @@ def pack_saved(node: Node, results: Any) -> None:
                 elif saved is not None and type(saved) is not Packed:  # a batched tensor of `vmap`
                     setattr(node, slot, pack(shown(results[number], edge), innermost, None))
     finally:
-        state["saved_tensor_hooks"], state["grad_enabled"] = hooks, grad_enabled
+        pack_again(hooks, grad_enabled)

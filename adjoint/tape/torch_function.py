@@ -19,6 +19,7 @@ from ..dtypes import dtype
 from ..late_bound import LATE
 from ..notices import warn
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 from .modes import STATE
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
@@ -32,6 +33,7 @@ class DisableTorchFunctionSubclass:
         self.before = STATE.asks_classes
         STATE.asks_classes = False
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         STATE.asks_classes = self.before
 
@@ -43,6 +45,7 @@ class DisableTorchFunction:
         self.before = STATE.asks_classes, STATE.asks_modes
         STATE.asks_classes = STATE.asks_modes = False
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         STATE.asks_classes, STATE.asks_modes = self.before
 

@@ -29,6 +29,7 @@ from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, pending
+from ..uninterrupted import uninterrupted
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangents import TRANSPOSE, tangents
 
@@ -55,9 +56,10 @@ class JvpInterpreter(Interpreter):
             dict[Any, Tensor | None]
         ] = []  # the dictionaries that hold tangents, to remove them at the end
 
+    @uninterrupted
     def leave(self) -> None:
         """Leave the level and remove its tangents, which may be part of reference cycles."""
-        super().leave()
+        modes.set_interpreters(self.outside)
         for holder in self.holders:
             holder.pop(self, None)
         self.holders.clear()
@@ -479,10 +481,16 @@ def enter_dual_level() -> int:
     Raises:
         RuntimeError: if the thread is in a level already. Only `func.jvp` nests.
     """
+    _entered()
+    return 0
+
+
+def _entered() -> _PublicInterpreter:
     if current_level() is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _PublicInterpreter().enter()
-    return 0
+    level = _PublicInterpreter()
+    level.enter()
+    return level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -512,10 +520,12 @@ class dual_level(_Mode):
     """A context manager and decorator: enter a level of forward mode."""
 
     def __enter__(self) -> int:  # type: ignore[override]
-        return enter_dual_level()
+        self.level = _entered()
+        return 0
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        exit_dual_level()
+        self.level.leave()
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -569,6 +579,7 @@ class _set_fwd_grad_enabled(_Mode):
     def __enter__(self) -> None:
         pass
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.STATE.forward_enabled = self.previous
 

@@ -7,13 +7,13 @@ It is a second `Function`, of the unwrapped tensors, which is differentiated out
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from ..autograd.function import Function
 from ..tape import modes
 from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
 from .batched_tensor import BatchedTensor
 from .vmap_interpreter import VmapInterpreter
 
@@ -104,14 +104,21 @@ def _is_larger(shape: Any, wanted: Any) -> bool:
     return wanted is not None and shape != wanted and len(shape) >= len(wanted)
 
 
-@contextmanager
-def _within(level: VmapInterpreter) -> Iterator[None]:
-    interpreters = modes.STATE.interpreters
-    modes.set_interpreters((*interpreters, level))
-    try:
-        yield
-    finally:
-        modes.set_interpreters(interpreters)
+class _within:
+    """Context manager: within an interpreter that has been left, as for the backward of what was recorded there."""
+
+    __slots__ = ("interpreters", "level")
+
+    def __init__(self, level: VmapInterpreter) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        self.interpreters = modes.STATE.interpreters
+        modes.set_interpreters((*self.interpreters, self.level))
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        modes.set_interpreters(self.interpreters)
 
 
 class _Context:

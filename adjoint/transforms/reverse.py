@@ -23,6 +23,7 @@ from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
+from ..uninterrupted import uninterrupted
 from .batched_tensor import BatchedTensor
 from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
@@ -325,11 +326,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _check_tensors(points, "primals")
     _check_tensors(directions, "tangents")
     points, directions = ([wrap(t._array) if t.is_inference() else t for t in each] for each in (points, directions))
-    inference = modes.STATE.inference
-    modes.set_inference(False)
     level = Forward()
     level.begin()
     level.enter()
+    inference = modes.switch("inference", False)
     try:
         for point, direction in zip(points, directions, strict=True):
             check_floating(point, direction)
@@ -349,9 +349,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         if has_aux:
             aux = tree_map(level.without_tangent, aux)
     finally:
-        level.leave()
+        modes.switch("inference", inference)
         level.end()
-        modes.set_inference(inference)
+        level.leave()
     carried = [
         operators.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)
@@ -442,6 +442,7 @@ class Functional(Transform):
         self.begin()
         return self
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         self.end()
 

@@ -149,8 +149,8 @@ def _run(
         ]
         result = func(*tree_unflatten(seen, structure), **keywords)
     finally:
-        level.leave()
         level.end()
+        level.leave()
     outputs, shape = tree_flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
     return tree_unflatten(

@@ -271,18 +271,14 @@ class RandomState:
     def __init__(self, kept: bool) -> None:
         self.state = torch.get_rng_state() if kept else None
 
-    @contextlib.contextmanager
-    def again(self) -> Iterator[None]:
-        """Context manager: restore the generator's state of the first run, and afterwards the previous state."""
-        if self.state is None:
-            yield
-            return
-        present = torch.get_rng_state()
-        torch.set_rng_state(self.state)
-        try:
-            yield
-        finally:
-            torch.set_rng_state(present)
+    def fork(self) -> contextlib.AbstractContextManager[None]:
+        """Context manager: restore afterwards the state that the generator has now."""
+        return torch.random.fork_rng(enabled=self.state is not None)
+
+    def again(self) -> None:
+        """Restore the state of the first run."""
+        if self.state is not None:
+            torch.set_rng_state(self.state)
 
 
 # --- with reentrance ------------------------------------------------------------------------------------------
@@ -315,7 +311,8 @@ class CheckpointFunction(torch.autograd.Function):
         for index, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=True):
             inputs[index] = tensor
         detached = detach_variable(tuple(inputs))
-        with ctx.random.again(), torch.enable_grad():
+        with ctx.random.fork(), torch.enable_grad():
+            ctx.random.again()
             outputs = ctx.run_function(*detached)
         if isinstance(outputs, torch.Tensor):
             outputs = (outputs,)
@@ -465,12 +462,13 @@ class Frame:
         for index, tensor in zip(self.positions, self.inputs.saved_tensors, strict=True):
             args[index] = tensor
         with (
-            self.random.again(),
+            self.random.fork(),
             torch.enable_grad(),
             contextlib.suppress(_StopRecomputationError),
             run.saving(),
             self.context,
         ):
+            self.random.again()
             self.function(*args, **self.kwargs)
         self.check(run)
         return run.values

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ...dtypes import float32
+from ...kernels.runtime.floating import unwarned
 from ...operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
 from ...random import Generator
 from ...tensor import Tensor, wrap
@@ -168,7 +169,7 @@ def compare_forward_along(mapping: Mapping, options: Options) -> None:
 
 def check_reentrant(first: list[Array], second: list[Array], tolerance: float) -> None:
     """Raise unless two runs of the same backward agree."""
-    with numpy.errstate(invalid="ignore"):
+    with unwarned():
         if any((numpy.abs(one - other) > tolerance).any() for one, other in zip(first, second, strict=True)):
             raise failure(report.NOT_REENTRANT.format(tolerance), report.NOT_REENTRANT_NOTE)
 
@@ -309,7 +310,7 @@ class Directions:
         """A flat direction with as many elements as `tensor`, in its precision."""
         values = rand(tensor.numel(), generator=self.generator, dtype=float32)._array
         values = values.astype(tensor._array.real.dtype)
-        with numpy.errstate(invalid="ignore"):  # without elements
+        with unwarned():  # without elements
             return values / values.dtype.type(numpy.linalg.norm(values.astype(numpy.float64)))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy
 
-from ...tape import mode_switches, modes, origin
+from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
 from ...tensor import Tensor
+from ...uninterrupted import uninterrupted
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -33,7 +34,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
             raise TypeError(
                 f"set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {type(value).__name__}"
             )
-    mode_switches.set_anomaly(enabled, check_nan)
+    modes.set_anomaly(enabled, check_nan)
 
 
 class set_detect_anomaly:
@@ -52,8 +53,9 @@ class set_detect_anomaly:
     def __enter__(self) -> None:
         pass
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        mode_switches.set_anomaly(self.prev, self.prev_check_nan)
+        modes.set_anomaly(self.prev, self.prev_check_nan)
 
 
 class detect_anomaly:
@@ -86,10 +88,11 @@ class detect_anomaly:
     def __enter__(self) -> None:
         self.prev = modes.ANOMALY.enabled
         self.prev_check_nan = modes.ANOMALY.check_nan
-        mode_switches.set_anomaly(True, self.check_nan)
+        modes.set_anomaly(True, self.check_nan)
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        mode_switches.set_anomaly(self.prev, self.prev_check_nan)
+        modes.set_anomaly(self.prev, self.prev_check_nan)
 
 
 def check_nan(node: Node, grad: Any, results: Any) -> None:

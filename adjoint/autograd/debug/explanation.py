@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...kernels.runtime.floating import quiet, restore
+from ...kernels.runtime.floating import OFF, WARNINGS, restore
 from ...tape import anomaly, modes
 from ...tape.anomaly import Statistics
 from ...tape.edges import edge_of
@@ -149,7 +149,7 @@ def _of_nan(tensor: Tensor) -> Explanation:
             f"{origin}{_cut_before(tensor)}"
         )
     order, _ = discover([edge])
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         values = _Values(tensor, order)
     finally:
@@ -265,14 +265,15 @@ def _of_backward(root: Tensor) -> Explanation:
     task, outer = GraphTask(), state.task
     task.retain_graph, task.capture = True, Capture()
     task.order, task.uses = discover([edge_of(root)])
-    token, state.task = quiet(), task
+    token = WARNINGS[OFF]
+    state.task = task
     try:
         found = _tried(root, task.order)
     finally:
-        restore(token)
         state.task = outer
         if task.stopped_recording:
             modes.set_grad(True)
+        restore(token)
     if found.node is None and root._grad is None and not root.retains_grad:
         node = task.order[0]
         found = Explanation(

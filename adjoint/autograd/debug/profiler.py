@@ -13,8 +13,9 @@ from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
 from ...dispatch import profiled_functions
-from ...tape import mode_switches, modes
+from ...tape import modes
 from ...tape.profile_recorder import USER, Event, Recorder
+from ...uninterrupted import uninterrupted
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = ["EventList", "FunctionEvent", "ProfilerActivity", "profile", "record_function"]
@@ -105,18 +106,28 @@ class profile:
             raise RuntimeError("Profiler context manager is not reentrant")
         if modes.STATE.recorder is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
-        self.entered = True
         self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, profiled_functions.NAMES)
-        profiled_functions.watch()
-        self.origin = perf_counter_ns()
-        mode_switches.set_recorder(self.recorder)
+        try:
+            profiled_functions.watch(self)
+            self.origin = perf_counter_ns()
+            self.entered = True
+            modes.switch("recorder", self.recorder)
+        except BaseException:
+            profiled_functions.stop_watching(self)
+            raise
         return self
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         if self.enabled:
-            mode_switches.set_recorder(None)
-            profiled_functions.stop_watching()
-            self.recorder.close()
+            modes.switch("recorder", None)
+            try:
+                profiled_functions.stop_watching(self)
+            except BaseException:
+                profiled_functions.stop_watching(self)
+                raise
+            finally:
+                self.recorder.close()
 
     @property
     def function_events(self) -> EventList:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ...kernels.runtime.floating import unwarned
 from .element_types import NumberType, PointerType, VectorType, bf16, boolean, f16, i64
 
 
@@ -78,7 +79,7 @@ def _float_text(number: Any, element: NumberType) -> str:
             return "0"
         raise CompilationError("a bfloat16 constant is made by conversion: bf16(f32(x))")
     if element.bits == 32:
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             number = float(numpy.float32(number))
     return "0x" + struct.pack(">d", float(number)).hex().upper()
 

@@ -15,7 +15,7 @@ from ...notices import warn
 from ..math.fma import fma32, fma64
 from ..memory import storage
 from ..memory.copying import convert
-from ..runtime.floating import quiet, restore, type_name
+from ..runtime.floating import OFF, WARNINGS, restore, type_name, unwarned
 from ..runtime.layout import laid_out
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
@@ -69,7 +69,7 @@ def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
             types = set().union(*[map(type, row) for row in data])
         kind_of_data = types.pop() if len(types) == 1 else None
     if kind_of_data is float:
-        token = quiet()
+        token = WARNINGS[OFF]
         try:
             return numpy.array(data, dtypes.get_default_dtype().numpy)
         finally:
@@ -226,7 +226,7 @@ def _array_of(values: list[Any], kind: dtype, kinds: set[dtype]) -> Array:
             if kind.is_floating_point
             else "'complex' object cannot be interpreted as an integer"
         )
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         if kind.itemsize == 2 and kind.is_floating_point:
             return numpy.array(values, numpy.float32).astype(kind.numpy)
         if kind.is_floating_point or kind.is_complex:
@@ -415,7 +415,7 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
     step = float((last - first) / max(steps - 1, 1))
     index = numpy.arange(steps, dtype=numpy.float64)
     powers = numpy.where(index < steps // 2, float(first) + step * index, float(last) - step * (steps - 1 - index))
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         return convert(numpy.power(float(base), powers), kind.numpy)
 
 

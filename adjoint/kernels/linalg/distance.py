@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ..reduce import moments
-from ..runtime.floating import HALVES, is_floating, type_name, widen
+from ..runtime.floating import HALVES, is_floating, type_name, unwarned, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import broadcast_shapes, normalize_dim
@@ -61,7 +61,7 @@ def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
         return numpy.sign(difference)
     if p == math.inf:
         return numpy.sign(difference) * (numpy.abs(difference) == norm)
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         if p == 2:
             slopes = difference / norm
         else:
@@ -179,6 +179,6 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     dim = normalize_dim(dim, self.ndim)
     norms = moments.norm(widen(self), p, tuple(d for d in range(self.ndim) if d != dim), True)
     small = norms.dtype.type
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
     return row_major(self * factors.astype(self.dtype, copy=False))

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy
 
+from ..runtime.floating import unwarned
+
 Array = numpy.ndarray[Any, Any]
 
 
@@ -32,7 +34,7 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
     work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
     pivots = numpy.zeros((len(work) if self.size else 0, count), numpy.int32)
     if self.size:
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             _eliminate(work, pivots)
     return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*batch, count)
 
@@ -115,7 +117,7 @@ def _row_by_row(matrix: Array, b: Array) -> Array:
     """Row by row, where a zero on the diagonal makes infinities of some solutions and not of others."""
     batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
     result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
-    with numpy.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         for row in reversed(range(matrix.shape[-1])):
             known = matrix[..., row : row + 1, row + 1 :] @ result[..., row + 1 :, :]
             result[..., row, :] = (result[..., row, :] - known[..., 0, :]) / matrix[..., row, row][..., None]
@@ -214,7 +216,7 @@ def ldl_solve(factors: Array, pivots: Array, b: Array, hermitian: bool) -> Array
         width = 1 if pivots[place] > 0 else 2
         blocks.append((place, place + width, abs(int(pivots[place])) - 1))
         place += width
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         for start, stop, pivot in blocks:
             result[[stop - 1, pivot]] = result[[pivot, stop - 1]]
             result[stop:] -= factors[stop:, start:stop] @ result[start:stop]

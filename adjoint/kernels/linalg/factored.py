@@ -8,7 +8,7 @@ import numpy
 
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
-from ..runtime.floating import is_inexact, type_name
+from ..runtime.floating import is_inexact, type_name, unwarned
 from . import decompositions, elimination
 from .decompositions import check_matrix
 from .elimination import column_major
@@ -112,7 +112,7 @@ def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: boo
         return column_major(result)
     exchanges = numpy.broadcast_to(pivots, (*batch, rows)).reshape(-1, rows) - 1
     stacked = result.reshape(-1, *result.shape[-2:])
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         if not adjoint:
             elimination.exchange(stacked, exchanges)
             inner = elimination.substituted(LU, result, upper=False, unitriangular=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import refuse, widen
+from ..runtime.floating import refuse, unwarned, widen
 from ..runtime.layout import laid_out
 
 Array = numpy.ndarray[Any, Any]
@@ -100,7 +100,7 @@ def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bo
     if not inexact:
         first, second = first.astype(numpy.float64), second.astype(numpy.float64)
     real = numpy.abs(second).dtype.type
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         allowed = real(atol) + numpy.abs(real(rtol) * second)
         difference = numpy.abs(first - second)
         close = close | (numpy.isfinite(difference) & (difference <= allowed))

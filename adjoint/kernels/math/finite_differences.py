@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy
 
+from ..runtime.floating import unwarned
+
 Array = numpy.ndarray[Any, Any]
 Evaluate = Callable[[tuple[int, ...] | None], Sequence[Array]]
 
@@ -70,7 +72,7 @@ def _turned(array: Array) -> Array:
 
 
 def _quotients(below: list[Array], above: list[Array], eps: float) -> list[Array]:
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         return [
             numpy.asarray((high - low) / high.real.dtype.type(2 * eps)) for low, high in zip(below, above, strict=True)
         ]

@@ -18,6 +18,7 @@ from numpy import ndarray
 from ...codegen.elementary import elementary
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
+from ..runtime.floating import unwarned
 from ..runtime.layout import row_major
 from .special import digamma, lgamma, ndtr
 
@@ -165,12 +166,12 @@ def igammac(a: Array, x: Array) -> Any:
     return xp.upper_incomplete_gamma(a, x)
 
 
-@numpy.errstate(all="ignore")
 def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
     """How a sample `x` of the gamma law of concentration `a` moves with `a`."""
-    dtype = x.dtype
-    a, x = _wide(a, x)
-    return _by_parts(x < SMALL, _gamma_moves_near_0, _gamma_moves, a, x).astype(dtype)
+    with unwarned():
+        dtype = x.dtype
+        a, x = _wide(a, x)
+        return _by_parts(x < SMALL, _gamma_moves_near_0, _gamma_moves, a, x).astype(dtype)
 
 
 def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
@@ -202,17 +203,17 @@ def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:
 # --- the beta law ---------------------------------------------------------------------------------------------
 
 
-@numpy.errstate(all="ignore")
 def dirichlet_grad(x: ndarray, concentration: ndarray, total: ndarray) -> ndarray:
     """How a sample `x` of the beta law of parameters a = `concentration`, b = `total - a` moves with a, over 1 - x.
 
     A component of a Dirichlet sample has this law, and the others share what it leaves in proportions that do not
     depend on it: as `concentration` moves component j by d, the others move by -d * x_i / (1 - x_j).
     """
-    dtype = x.dtype
-    x, a, total = _wide(x, concentration, total)
-    b = total - a
-    return _by_parts(x * numpy.maximum(b, 1.0) < 0.25, _beta_moves_near_0, _beta_moves, x, a, b).astype(dtype)
+    with unwarned():
+        dtype = x.dtype
+        x, a, total = _wide(x, concentration, total)
+        b = total - a
+        return _by_parts(x * numpy.maximum(b, 1.0) < 0.25, _beta_moves_near_0, _beta_moves, x, a, b).astype(dtype)
 
 
 def _beta_moves(x: ndarray, a: ndarray, b: ndarray) -> ndarray:

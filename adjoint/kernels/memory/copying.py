@@ -11,7 +11,7 @@ from ...codegen.acceleration import LOOPS
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ...notices import warn
-from ..runtime.floating import HALVES
+from ..runtime.floating import HALVES, unwarned
 from ..runtime.layout import row_major
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
@@ -142,7 +142,7 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         if found is not NotImplemented:
             return numpy.asarray(found)
     narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         source = array.astype(numpy.float32) if narrowed else array  # PyTorch rounds twice, too
         if memory_format is None and array.flags.c_contiguous:
             return source.astype(dtype)
@@ -190,7 +190,7 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     source = expanded(other, self)
     if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
         source = source.astype(numpy.float32)
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         numpy.copyto(self, source, casting="unsafe")
 
 
@@ -201,7 +201,7 @@ def fill_(self: Array, value: Any) -> None:
     if self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
         self.fill(value)
     else:
-        with numpy.errstate(all="ignore"):
+        with unwarned():
             self[...] = scalar_array(value, from_numpy(self.dtype))
 
 

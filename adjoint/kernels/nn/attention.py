@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import accelerated
-from ..runtime.floating import widen
+from ..runtime.floating import unwarned, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -129,7 +129,7 @@ def _exponentials(
     if mask is not None:
         shape = (*query.shape[:2], *scores.shape)
         scores = scores + numpy.broadcast_to(mask, shape)[place]
-    with numpy.errstate(invalid="ignore", divide="ignore"):
+    with unwarned():
         top = scores.max(-1, initial=-math.inf)
         top = numpy.where(top == -math.inf, 0, top)
         exponentials = numpy.exp(scores - top[:, None])

@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from ...codegen.acceleration import LOOPS
 from ..math.pointwise import sign
-from ..runtime.floating import HALVES, compute_dtype, quiet, restore
+from ..runtime.floating import HALVES, OFF, WARNINGS, compute_dtype, restore
 from ..runtime.parallel import parallel_rows
 
 Formula = Callable[..., None]
@@ -159,7 +159,7 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
         if done is not NotImplemented:
             return True
     formula = functools.partial(formula, FusedMethods if fused else ArrayMethods, options)
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         if len(params) > 1 and uniform and apart:
             _plan(tuple(shapes), len(lists), kind).update(formula, lists)

@@ -14,6 +14,7 @@ import numpy
 from ...codegen.acceleration import accelerated
 from ..linalg.matmul import mm
 from ..reduce.reduction import sum_to_shape
+from ..runtime.floating import unwarned
 
 Array = numpy.ndarray[Any, Any]
 
@@ -79,7 +80,7 @@ def _thirds(array: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    with numpy.errstate(over="ignore"):
+    with unwarned():
         return numpy.reciprocal(numpy.exp(-x) + 1)
 
 

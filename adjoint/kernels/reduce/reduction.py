@@ -13,7 +13,7 @@ import numpy
 from numpy import asarray, empty, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ..runtime.floating import compute_dtype, is_floating, is_inexact, quiet, restore, type_name, widen
+from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
 from ..shape.view import expand
@@ -82,7 +82,7 @@ def total(x: ndarray) -> ndarray:
         result = empty((), dtype)
         x.ravel().dot(ones[:size], result)  # returns a scalar
         return result
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         return sum(x)
     finally:
@@ -95,7 +95,7 @@ def total_mean(x: ndarray) -> ndarray:
         result = total(x)
         result /= x.size
         return result
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         return mean(x)
     finally:

@@ -7,7 +7,6 @@ directly is ten times cheaper, and `seterr` remains the way where a future NumPy
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy
 from numpy import ndarray
 
 from ... import dtypes
+from ...uninterrupted import uninterrupted
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 FLOAT16 = numpy.dtype(numpy.float16)
@@ -58,42 +58,63 @@ try:
     from numpy._core.umath import _extobj_contextvar as _state
     from numpy._core.umath import _make_extobj
 
-    _QUIET = _make_extobj(all="ignore")
+    OFF = _make_extobj(all="ignore")
+    _UNBUFFERED = _make_extobj(all="ignore", bufsize=16)
 
-    quiet = functools.partial(_state.set, _QUIET)
-    """Turn the warnings off; returns what `restore` takes."""
+    class _Warnings:
+        __slots__ = ()
+        __getitem__ = _state.set
 
     restore = _state.reset
     """Turn the warnings back to what they were."""
 
-    _UNBUFFERED = _make_extobj(all="ignore", bufsize=16)
-
-    def quiet_rows(length: int) -> Any:
-        """`quiet`, and make NumPy's loops fast for broadcast rows of this length; returns what `restore` takes.
-
-        NumPy's iterator copies operands that do not lie one after the other into buffers, unless rows fill these. Small ones
-        are filled by rows from a few hundred elements on, for which copying costs more than beginning a loop anew.
-        """
-        return _state.set(_UNBUFFERED if length >= UNBUFFERED_LENGTH else _QUIET)
-
 except ImportError:  # pragma: no cover
+    OFF: Any = {"all": "ignore"}  # type: ignore[no-redef]
+    _UNBUFFERED = OFF
 
-    def quiet() -> Any:  # type: ignore[misc]
-        """Turn the warnings off; returns what `restore` takes."""
-        return numpy.seterr(all="ignore")
+    class _Warnings:  # type: ignore[no-redef]
+        __slots__ = ()
+
+        def __getitem__(self, state: Any) -> Any:
+            return numpy.seterr(**state)
 
     def restore(token: Any) -> None:
         """Turn the warnings back to what they were."""
         numpy.seterr(**token)
 
-    def quiet_rows(length: int) -> Any:
-        """`quiet`: here nothing is known of buffers."""
-        return quiet()
+
+WARNINGS: Any = _Warnings()
+"""`token = WARNINGS[OFF]` turns the warnings off; `restore(token)` takes the token.
+
+It is a subscript because an interrupt may strike after a call, which would lose the token, but not after a subscript.
+"""
+
+
+class unwarned:
+    """Context manager: the warnings are off. `numpy.errstate` does the same, but an interrupt may divide it."""
+
+    __slots__ = ("token",)
+
+    def __enter__(self) -> None:
+        self.token = WARNINGS[OFF]
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        restore(self.token)
+
+
+def off_for_rows(length: int) -> Any:
+    """What turns the warnings off, as `OFF`, and makes NumPy's loops fast for broadcast rows of this length.
+
+    NumPy's iterator copies operands that do not lie one after the other into buffers, unless rows fill these. Small ones
+    are filled by rows from a few hundred elements on, for which copying costs more than beginning a loop anew.
+    """
+    return _UNBUFFERED if length >= UNBUFFERED_LENGTH else OFF
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)` with the warnings off."""
-    token = quiet()
+    token = WARNINGS[OFF]
     try:
         return function(*args)
     finally:

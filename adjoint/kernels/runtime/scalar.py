@@ -10,6 +10,7 @@ import numpy
 
 from ... import dtypes
 from ...dtypes import dtype
+from .floating import unwarned
 
 Array = numpy.ndarray[Any, Any]
 
@@ -55,7 +56,7 @@ def _inexact(value: Any, kind: dtype) -> Array:
     parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
     if limit is not None and any(math.isfinite(part) and abs(part) > limit for part in parts):
         raise _overflow(kind)
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         return numpy.asarray(value, numpy.float32 if kind.itemsize == 2 else kind.numpy).astype(kind.numpy, copy=False)
 
 

@@ -14,7 +14,7 @@ from ...kernels.create.creation import array_from_data
 from ...kernels.memory import storage as storages
 from ...late_bound import LATE
 from ...notices import warn
-from ...tape import mode_switches
+from ...tape import mode_switches, modes
 from ...tensor import Tensor, tensor_array, wrap
 from ..memory.conversion import check_device, converted, is_meta
 
@@ -192,7 +192,7 @@ def set_default_device(device):
     place = None if device is None else device_class(device)
     if place is not None:
         is_meta(place)
-    mode_switches.set_default_place(place)
+    modes.switch("default_place", place)
 
 
 LATE.legacy_array = legacy_array

@@ -47,7 +47,7 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
         return None
     edge = input._edge if input._base is None else current_edge(input)
     if edge is not None:
-        if not (_GATE.grad or _STATE.grad_enabled):
+        if _GATE.no_grad and not _STATE.grad_enabled:
             return None
         frame = sys._getframe(2)
         if frame.f_globals is not _GATE.user:
@@ -71,7 +71,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     """
     edge = input._edge if input._base is None else current_edge(input)
     if edge is not None:
-        if not (_GATE.grad or _STATE.grad_enabled):
+        if _GATE.no_grad and not _STATE.grad_enabled:
             return None
         if edge is LEAF:
             edge = input
@@ -136,7 +136,7 @@ def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
         counter = shared_counter(input)
     result._counter = counter
     result._view_version = counter[0]
-    if edge is None and not (_GATE.grad or _STATE.grad_enabled):
+    if edge is None and _GATE.no_grad and not _STATE.grad_enabled:
         result._creation = creation_unrecorded(result._creation)
     return result
 

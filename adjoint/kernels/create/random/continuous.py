@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from ....codegen.acceleration import accelerated
 from ...math.fma import fma32, fma64
-from ...runtime.floating import compute_dtype, is_floating, type_name
+from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
 from ...runtime.shapes import broadcast_shapes
 from ..mt19937 import Stream
@@ -242,7 +242,7 @@ def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.
     require_floating("log_normal_cpu", out.dtype)
     with stream.lock:
         values = pairwise_normals(stream, out.size, mean, std, numpy.dtype(numpy.float64))
-    with numpy.errstate(over="ignore"):
+    with unwarned():
         return _store_function(out, _exp, numpy.exp, values, lambda y: y)
 
 

@@ -7,7 +7,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.acceleration import accelerated
-from ...runtime.floating import compute_dtype, is_floating, type_name
+from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ..mt19937 import Stream
 from .continuous import exponential_
 from .libm import each
@@ -97,7 +97,7 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
         return out
     bernoulli_(stream, out, 1.0 - p)
     work = compute_dtype(out.dtype)
-    with numpy.errstate(over="ignore"):
+    with unwarned():
         scale = (numpy.ones((), work) / work.type(1.0 - p)).astype(out.dtype)
     numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
     return out
@@ -122,7 +122,7 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
     with stream.lock:
         drawn = fractions53(stream, out.size)
     base = math.log1p(-p)
-    with numpy.errstate(divide="ignore"):
+    with unwarned():
         quotients = numpy.log(drawn) / base
     nearest = numpy.rint(quotients)
     doubtful = (numpy.abs(quotients - nearest) <= nearest * 2.0**-48) & (drawn > 0.0)
@@ -148,7 +148,7 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
             return _with_replacement(stream, probs, num_samples)
         waiting = exponential_(stream, numpy.empty(probs.shape, probs.dtype))
     work = compute_dtype(probs.dtype)
-    with numpy.errstate(divide="ignore", invalid="ignore"):
+    with unwarned():
         ranks = (probs.astype(work) / waiting.astype(work)).astype(probs.dtype)
     if num_samples == 1:
         best: ndarray = ranks.argmax(-1, keepdims=True)

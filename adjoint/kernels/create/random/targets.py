@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import numpy
 from numpy import ndarray
 
-from ...runtime.floating import BFLOAT16, is_floating, type_name
+from ...runtime.floating import BFLOAT16, is_floating, type_name, unwarned
 
 C_NAMES = {
     numpy.dtype(name): c_name
@@ -70,5 +70,5 @@ def round_to(values: ndarray, dtype: "numpy.dtype[Any]") -> ndarray:
         return values.astype(dtype)
     if dtype.itemsize == 2 and (dtype.kind == "f" or dtype == BFLOAT16):
         values = values.astype(numpy.float32, copy=False)
-    with numpy.errstate(all="ignore"):
+    with unwarned():
         return values.astype(dtype)

@@ -1,0 +1,142 @@
+"""Whether the library is as before: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+import adjoint as torch
+from adjoint import nn
+from adjoint.autograd import forward_ad
+from adjoint.dispatch import profiled_functions
+from adjoint.tape.modes import ANOMALY, FLAGS, STATE
+
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+
+
+def health() -> Callable[[], str | None]:
+    """A function that says what is not as it is now, or None."""
+    state, flags, expected = thread_state(), flag_values(), training_step()
+    model = shared_model()
+    parameters = [id(each) for each in model.parameters()]
+    stream = torch.random.default_generator
+
+    def ill() -> str | None:
+        if (changed := differing(state, thread_state())) is not None:
+            return f"thread state: {changed}"
+        if (changed := differing(flags, flag_values())) is not None:
+            return f"flags: {changed}"
+        for lock, name in locks():
+            if not lock.acquire(blocking=False):
+                return f"lock {name} is held"
+            owned = getattr(lock, "_is_owned", None)
+            lock.release()
+            if owned is not None and owned():
+                return f"lock {name} is held by this thread"
+        if (name := watched_function()) is not None:
+            return f"{name} is still watched by the profiler"
+        if [id(each) for each in model.parameters()] != parameters:
+            return "a module has other parameters"
+        try:
+            if (different := unequal(training_step(), expected)) is not None:
+                return f"WRONG {different}"
+            with torch.random.fork_rng():
+                torch.rand(3, generator=stream)
+            large = torch.ones(1 << 20)
+            if float((large * 2).sum()) != 2 << 20:
+                return "WRONG sum of a large array"
+        except Exception as error:
+            return f"next step: {type(error).__name__}: {str(error)[:80]}"
+        return None
+
+    return ill
+
+
+_SHARED: list[Any] = []
+
+
+def shared_model() -> Any:
+    """One module that all tries share, so that what a try leaves in it is seen."""
+    if not _SHARED:
+        _SHARED.append(nn.Linear(3, 3))
+    return _SHARED[0]
+
+
+def thread_state() -> dict[str, Any]:
+    """What a program can ask for, and the state behind it."""
+    found: dict[str, Any] = {
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "anomaly": (ANOMALY.enabled, ANOMALY.check_nan),
+        "device": str(torch.get_default_device()),
+        "dtype": torch.get_default_dtype(),
+        "level": forward_ad._current_level,
+        "threads": torch.get_num_threads(),
+        "errstate": numpy.geterr(),
+    }
+    found.update({name: value for name, value in vars(STATE).items() if value is not None and value != ()})
+    found.pop("end", None)
+    return {name: value for name, value in found.items() if value != vars(type(STATE)).get(name, found)}
+
+
+def flag_values() -> dict[str, Any]:
+    """The flags that summarise all threads."""
+    names = [name for name in type(FLAGS).__slots__ if name != "user"]
+    return {name: (dict(value) if isinstance(value := getattr(FLAGS, name), dict) else value) for name in names}
+
+
+def differing(before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """What differs, as text."""
+    for name in {**before, **after}:
+        if before.get(name) != after.get(name):
+            return f"{name} is {after.get(name)!r:.60}"
+    return None
+
+
+def locks() -> Iterator[tuple[Any, str]]:
+    """The locks of modules of the package, and of objects in them."""
+    for module in [value for name, value in list(sys.modules.items()) if name.startswith("adjoint") and value]:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, types.ModuleType) or name.startswith("__"):
+                continue
+            parts = list(value) if isinstance(value, (tuple, list)) else [value]
+            if (type(value).__module__ or "").startswith("adjoint") and not isinstance(value, type):
+                parts += list(getattr(value, "__dict__", {}).values())
+            for part in parts:
+                if isinstance(part, LOCKS):
+                    yield part, f"{module.__name__}.{name}"
+
+
+def watched_function() -> str | None:
+    """The name of a function whose calls are still reported to a profiler, though no profile runs, or None."""
+    for wrapper in profiled_functions._watches() if profiled_functions._watches.cache_info().currsize else ():
+        enter = (wrapper.function.__kwdefaults__ or {}).get("enter")
+        if isinstance(getattr(enter, "__self__", None), profiled_functions._Watch):
+            return wrapper.name
+    return None
+
+
+def training_step() -> list[Any]:
+    """The gradients, and the parameters after a step, of a small model with known weights."""
+    first = torch.linspace(-1, 1, 32).reshape(4, 8).requires_grad_()
+    second = torch.linspace(1, -1, 8).reshape(8, 1).requires_grad_()
+    x = torch.linspace(0, 1, 12).reshape(3, 4)
+    optimizer = torch.optim.SGD([first, second], lr=0.1, momentum=0.9)
+    loss = nn.functional.mse_loss(torch.tanh(x @ first) @ second, x[:, :1])
+    loss.backward()
+    optimizer.step()
+    return [each.detach().numpy().copy() for each in (loss, first.grad, second.grad, first, second)]
+
+
+def unequal(found: list[Any], expected: list[Any]) -> str | None:
+    """The first of the arrays of a step that differs, or None."""
+    names = ("loss", "gradient", "gradient", "parameter", "parameter")
+    for name, one, other in zip(names, found, expected, strict=True):
+        if not numpy.array_equal(one, other):
+            return name
+    return None
