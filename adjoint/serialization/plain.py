@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from .limits import check_keys
+
 if TYPE_CHECKING:
     import argparse
 
@@ -31,6 +33,8 @@ def _require(condition: bool, what: str) -> None:
 def make_ordered_dict(items: Any = ()) -> OrderedDict[Any, Any]:
     """An `OrderedDict` of a list of pairs."""
     _require(type(items) in (list, tuple), "OrderedDict")
+    _require(all(type(item) in (list, tuple) and len(item) == 2 for item in items), "OrderedDict")
+    check_keys(key for key, _ in items)
     return OrderedDict(items)
 
 
@@ -43,12 +47,14 @@ def make_counter(counts: Any = ()) -> Counter[Any]:
 def make_set(items: Any = ()) -> set[Any]:
     """A set of the items of a list."""
     _require(type(items) in (list, tuple), "set")
+    check_keys(items)
     return set(items)
 
 
 def make_frozenset(items: Any = ()) -> frozenset[Any]:
     """A frozenset of the items of a list."""
     _require(type(items) in (list, tuple), "frozenset")
+    check_keys(items)
     return frozenset(items)
 
 
