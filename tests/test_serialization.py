@@ -875,7 +875,7 @@ def test_empty_and_missing_files(tmp_path):
 def test_cut_archives(length):
     with pytest.raises(
         RuntimeError,
-        match="PytorchStreamReader failed reading zip archive: failed finding central directory. The file is truncated",
+        match=r"PytorchStreamReader failed reading zip archive: failed finding central directory\. The file is truncated",
     ):
         torch.load(io.BytesIO(saved(torch.ones(20)).getvalue()[:length]))
 

@@ -13,7 +13,7 @@ from ..kernels.memory.storage import UntypedStorage
 from .allowed import data_globals, user_globals, weights_globals
 from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write_all
 from .legacy import read_legacy, write_legacy
-from .limits import shown
+from .limits import equals, shown
 from .pickler import dumps
 from .storages import ErrorOfCaller, MapLocation, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
 from .unpickler import Unpickler
@@ -235,7 +235,7 @@ class _StorageReader:
 
     def load(self, identity: Any) -> UntypedStorage:
         """The storage with a persistent id."""
-        if len(identity) != 5 or identity[0] != "storage":
+        if len(identity) != 5 or not equals(identity[0], "storage"):
             raise RuntimeError(f"Unknown saved id type: {shown(identity[:1])}")
         _, kind, key, location, count = identity
         if [type(each) for each in identity[1:]] != [StorageType, str, str, int]:

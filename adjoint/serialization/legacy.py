@@ -10,7 +10,7 @@ import numpy
 
 from ..kernels.memory.storage import UntypedStorage, adopt
 from .files import TRUNCATED, read_into
-from .limits import shown
+from .limits import equals, shown
 from .pickler import dumps
 from .storages import Restore, StorageTable, StorageType, as_storage, swap_bytes
 
@@ -60,10 +60,10 @@ def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> A
     file.seek(start)
     table = _StorageReader(length, restore)
     try:
-        if read_pickle(file, length, table.refuse) != _MAGIC:
+        if not equals(read_pickle(file, length, table.refuse), _MAGIC):
             raise RuntimeError("Invalid magic number; corrupt file?")
         version = read_pickle(file, length, table.refuse)
-        if version != _PROTOCOL:
+        if not equals(version, _PROTOCOL):
             raise RuntimeError(f"Invalid protocol version: {shown(version)}")
         read_pickle(file, length, table.refuse)
         result = read_pickle(file, length, table.load)
@@ -87,7 +87,7 @@ class _StorageReader:
 
     def load(self, identity: Any) -> UntypedStorage:
         """The storage with a persistent id."""
-        if len(identity) != 6 or identity[0] != "storage":
+        if len(identity) != 6 or not equals(identity[0], "storage"):
             raise RuntimeError(f"Unknown saved id type: {shown(identity[:1])}")
         _, kind, key, location, count, view = identity
         if [type(each) for each in identity[1:5]] != [StorageType, str, str, int] or count < 0:

@@ -12,7 +12,7 @@ from typing import Any
 from ..dtypes import dtype
 from .storages import StorageType
 
-__all__ = ["check_keys", "shown"]
+__all__ = ["check_keys", "equals", "shown"]
 
 _SIMPLE = frozenset([str, int, float, bool, bytes, complex, type(None)])
 _NESTED = (tuple, slice)
@@ -34,6 +34,11 @@ def shown(value: object) -> str:
 
 def _shown_part(value: object) -> str:
     return repr(value[:60]) if type(value) is str else "a tuple" if type(value) is tuple else shown(value)
+
+
+def equals(value: object, *expected: object) -> bool:
+    """Whether `value` is of the type of an expected value, and equal to it; no other type's `==` is called."""
+    return any(type(value) is type(each) and value == each for each in expected)
 
 
 def check_keys(keys: Iterable[Any]) -> None:

@@ -54,7 +54,7 @@ def _warn_about_refusals(named: dict[str, None], stacklevel: int) -> None:
 
 
 _PythonPickler: Any = pickle._Pickler
-_whichmodule: Any = pickle.whichmodule
+_whichmodule: Any = vars(pickle)["whichmodule"]
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]

@@ -33,8 +33,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:
         raise RuntimeError(f"PytorchStreamWriter failed opening file {path}: {error}") from error
     if new is None:
-        with _refusals_of(path, ""), target.open("wb") as file:
-            yield file
+        with _refusals_of(path, ""), target.open("wb") as device:
+            yield device
         return
     with _refusals_of(path, f" {path} has not been changed."):
         file, name = new
@@ -104,7 +104,7 @@ def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | 
             os.fchown(descriptor, old.st_uid, old.st_gid)
         with suppress(OSError):
             os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    return open(descriptor, "wb"), name  # noqa: SIM115: the caller closes it
+    return os.fdopen(descriptor, "wb"), name
 
 
 def _give_name(file: IO[bytes], name: Path) -> None:

@@ -121,7 +121,7 @@ MapLocation = Callable[[UntypedStorage, str], UntypedStorage | None] | device | 
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
-class ErrorOfCaller(Exception):  # noqa: N818
+class ErrorOfCaller(Exception):
     """Carries an error of the caller's `map_location` past the code that blames the file; its cause is that error."""
 
 

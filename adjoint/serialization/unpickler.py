@@ -22,8 +22,8 @@ _BLOCKED_MODULES = frozenset(["sys", "os", "nt", "posix"])
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 _LISTS = (list, deque)
 _MARK: Any = object()
+_LONGEST_NAME = 200
 _COPIED = (str, bytes, bytearray, tuple, list, dict)
-
 
 
 class Unpickler:
@@ -162,12 +162,14 @@ class Unpickler:
         full = qualified(module, name)
         found = self._allowed.get(full)
         if full.partition(".")[0] in _BLOCKED_MODULES:
-            raise pickle.UnpicklingError(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
-        if found is None:
-            shown = full.removeprefix("builtins.")
             raise pickle.UnpicklingError(
-                f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
-                f"`torch.serialization.add_safe_globals([{shown}])` or the `torch.serialization.safe_globals([{shown}])"
+                f"Trying to load unsupported GLOBAL {full[:_LONGEST_NAME]} whose module {module[:_LONGEST_NAME]} is blocked."
+            )
+        if found is None:
+            said = full.removeprefix("builtins.")[:_LONGEST_NAME]
+            raise pickle.UnpicklingError(
+                f"Unsupported global: GLOBAL {said} was not an allowed global by default. Please use "
+                f"`torch.serialization.add_safe_globals([{said}])` or the `torch.serialization.safe_globals([{said}])"
                 "` context manager to allowlist this global if you trust this class/function."
             )
         self._stack.append(found.value)

@@ -1,0 +1,42 @@
+"""`python -m tests.reliability [NAME ...] [--tries N]`: list the experiments, or run some and print tried / survived."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+import time
+
+from . import EXPERIMENTS, __path__
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; the number of experiments in which something failed."""
+    for module in pkgutil.iter_modules(__path__):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{__package__}.{module.name}")
+    parser = argparse.ArgumentParser(prog="python -m tests.reliability", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; `all` runs every one")
+    parser.add_argument("--tries", type=int, help="instead of the number of the full form")
+    options = parser.parse_args(arguments)
+    names = list(EXPERIMENTS) if options.names == ["all"] else options.names
+    if unknown := set(names) - set(EXPERIMENTS):
+        parser.error(f"no experiment named {', '.join(sorted(unknown))}")
+    if not names:
+        for one in EXPERIMENTS.values():
+            print(f"{one.name:24}{one.tries:>8}  {one.about}")
+    failed = 0
+    for one in map(EXPERIMENTS.__getitem__, names):
+        start = time.perf_counter()
+        outcome = one.run(one.tries if options.tries is None else options.tries)
+        seconds = time.perf_counter() - start
+        print(f"{one.name:24} tried {outcome.tried:>7}  survived {outcome.survived:>7}  ({seconds:.0f} s)", flush=True)
+        for failure, times in outcome.failures.most_common():
+            print(f"    {times:>5}  {failure}")
+        failed += bool(outcome.failures)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))

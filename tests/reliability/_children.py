@@ -1,0 +1,72 @@
+"""Tries in forked children, so that a try that hangs or spoils its process fails alone."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[list[Any], str | None]:
+    """What `function()` yields in a forked child, and what ended the child: None if the function has returned.
+
+    `patience`: the number of seconds that the child may be silent.
+    """
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        _serve(function, reading, writing)
+    os.close(writing)
+    received, end = bytearray(), None
+    while True:
+        if not select.select([reading], [], [], patience)[0]:
+            os.kill(child, signal.SIGABRT)  # `faulthandler`, where enabled, prints where it hangs
+            end = f"silent for {patience:.0f} seconds"
+            break
+        data = os.read(reading, 1 << 16)
+        if not data:
+            break
+        received += data
+    os.close(reading)
+    status = os.waitpid(child, 0)[1]
+    values = list(_values(bytes(received)))
+    if end is None and status:
+        end = f"child ended with status {os.waitstatus_to_exitcode(status)}"
+    return values, end
+
+
+def _serve(function: Callable[[], Iterator[Any]], reading: int, writing: int) -> None:
+    status = 1
+    try:
+        os.close(reading)
+        for value in function():
+            data = pickle.dumps(value)
+            os.write(writing, len(data).to_bytes(4, "big") + data)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _values(data: bytes) -> Iterator[Any]:
+    position = 0
+    while position + 4 <= len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if position + size <= len(data):
+            yield pickle.loads(data[position : position + size])
+        position += size
+
+
+def now() -> float:
+    """The time in seconds."""
+    return time.perf_counter()
