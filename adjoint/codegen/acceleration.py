@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 
 import numpy
 
+from ..kernels.runtime.freed_memory import keep_freed_memory
+
 _Form = TypeVar("_Form", bound=Callable[..., Any])
 
 
@@ -47,8 +49,9 @@ class CompiledLoops:
 
     @property
     def enabled(self) -> bool:
-        """Whether compiled forms are used."""
+        """Whether compiled forms are used; asked first when the first large array is computed."""
         if self._enabled is None:
+            keep_freed_memory()
             self._enabled = os.environ.get("ADJOINT_LLVM", "1") != "0" and self.available
         return self._enabled
 

@@ -17,14 +17,19 @@ COMPILED: list[CompiledFunction] = []
 
 
 class CompiledFunction:
-    """Machine code. It is called with numbers and addresses, runs without the interpreter lock, and checks nothing."""
+    """Machine code. It is called with numbers and addresses, runs without the interpreter lock, and checks nothing.
 
-    __slots__ = ("call", "code", "kernel")
+    `parameters`: their types. `split`: what calls it for pieces of a range, once `workers` has needed that.
+    """
 
-    def __init__(self, kernel: LoopKernel, code: MachineCode, call: Any) -> None:
+    __slots__ = ("call", "code", "kernel", "parameters", "split")
+
+    def __init__(self, kernel: LoopKernel, code: MachineCode, call: Any, parameters: tuple[Any, ...]) -> None:
         self.kernel = kernel
         self.code = code
         self.call = call
+        self.parameters = parameters
+        self.split: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code."""
@@ -43,9 +48,10 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
     with HOST.lock:
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
-        text, ctypes_result, ctypes_arguments = lower_kernel(kernel, name, given)
+        text, result, parameters = lower_kernel(kernel, name, given)
         code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain)
-        found = CompiledFunction(kernel, code, ctypes.CFUNCTYPE(ctypes_result, *ctypes_arguments)(code.address))
+        prototype = ctypes.CFUNCTYPE(None if result is None else c_type(result), *map(c_type, parameters))
+        found = CompiledFunction(kernel, code, prototype(code.address), parameters)
         COMPILED.append(found)
         return found
 
@@ -55,13 +61,18 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, NumberType | VectorType | int | float | str | tuple)
 
 
-def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, list[Any]]:
-    """LLVM's text of a module with one public function, and its result and parameters for ctypes."""
+def c_type(type_: Any) -> Any:
+    """The type of a parameter for ctypes."""
+    return ctypes.c_void_p if isinstance(type_, PointerType) else type_.ctype
+
+
+def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:
+    """LLVM's text of a module with one public function, and the types of its result (None: nothing) and parameters."""
     lowering = Lowering(STATEMENTS)
     frame = Frame(kernel, dict(given))
     lowering.frames.append(frame)
     parameters: list[str] = []
-    arguments: list[Any] = []
+    types: list[Any] = []
     for parameter in kernel.tree.args.args:
         if parameter.annotation is None:
             raise CompilationError(f"{kernel.name} needs a type for its parameter {parameter.arg!r}")
@@ -74,7 +85,7 @@ def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[
         pointer = isinstance(type_, PointerType)
         noalias = " noalias" if pointer and kernel.noalias else ""
         parameters.append(f"{llvm_type(type_)}{noalias} %arg_{parameter.arg}")
-        arguments.append(ctypes.c_void_p if pointer else type_.ctype)
+        types.append(type_)
         lowering.assign_name(parameter.arg, Value(type_, f"%arg_{parameter.arg}"))
     lowering.body(kernel.tree.body)
     result = lowering.finish_frame(frame)
@@ -98,4 +109,4 @@ def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[
             "",
         ]
     )
-    return text, None if returned is None else returned.ctype, arguments
+    return text, returned, tuple(types)

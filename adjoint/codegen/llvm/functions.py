@@ -22,14 +22,15 @@ class LoopKernel:
     `plain`: nor does it move anything out of loops; the few passes that it needs take a tenth of the time.
     """
 
-    plain = False
-
-    def __init__(self, function: Callable[..., Any], flags: str, noalias: bool, explicit: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], flags: str, noalias: bool, explicit: bool, plain: bool = False
+    ) -> None:
         self.function = function
         self.name: str = function.__name__
         self.flags = f"{flags} " if flags else ""
         self.noalias = noalias
         self.explicit = explicit
+        self.plain = plain
         self.__doc__ = function.__doc__
         self._tree: ast.FunctionDef | None = None
 

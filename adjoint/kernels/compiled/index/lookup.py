@@ -54,7 +54,7 @@ def find_outside(
 
 @functools.lru_cache(8)
 def _looking_over(index: Any, vector_bytes: int) -> Any:
-    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize).call
+    return find_outside.compiled(I=type_of(index), W=vector_bytes // index.itemsize)
 
 
 def any_outside(index: ndarray, low: int, high: int) -> Any:
@@ -96,7 +96,7 @@ def take_rows(
 
 @functools.lru_cache(64)
 def _taking(word: Any, index: Any, single: bool, width: int) -> Any:
-    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width).call
+    return take_rows.compiled(T=word, I=type_of(index), SINGLE=single, W=width)
 
 
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
@@ -141,7 +141,7 @@ def gather_elements(
 
 @functools.lru_cache(64)
 def _gathering(word: Any, index: Any, along: bool) -> Any:
-    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along).call
+    return gather_elements.compiled(T=word, I=type_of(index), ALONG=along)
 
 
 def gather(x: ndarray, dim: int, index: ndarray) -> Any:
@@ -177,7 +177,7 @@ def add_positions(
 
 @functools.lru_cache(2)
 def _adding(first: bool) -> Any:
-    return add_positions.compiled(I=i64, FIRST=first).call
+    return add_positions.compiled(I=i64, FIRST=first)
 
 
 def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:

@@ -100,12 +100,12 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
 
 @functools.lru_cache(256)
 def _scattering(kind: Any, index: Any, along: bool, shared: bool, add: bool, split: str) -> Any:
-    return scatter_elements.compiled(T=kind, I=type_of(index), ALONG=along, SHARED=shared, ADD=add, SPLIT=split).call
+    return scatter_elements.compiled(T=kind, I=type_of(index), ALONG=along, SHARED=shared, ADD=add, SPLIT=split)
 
 
 @functools.lru_cache(64)
 def _adding(kind: Any, split: str, width: int) -> Any:
-    return add_rows.compiled(T=kind, SPLIT=split, W=width).call
+    return add_rows.compiled(T=kind, SPLIT=split, W=width)
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:

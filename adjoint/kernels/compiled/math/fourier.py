@@ -304,9 +304,7 @@ def _plan(
     kept = n // 2 + 1 if onesided else n
     table, order = _tables(n, size, forward, dtype)
     return _Plan(
-        transform_lines.compiled(
-            T=type_of(dtype), RADICES=tuple(sorted(set(factors))), ROWS=rows, REAL=real, W=width
-        ).call,
+        transform_lines.compiled(T=type_of(dtype), RADICES=tuple(sorted(set(factors))), ROWS=rows, REAL=real, W=width),
         (*shape[:axis], kept, *shape[axis + 1 :]),
         "F" if dtype.char == "f" else "D",
         dtype,

@@ -217,7 +217,7 @@ def _plan(
     if t0 == 1 and s0 != 1 and across is not None and tile >= 4:
         outer = [axis for axis in outer if axis is not across]
         (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0)][:2]
-        function = transpose_blocks.compiled(T=word, W=tile).call
+        function = transpose_blocks.compiled(T=word, W=tile)
         rows, target_step = across[0], across[1]
         pieces = n2 * n3 * -(-rows // _BLOCK)
         arguments = (n, s0, rows, target_step, n2, t2, s2, t3, s3)
@@ -232,7 +232,7 @@ def _plan(
             return None
         n, outer = _PIECE, [(n // _PIECE, _PIECE, _PIECE)]
     (n1, t1, s1), (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0), (1, 0, 0)][:3]
-    function = copy_rows.compiled(T=word, KIND=kind, W=width).call
+    function = copy_rows.compiled(T=word, KIND=kind, W=width)
     piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
     return function, n1 * n2 * n3, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, t3, s3)
 
@@ -263,4 +263,4 @@ def _conversion(source: Any, target: Any, vector_bytes: int) -> Any:
     first, second = type_of(source), type_of(target)
     if first is None or second is None or first.kind != "f" or second.kind != "f":
         return None
-    return convert_elements.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits)).call
+    return convert_elements.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits))

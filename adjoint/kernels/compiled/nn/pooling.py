@@ -101,10 +101,17 @@ def largest(
 
 @loops(explicit=True)
 def scatter_planes(
-    result: Pointer[T], grad: Pointer[T], indices: Pointer[i64], size: Int, count: Int, start: Int, stop: Int, W: Static
-) -> Int:
-    """Zeros, to which `grad` is added at `indices` of each plane; 1 if one is outside, else 0."""
-    wrong = i64(0)
+    result: Pointer[T],
+    wrong: Pointer[i64],
+    grad: Pointer[T],
+    indices: Pointer[i64],
+    size: Int,
+    count: Int,
+    start: Int,
+    stop: Int,
+    W: Static,
+) -> None:
+    """Zeros, to which `grad` is added at `indices` of each plane; writes to `wrong` if one is outside."""
     for p in range(start, stop):
         plane = result + p * size
         for i in range(0, size, W):
@@ -112,10 +119,9 @@ def scatter_planes(
         for i in range(p * count, (p + 1) * count):
             at = indices[i]
             if at < 0 or at >= size:
-                wrong = 1
+                wrong[0] = 1
             else:
                 plane[at] += grad[i]
-    return wrong
 
 
 @loops(explicit=True)
@@ -250,14 +256,12 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
     result = numpy.empty(input_shape, grad.dtype)
     function = scatter_planes.compiled(**_statics(grad))
     count = grad.size // planes
-    wrong: list[int] = []
-
-    def work(result: int, grad: int, indices: int, start: int, stop: int) -> None:
-        if function(result, grad, indices, size, count, start, stop):
-            wrong.append(start)
-
-    launch(work, planes, (size + 8 * count) * grad.itemsize, address(result), address(grad), address(indices))
-    return NotImplemented if wrong else result  # NumPy's form says which index is wrong
+    wrong = numpy.zeros(1, numpy.int64)
+    launch(
+        function, planes, (size + 8 * count) * grad.itemsize, address(result), address(wrong), address(grad), address(indices),
+        size, count,
+    )  # fmt: skip
+    return NotImplemented if wrong[0] else result  # NumPy's form says which index is wrong
 
 
 def avg_pool(

@@ -270,7 +270,7 @@ class _Planning:
         function = loop.compiled(
             T=self.kind, S=self.numbers, W=self.width, MAP=self.mapping, COMBINE=self.reduction.combination, **static
         )
-        self.steps.append(_Step(function.call, results, pieces, elements * self.kind.bits // 8, arguments))
+        self.steps.append(_Step(function, results, pieces, elements * self.kind.bits // 8, arguments))
         self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
 
     def reduce(self, lengths: list[int], fates: list[bool]) -> None:

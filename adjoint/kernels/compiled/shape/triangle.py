@@ -54,4 +54,4 @@ def triangle(x: ndarray, diagonal: int, upper: bool) -> Any:
 
 @functools.lru_cache(32)
 def _compiled(itemsize: int, upper: bool, width: int) -> Any:
-    return copy_triangles.compiled(T=WORDS[itemsize], UPPER=upper, W=width).call
+    return copy_triangles.compiled(T=WORDS[itemsize], UPPER=upper, W=width)

@@ -1,0 +1,68 @@
+"""Functions of the language of kernels for memory that several threads write, and for calls of machine code by its address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .element_types import PointerType
+from .functions import Builtin
+from .host import HOST
+from .lowering import Lowering
+from .values import Value, alignment, llvm_type
+
+
+def _builtin(function: Any) -> Any:
+    return Builtin(function)
+
+
+@_builtin
+def atomic_load(lowering: Lowering, pointer: Any) -> Any:
+    """The number at an address; what its writer wrote before it can be read after it."""
+    type_ = pointer.type.target
+    return lowering.value(f"load atomic {llvm_type(type_)}, {pointer} acquire, align {alignment(type_)}", type_)
+
+
+@_builtin
+def atomic_store(lowering: Lowering, pointer: Any, value: Any) -> None:
+    """Write a number; who reads it with `atomic_load` also sees what was written before it."""
+    type_ = pointer.type.target
+    lowering.emit(f"store atomic {lowering.as_type(value, type_)}, {pointer} release, align {alignment(type_)}")
+
+
+@_builtin
+def atomic_add(lowering: Lowering, pointer: Any, value: Any) -> Any:
+    """Add to the number at an address, undivided by other threads; the number that was there."""
+    type_ = pointer.type.target
+    return lowering.value(f"atomicrmw add {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
+
+
+@_builtin
+def atomic_exchange(lowering: Lowering, pointer: Any, value: Any) -> Any:
+    """Write a number, undivided by other threads; the number that was there."""
+    type_ = pointer.type.target
+    return lowering.value(f"atomicrmw xchg {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
+
+
+@_builtin
+def pause(lowering: Lowering) -> None:
+    """Let a loop that waits for another thread's write use less of the processor."""
+    name, arguments = {
+        "x86_64": ("llvm.x86.sse2.pause", ""),
+        "aarch64": ("llvm.aarch64.hint", "i32 1"),
+        "arm64": ("llvm.aarch64.hint", "i32 1"),
+    }.get(HOST.machine.triple.split("-")[0], ("llvm.donothing", ""))
+    lowering.declarations.add(f"declare void @{name}({arguments.split(' ')[0]})")
+    lowering.emit(f"call void @{name}({arguments})")
+
+
+@_builtin
+def call_address(lowering: Lowering, function: Any, *arguments: Any) -> None:
+    """Call the function at an address, which returns nothing."""
+    place = (
+        function
+        if isinstance(function.type, PointerType)
+        else lowering.value(f"inttoptr {function} to ptr", PointerType(function.type))
+    )
+    values = ", ".join(str(item) for item in arguments)
+    assert all(isinstance(item, Value) for item in arguments)
+    lowering.emit(f"call void {place.name}({values})")

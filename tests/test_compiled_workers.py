@@ -1,0 +1,189 @@
+"""The threads that run compiled kernels: every row once, from many threads, after a fork, at exit, interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy
+import pytest
+
+pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
+
+import adjoint as torch
+from adjoint.codegen.llvm import launch as launching
+from adjoint.codegen.llvm import workers
+from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_store
+from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
+from adjoint.codegen.llvm.launch import launch
+
+
+@loops
+def count_rows(seen: Pointer[i64], by: Int, start: Int, stop: Int) -> None:
+    for i in range(start, stop):
+        seen[i] += by
+
+
+@loops
+def scale(out: Pointer[T], x: Pointer[T], factor: T, start: Int, stop: Int) -> None:
+    for i in range(start, stop):
+        out[i] = x[i] * factor
+
+
+@loops
+def numbered(out: Pointer[i64]) -> None:
+    out[1] = atomic_add(out, 5)
+    out[2] = atomic_exchange(out, 9)
+    out[3] = atomic_load(out)
+    atomic_store(out, 11)
+
+
+def _set_threads(monkeypatch, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    monkeypatch.setattr(launching, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(launching, "PIECE_BYTES", 1)
+    return before
+
+
+@pytest.fixture(params=[1, 2, 3, 7])
+def threads(request, monkeypatch):
+    before = _set_threads(monkeypatch, request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_atomic_operations_give_what_was_there():
+    found = numpy.array([3, 0, 0, 0], numpy.int64)
+    numbered.compiled()(address(found))
+    assert found.tolist() == [11, 3, 8, 9]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 7, 8, 9, 64, 1000, 1001])
+def test_every_row_is_computed_once(threads, rows):
+    seen = numpy.zeros(rows, numpy.int64)
+    for _ in range(50):
+        launch(count_rows.compiled(), rows, 8, address(seen), 1)
+    assert (seen == 50).all()
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(f32, "float32"), (f64, "float64")])
+def test_numbers_reach_the_kernel_in_their_own_type(threads, kind, dtype):
+    x = numpy.arange(999, dtype=dtype)
+    out = numpy.empty_like(x)
+    launch(scale.compiled(T=kind), x.size, 8, address(out), address(x), 1 / 3)
+    numpy.testing.assert_array_equal(out, x * x.dtype.type(1 / 3))
+
+
+def test_many_threads_submit_work_at_once(threads):
+    wrong = []
+    function = count_rows.compiled()
+
+    def submit():
+        seen = numpy.zeros(5000, numpy.int64)
+        for turn in range(200):
+            launch(function, seen.size, 8, address(seen), 1)
+            if not (seen == turn + 1).all():
+                wrong.append(turn)
+
+    submitters = [threading.Thread(target=submit) for _ in range(4)]
+    for thread in submitters:
+        thread.start()
+    for thread in submitters:
+        thread.join()
+    assert not wrong
+
+
+def test_workers_sleep_when_there_is_no_work(threads):
+    seen = numpy.zeros(1000, numpy.int64)
+    launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+    end = time.monotonic() + 20
+    while workers.WORKERS.awake and time.monotonic() < end:
+        time.sleep(0.01)
+    assert workers.WORKERS.awake == 0
+    launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+    assert (seen == 2).all()
+
+
+def _run(program, *, status=0):
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert result.returncode == status, (result.returncode, result.stderr)
+    return result.stdout
+
+
+_PROGRAM = """
+import os, sys, threading, time
+import adjoint as torch
+torch.set_num_threads(3)
+x = torch.randn(1000, 1000)
+expected = torch.relu(x).sum().item()
+def correct():
+    return torch.relu(x).sum().item() == expected
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_starts_workers_of_its_own():
+    told = _run(
+        _PROGRAM
+        + textwrap.dedent(
+            """
+            stop = False
+            def busy():
+                while not stop:
+                    torch.relu(x)
+            others = [threading.Thread(target=busy) for _ in range(2)]
+            for thread in others: thread.start()
+            statuses = []
+            for _ in range(20):
+                child = os.fork()
+                if child == 0:
+                    os._exit(0 if correct() and correct() else 7)
+                statuses.append(os.waitpid(child, 0)[1])
+            stop = True
+            for thread in others: thread.join()
+            print(statuses, correct())
+            """
+        )
+    )
+    assert told == f"{[0] * 20} True\n"
+
+
+def test_the_interpreter_exits_while_workers_look_for_work():
+    for _ in range(5):
+        assert _run(_PROGRAM + "print(correct())") == "True\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_work_is_whole_after_interrupts():
+    told = _run(
+        _PROGRAM
+        + textwrap.dedent(
+            """
+            import signal
+            hits = 0
+            def strike(*_):
+                raise KeyboardInterrupt
+            signal.signal(signal.SIGALRM, strike)
+            for turn in range(100):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.002 + turn * 1e-5)
+                    while True:
+                        torch.relu(x)
+                except KeyboardInterrupt:
+                    hits += 1
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                assert correct()
+            print(hits)
+            """
+        )
+    )
+    assert told == "100\n"
