@@ -11,13 +11,16 @@ import adjoint as torch
 if sys.platform != "linux":
     pytest.skip("the experiments kill and limit processes as Linux does", allow_module_level=True)
 
-from tests.reliability import EXPERIMENTS
+from tests.reliability import EXPERIMENTS, files, hostile_files
+
+NAMES = ["killed-saves", "full-disks", "hostile-files", "changed-files"]
+assert {EXPERIMENTS[name].run.__module__ for name in NAMES} == {files.__name__, hostile_files.__name__}
 
 
 @pytest.mark.filterwarnings(
     "ignore:This process:DeprecationWarning"
 )  # that it forks with threads; the child needs none
-@pytest.mark.parametrize("name", ["killed-saves", "full-disks", "hostile-files", "changed-files"])
+@pytest.mark.parametrize("name", NAMES)
 def test_everything_survives(name):
     experiment = EXPERIMENTS[name]
     outcome = experiment.run(experiment.short)
