@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import struct
+import warnings
 import zipfile
 from collections import OrderedDict, deque
 from pathlib import Path
@@ -18,6 +19,8 @@ from hypothesis import strategies as st
 import adjoint as torch
 from adjoint.kernels.memory.storage import strided
 from adjoint.serialization import rebuild
+
+pytestmark = pytest.mark.filterwarnings("ignore:the file names")
 
 DATA = Path(__file__).parent / "data"
 FORMATS = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
@@ -408,6 +411,19 @@ def test_whole_models_are_refused_with_advice(weights_only):
     assert "state_dict()" in message
 
 
+@FORMATS
+def test_saving_what_will_be_refused_gives_a_warning(zipped):
+    model = torch.nn.Linear(2, 2)
+    with pytest.warns(UserWarning, match=r"names torch\.nn\.modules\.linear\.Linear, which `load` refuses") as warned:
+        saved([model, model], _use_new_zipfile_serialization=zipped)
+    assert len(warned) == 1 and warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        saved([model.state_dict(), numpy.ones(2), deque()], _use_new_zipfile_serialization=zipped)
+        with torch.serialization.safe_globals([torch.nn.Linear]):
+            saved(model, _use_new_zipfile_serialization=zipped)
+
+
 CALLS = []
 
 
@@ -514,7 +530,7 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_hostile_pickles_are_refused(attack, weights_only):
     ordered_dict_before = dict(vars(OrderedDict))
-    with pytest.raises((pickle.UnpicklingError, TypeError)):
+    with pytest.raises(pickle.UnpicklingError):
         torch.load(io.BytesIO(archive(START + ATTACKS[attack], {})), weights_only=weights_only)
     assert dict(vars(OrderedDict)) == ordered_dict_before
 
@@ -548,7 +564,7 @@ def test_random_bytes_as_a_pickle_do_nothing_bad(noise):
     content = archive(START + noise, {})
     try:
         torch.load(io.BytesIO(content))
-    except (pickle.UnpicklingError, EOFError, RuntimeError, TypeError):
+    except (pickle.UnpicklingError, EOFError, RuntimeError):
         pass
 
 
@@ -559,7 +575,7 @@ def test_damaged_files_raise_or_load(data):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     try:
         torch.load(io.BytesIO(bytes(content)))
-    except (pickle.UnpicklingError, EOFError, RuntimeError, TypeError, ValueError, MemoryError):
+    except (pickle.UnpicklingError, EOFError, RuntimeError):
         pass
 
 
@@ -702,7 +718,7 @@ def test_more_plain_data_without_weights_only(protocol, options):
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_data_that_is_not_plain_is_refused(value):
-    with pytest.raises((pickle.UnpicklingError, TypeError)):
+    with pytest.raises(pickle.UnpicklingError):
         torch.load(saved(value), weights_only=False)
 
 
@@ -788,12 +804,12 @@ def test_nothing_outside_a_storage_is_read(lie):
     "changes", [{"offset": True}, {"size": (2.0, 2)}, {"size": [2, 2]}, {"stride": (True, 1)}, {"size": 4}], ids=str
 )
 def test_sizes_must_be_integers(changes):
-    with pytest.raises(TypeError):
+    with pytest.raises(pickle.UnpicklingError, match="the pickle is corrupt: TypeError"):
         torch.load(io.BytesIO(archive(tensor_pickle(**changes), {"0": FOUR})))
 
 
 def test_an_untyped_storage_has_no_dtype_to_rebuild_with():
-    with pytest.raises(TypeError, match="expected a typed storage"):
+    with pytest.raises(pickle.UnpicklingError, match="expected a typed storage"):
         torch.load(io.BytesIO(archive(tensor_pickle("torch.storage\nUntypedStorage", count=16), {"0": FOUR})))
 
 
@@ -855,10 +871,11 @@ def test_empty_and_missing_files(tmp_path):
         torch.load(tmp_path / "nothing.pt")
 
 
-@pytest.mark.parametrize("length", [4, 300, -5])
+@pytest.mark.parametrize("length", [4, 300, -30])
 def test_cut_archives(length):
     with pytest.raises(
-        RuntimeError, match="PytorchStreamReader failed reading zip archive: failed finding central directory"
+        RuntimeError,
+        match=r"PytorchStreamReader failed reading zip archive: failed finding central directory\. The file is truncated",
     ):
         torch.load(io.BytesIO(saved(torch.ones(20)).getvalue()[:length]))
 
@@ -901,7 +918,7 @@ def test_versions():
 
 
 def test_byte_orders():
-    with pytest.raises(ValueError, match="Unknown endianness type: middle"):
+    with pytest.raises(RuntimeError, match="Unknown endianness type: middle"):
         torch.load(io.BytesIO(archive(tensor_pickle(), {"0": FOUR}, byteorder="middle")))
 
 

@@ -1,8 +1,8 @@
 """Checkpoints: `.pt` files in PyTorch's format, read and written without the dangers of pickle.
 
-`checkpoint` saves and loads. `archive` and `legacy` are the two file formats. `pickler` and `unpickler` convert objects
-to PyTorch's pickles and back. `allowed` lists the names that a file may contain. `tensors`, `storages` and `rebuild`
-read and write tensors, `plain` all other objects.
+`checkpoint` saves and loads. `files` opens files, and `replacement` replaces them as wholes. `archive` and `legacy` are
+the two file formats. `pickler` and `unpickler` convert objects to PyTorch's pickles and back. `allowed` lists the names
+that a file may contain. `tensors`, `storages` and `rebuild` read and write tensors, `plain` all other objects.
 """
 
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals

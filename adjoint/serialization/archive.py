@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy
 
-from .files import CORRUPT, read_into
+from .files import CORRUPT, TRUNCATED, read_into, write_all
 
 __all__ = ["ALIGNMENT", "ArchiveReader", "ArchiveWriter"]
 
@@ -22,6 +22,8 @@ Array = numpy.ndarray[Any, Any]
 ALIGNMENT = 64
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
+_END_SIGNATURE = b"PK\x05\x06"
+_END_LENGTH = 22
 _ENCRYPTED = 0x1
 
 
@@ -33,7 +35,7 @@ class _Stream:
         self._position = 0
 
     def write(self, data: Any) -> int:
-        self._file.write(data)
+        write_all(self._file, data)
         self._position += memoryview(data).nbytes
         return memoryview(data).nbytes
 
@@ -66,6 +68,8 @@ class ArchiveWriter:
     ) -> None:
         if kind is None:
             self._zip.close()
+        else:
+            self._zip.fp = None  # so that nothing more is written when the `ZipFile` dies
 
     def write(self, name: str, data: Any) -> None:
         """Add a record of the bytes in the buffer `data`."""
@@ -90,6 +94,13 @@ def _padding(length: int) -> bytes:
     return b"FB" + struct.pack("<H", length) + b"Z" * length
 
 
+def _ends(file: IO[bytes]) -> bool:
+    """Whether there is the record that ends an archive, before a comment of at most 64 KiB."""
+    length = file.seek(0, 2)
+    file.seek(max(0, length - (1 << 16) - _END_LENGTH))
+    return _END_SIGNATURE in file.read()
+
+
 class ArchiveReader:
     """Reads records from an open seekable file.
 
@@ -105,8 +116,9 @@ class ArchiveReader:
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError) as error:
+            why = CORRUPT if _ends(file) else f"{TRUNCATED} {CORRUPT}"
             raise RuntimeError(
-                f"PytorchStreamReader failed reading zip archive: failed finding central directory. {CORRUPT}"
+                f"PytorchStreamReader failed reading zip archive: failed finding central directory. {why}"
             ) from error
         self._length = file.seek(0, 2)
         self._entries = {info.filename: info for info in self._zip.infolist()}

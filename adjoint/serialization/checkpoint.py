@@ -11,10 +11,11 @@ import numpy
 
 from ..kernels.memory.storage import UntypedStorage
 from .allowed import data_globals, user_globals, weights_globals
-from .files import FileLike, open_to_read, open_to_write, stem
+from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write_all
 from .legacy import read_legacy, write_legacy
+from .limits import equals, shown
 from .pickler import dumps
-from .storages import MapLocation, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
+from .storages import ErrorOfCaller, MapLocation, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
 from .unpickler import Unpickler
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ def save(
     storage is saved, even for a tensor that is a view of a part of it. PyTorch's "Serialization semantics"
     (https://docs.pytorch.org/docs/stable/notes/serialization.html) describes the format.
 
+    The file at a path is replaced as a whole, after the new content is on the disk: whether the process is killed, the
+    disk full or the power lost, the path names the old checkpoint or the new. A link keeps leading to the same place;
+    other hard links to the old file keep its content. What is written to an open file is there at once, complete or not.
+
     Args:
         obj: tensors, parameters, state dicts, containers of them, plain data.
         f: a path, or an open binary file (anything with `write`).
@@ -60,9 +65,12 @@ def save(
         _use_new_zipfile_serialization: False writes the format used before PyTorch 1.6.
 
     Raises:
-        RuntimeError: if two tensors share memory but differ in dtype, or the folder does not exist.
-        pickle.PicklingError, TypeError: if `obj` contains an object that cannot be pickled. The file is not changed
-        then.
+        RuntimeError: if two tensors share memory but differ in dtype, or the file cannot be written.
+        pickle.PicklingError, TypeError: if `obj` contains an object that cannot be pickled.
+        The file at a path has not been changed then.
+
+    Warns:
+        UserWarning: if `obj` contains an object, such as a whole module, that `load` refuses until its class is allowed.
 
     >>> import io
     >>> import adjoint as torch
@@ -79,7 +87,7 @@ def save(
         parts = write_legacy(obj, pickle_protocol)
         with open_to_write(f) as file:
             for part in parts:
-                file.write(part)
+                write_all(file, part)
         return
     from .archive import ALIGNMENT, ArchiveWriter  # here, because importing `zipfile` is slow
 
@@ -151,6 +159,8 @@ def load(
         file.seek(-len(start), 1)
         if not start:
             raise EOFError("Ran out of input")
+        if len(start) < 4 and _ARCHIVE_START.startswith(start):
+            raise EOFError(f"Ran out of input. {TRUNCATED}")
         try:
             if start == _ARCHIVE_START:
                 return reader.archive(file, mapped=bool(mmap))
@@ -161,7 +171,9 @@ def load(
                 )
             return read_legacy(file, reader.pickle, reader.restore)
         except pickle.UnpicklingError as error:
-            raise pickle.UnpicklingError(_REFUSED + str(error)) from None
+            raise pickle.UnpicklingError(_REFUSED + str(error)) from error.__cause__
+        except ErrorOfCaller as error:
+            raise error.__cause__ or error from None
 
 
 class _Reader:
@@ -218,16 +230,16 @@ class _StorageReader:
         self._storages: dict[str, tuple[UntypedStorage, StorageType]] = {}
         order = archive.read("byteorder").decode("latin1") if "byteorder" in archive else "little"
         if order not in ("little", "big"):
-            raise ValueError("Unknown endianness type: " + order)
+            raise RuntimeError("Unknown endianness type: " + order[:20])
         self._swap = order != sys.byteorder
 
     def load(self, identity: Any) -> UntypedStorage:
         """The storage with a persistent id."""
-        if len(identity) != 5 or identity[0] != "storage":
-            raise RuntimeError(f"Unknown saved id type: {identity[:1]!r}")
+        if len(identity) != 5 or not equals(identity[0], "storage"):
+            raise RuntimeError(f"Unknown saved id type: {shown(identity[:1])}")
         _, kind, key, location, count = identity
         if [type(each) for each in identity[1:]] != [StorageType, str, str, int]:
-            raise RuntimeError(f"invalid storage {identity!r}")
+            raise RuntimeError(f"invalid storage {shown(identity)}")
         if key not in self._storages:
             content = self._read(f"data/{key}", count * kind.itemsize)
             if self._swap:
@@ -241,7 +253,9 @@ class _StorageReader:
     def _read(self, name: str, expected: int) -> "numpy.ndarray[Any, Any]":
         size = self._archive.size(name)
         if size != expected:
-            raise RuntimeError(f"record size ({size} bytes) does not match expected size ({expected} bytes) for {name}")
+            raise RuntimeError(
+                f"record size ({size} bytes) does not match expected size ({shown(expected)} bytes) for {name[:60]}"
+            )
         if self._memory is not None:
             return self._archive.map_array(name, self._memory)
         return self._archive.read_array(name)

@@ -1,12 +1,14 @@
-"""Paths and open files: opened in the same way for reading and writing, and read completely."""
+"""Paths and open files: opened in the same way for reading and writing, and read or written completely."""
 
 import io
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["CORRUPT", "FileLike", "open_to_read", "open_to_write", "read_into", "stem"]
+from .replacement import replacing
+
+__all__ = ["CORRUPT", "TRUNCATED", "FileLike", "open_to_read", "open_to_write", "read_into", "stem", "write_all"]
 
 FileLike = str | PathLike[str] | IO[bytes]
 
@@ -14,6 +16,7 @@ CORRUPT = (
     "If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. This can happen "
     "if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
 )
+TRUNCATED = "The file is truncated: it ends before the checkpoint does."
 _SEEK = (
     ". You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO "
     "and try to load from it instead."
@@ -27,17 +30,17 @@ def stem(f: FileLike) -> str:
 
 
 def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
-    """The file at a path, closed at the end of the block; or an open file, left open.
+    """What replaces the file at a path when the block ends without an error; or an open file, left open.
 
     Raises:
-        RuntimeError: if the folder does not exist.
+        RuntimeError: if the folder does not exist, or the system refuses to write.
     """
     if not isinstance(f, (str, PathLike)):
         return nullcontext(f)
     path = Path(f)
     if not path.parent.exists():
         raise RuntimeError(f"Parent directory {path.parent} does not exist.")
-    return path.open("wb")
+    return replacing(path)
 
 
 def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
@@ -59,6 +62,16 @@ def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:
     return nullcontext(f)
 
 
+def write_all(file: IO[bytes], data: Any) -> None:
+    """Write the buffer `data`, in as many parts as an unbuffered file takes it in."""
+    left = memoryview(data).cast("B")
+    while True:
+        count: Any = file.write(left)
+        if type(count) is not int or count >= len(left):  # a duck-typed file may return anything
+            return
+        left = left[count:]
+
+
 def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
     """Fill `target` from `file`, which may lack `readinto`.
 
@@ -75,5 +88,7 @@ def read_into(file: IO[bytes], target: memoryview, name: str) -> None:
             count = len(data)
             target[filled : filled + count] = data
         if not count:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: file read failed. {CORRUPT}")
+            raise RuntimeError(
+                f"PytorchStreamReader failed reading file {name}: file read failed. {TRUNCATED} {CORRUPT}"
+            )
         filled += count

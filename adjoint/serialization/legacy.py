@@ -9,7 +9,8 @@ from typing import IO, Any
 import numpy
 
 from ..kernels.memory.storage import UntypedStorage, adopt
-from .files import read_into
+from .files import TRUNCATED, read_into
+from .limits import equals, shown
 from .pickler import dumps
 from .storages import Restore, StorageTable, StorageType, as_storage, swap_bytes
 
@@ -52,19 +53,23 @@ def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> A
 
     Raises:
         RuntimeError: if the file is in another format, or damaged.
+        EOFError: if it is truncated.
     """
     start = file.tell()
     length = file.seek(0, 2) - start
     file.seek(start)
     table = _StorageReader(length, restore)
-    if read_pickle(file, length, table.refuse) != _MAGIC:
-        raise RuntimeError("Invalid magic number; corrupt file?")
-    version = read_pickle(file, length, table.refuse)
-    if version != _PROTOCOL:
-        raise RuntimeError(f"Invalid protocol version: {version}")
-    read_pickle(file, length, table.refuse)
-    result = read_pickle(file, length, table.load)
-    table.fill(file, read_pickle(file, length, table.refuse))
+    try:
+        if not equals(read_pickle(file, length, table.refuse), _MAGIC):
+            raise RuntimeError("Invalid magic number; corrupt file?")
+        version = read_pickle(file, length, table.refuse)
+        if not equals(version, _PROTOCOL):
+            raise RuntimeError(f"Invalid protocol version: {shown(version)}")
+        read_pickle(file, length, table.refuse)
+        result = read_pickle(file, length, table.load)
+        table.fill(file, read_pickle(file, length, table.refuse))
+    except EOFError as error:
+        raise EOFError(f"{error}. {TRUNCATED}") from None
     return result
 
 
@@ -78,15 +83,15 @@ class _StorageReader:
         self._storages: dict[str, UntypedStorage] = {}
 
     def refuse(self, identity: Any) -> Any:
-        raise RuntimeError(f"unexpected persistent id {identity!r}")
+        raise RuntimeError(f"unexpected persistent id {shown(identity)}")
 
     def load(self, identity: Any) -> UntypedStorage:
         """The storage with a persistent id."""
-        if len(identity) != 6 or identity[0] != "storage":
-            raise RuntimeError(f"Unknown saved id type: {identity[:1]!r}")
+        if len(identity) != 6 or not equals(identity[0], "storage"):
+            raise RuntimeError(f"Unknown saved id type: {shown(identity[:1])}")
         _, kind, key, location, count, view = identity
         if [type(each) for each in identity[1:5]] != [StorageType, str, str, int] or count < 0:
-            raise RuntimeError(f"invalid storage {identity!r}")
+            raise RuntimeError(f"invalid storage {shown(identity)}")
         if key not in self._storages:
             self._left -= count * kind.itemsize
             if self._left < 0:
@@ -100,13 +105,13 @@ class _StorageReader:
         """A part of a storage, which very old files distinguish from the whole."""
         _, offset, count = view
         if type(offset) is not int or type(count) is not int or offset < 0 or count < 0:
-            raise RuntimeError(f"invalid view of a storage {view!r}")
+            raise RuntimeError(f"invalid view of a storage {shown(view)}")
         content = self._storages[key].bytes()[offset * kind.itemsize : (offset + count) * kind.itemsize]
         return as_storage(adopt(content), kind)
 
     def fill(self, file: IO[bytes], keys: Any) -> None:
         """Read the bytes of all storages, which follow in the order of `keys`."""
-        if type(keys) is not list or set(keys) != set(self._contents):
+        if type(keys) is not list or any(type(key) is not str for key in keys) or set(keys) != set(self._contents):
             raise RuntimeError("the list of storages does not match the storages that are used")
         for key in keys:
             content, kind = self._contents[key]

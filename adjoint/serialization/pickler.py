@@ -5,6 +5,7 @@ Tensors become calls of the functions that rebuild them, storages become referen
 
 import io
 import pickle
+import warnings
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -14,7 +15,7 @@ from ..dtypes import dtype
 from ..kernels.memory.storage import UntypedStorage
 from ..tensor import Tensor
 from . import tensors
-from .allowed import global_name
+from .allowed import data_globals, global_name, qualified, user_globals, weights_globals
 from .storages import StorageTable, StorageType
 
 __all__ = ["dumps"]
@@ -33,11 +34,27 @@ def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = 
         pickle.PicklingError, TypeError, AttributeError: if `obj` contains an object that cannot be pickled.
     """
     file = io.BytesIO()
-    _Pickler(file, protocol, storages, legacy).dump(obj)
+    pickler = _Pickler(file, protocol, storages, legacy)
+    pickler.dump(obj)
+    _warn_about_refusals(pickler.named, stacklevel=4 if legacy else 3)  # the line that calls `save`
     return file.getvalue()
 
 
+def _warn_about_refusals(named: dict[str, None], stacklevel: int) -> None:
+    """Warn about the global names that `load` refuses whatever its options are."""
+    known = weights_globals().keys() | data_globals().keys() | user_globals().keys()
+    refused = [name for name in named if name not in known]
+    if refused:
+        warnings.warn(
+            f"the file names {', '.join(refused[:4])}{', ...' if len(refused) > 4 else ''}, which `load` refuses unless "
+            "it is allowed by `torch.serialization.add_safe_globals`. Instead of a whole module or optimizer save its "
+            "`state_dict()`",
+            stacklevel=stacklevel + 1,
+        )
+
+
 _PythonPickler: Any = pickle._Pickler
+_whichmodule: Any = vars(pickle)["whichmodule"]
 
 
 class _Pickler(_PythonPickler):  # type: ignore[misc]
@@ -48,6 +65,8 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         self._protocol = protocol
         self._storages = storages
         self._legacy = legacy
+        self.named: dict[str, None] = {}
+        """The full names of the classes and functions in the pickle, in order."""
 
     def persistent_id(self, obj: Any) -> Any:
         if not isinstance(obj, UntypedStorage):
@@ -67,7 +86,10 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         known = _file_name(obj)
         if known is None:
             super().save_global(obj, name)
+            found = name or getattr(obj, "__qualname__", obj.__name__)
+            self.named[qualified(_whichmodule(obj, found), found)] = None
             return
+        self.named[".".join(known)] = None
         if self._protocol >= 4:
             for part in known:
                 self.save(part)

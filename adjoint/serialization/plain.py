@@ -4,11 +4,14 @@ Each accepts only the contents of a pickle of such an object. Python's own const
 arguments of a hostile file (`bytearray(10**12)`).
 """
 
+import math
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 import numpy
+
+from .limits import check_keys, equals
 
 if TYPE_CHECKING:
     import argparse
@@ -31,30 +34,34 @@ def _require(condition: bool, what: str) -> None:
 def make_ordered_dict(items: Any = ()) -> OrderedDict[Any, Any]:
     """An `OrderedDict` of a list of pairs."""
     _require(type(items) in (list, tuple), "OrderedDict")
+    _require(all(type(item) in (list, tuple) and len(item) == 2 for item in items), "OrderedDict")
+    check_keys(key for key, _ in items)
     return OrderedDict(items)
 
 
 def make_counter(counts: Any = ()) -> Counter[Any]:
     """A `Counter` of a dict of counts."""
-    _require(type(counts) is dict or counts == (), "Counter")
+    _require(type(counts) is dict or equals(counts, ()), "Counter")
     return Counter(dict(counts))
 
 
 def make_set(items: Any = ()) -> set[Any]:
     """A set of the items of a list."""
     _require(type(items) in (list, tuple), "set")
+    check_keys(items)
     return set(items)
 
 
 def make_frozenset(items: Any = ()) -> frozenset[Any]:
     """A frozenset of the items of a list."""
     _require(type(items) in (list, tuple), "frozenset")
+    check_keys(items)
     return frozenset(items)
 
 
 def make_bytes(text: Any = "", encoding: Any = "latin1") -> bytes:
     """`_codecs.encode(text, 'latin1')`, as protocols below 3 write bytes; without arguments also `bytes()`."""
-    _require(type(text) is str and encoding in ("latin1", "latin-1"), "bytes")
+    _require(type(text) is str and equals(encoding, "latin1", "latin-1"), "bytes")
     return bytes(text, "latin1")
 
 
@@ -115,27 +122,31 @@ def make_numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> "numpy.
 def set_dtype_state(dtype: "numpy.dtype[Any]", state: Any) -> None:
     """Accept the state of a number type in this machine's byte order, which contains no information."""
     native = ("|", "=", "<" if sys.byteorder == "little" else ">")
-    _require(type(state) is tuple and len(state) >= 2 and state[1] in native, "NumPy dtype")
+    _require(type(state) is tuple and len(state) >= 2 and equals(state[1], *native), "NumPy dtype")
 
 
 def make_numpy_array(kind: Any, shape: Any, typecode: Any) -> "numpy.ndarray[Any, Any]":
     """An empty NumPy array; its shape and content follow as state."""
-    _require(kind is numpy.ndarray and shape == (0,), "NumPy array")
+    _require(kind is numpy.ndarray and type(shape) is tuple and len(shape) == 1, "NumPy array")
+    _require(equals(shape[0], 0), "NumPy array")
     return numpy.empty(0)
 
 
 def set_array_state(array: "numpy.ndarray[Any, Any]", state: Any) -> None:
-    """Set the pickled shape, dtype and bytes of a NumPy array; NumPy checks that their sizes agree."""
+    """Set the pickled shape, dtype and bytes of a NumPy array."""
     _require(type(state) is tuple and len(state) == 5, "NumPy array")
     _, shape, dtype, _, content = state
     _require(type(shape) is tuple and all(type(length) is int and length >= 0 for length in shape), "NumPy array")
     _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS and type(content) is bytes, "NumPy array")
+    _require(len(content) == math.prod(shape) * dtype.itemsize, "NumPy array")  # before NumPy asks for memory
     array.__setstate__(state)
 
 
 def make_numpy_array_of_buffer(content: Any, dtype: Any, shape: Any, order: Any) -> "numpy.ndarray[Any, Any]":
     """A NumPy array from its bytes, as protocol 5 writes it."""
-    _require(isinstance(content, (bytes, bytearray)) and type(shape) is tuple and order in ("C", "F"), "NumPy array")
+    _require(
+        isinstance(content, (bytes, bytearray)) and type(shape) is tuple and equals(order, "C", "F"), "NumPy array"
+    )
     _require(isinstance(dtype, numpy.dtype) and dtype.kind in _NUMBERS, "NumPy array")
     return numpy.frombuffer(content, dtype).reshape(shape, order=order)
 

@@ -13,6 +13,7 @@ from ..kernels.memory.storage import TypedStorage, UntypedStorage, address, memo
 __all__ = [
     "STORAGE_TYPES",
     "UNTYPED",
+    "ErrorOfCaller",
     "MapLocation",
     "StorageTable",
     "StorageType",
@@ -120,6 +121,10 @@ MapLocation = Callable[[UntypedStorage, str], UntypedStorage | None] | device | 
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
+class ErrorOfCaller(Exception):
+    """Carries an error of the caller's `map_location` past the code that blames the file; its cause is that error."""
+
+
 def restorer(map_location: MapLocation) -> Restore:
     """A function that maps a storage and its saved device to the storage to use.
 
@@ -130,20 +135,22 @@ def restorer(map_location: MapLocation) -> Restore:
         return _restore
     if isinstance(map_location, dict):
         mapping = map_location
-        return lambda storage, location: _restore(storage, mapping.get(location, location))
+        return lambda storage, location: _restore(storage, str(mapping.get(location, location)))
     if isinstance(map_location, (str, device)):
         target = str(map_location)
         return lambda storage, location: _restore(storage, target)
     choose = map_location
-    return lambda storage, location: _chosen(choose(storage, location), storage, location)
+    return lambda storage, location: _chosen(choose, storage, location)
 
 
-def _chosen(result: Any, storage: UntypedStorage, location: str) -> UntypedStorage:
-    if result is None:
-        return _restore(storage, location)
-    if not isinstance(result, UntypedStorage):
-        raise TypeError(f"map_location must return a storage or None, but returned {type(result).__name__}")
-    return result
+def _chosen(choose: Callable[..., Any], storage: UntypedStorage, location: str) -> UntypedStorage:
+    try:
+        result = choose(storage, location)
+        if result is not None and not isinstance(result, UntypedStorage):
+            raise TypeError(f"map_location must return a storage or None, but returned {type(result).__name__}")
+    except Exception as error:
+        raise ErrorOfCaller from error
+    return _restore(storage, location) if result is None else result
 
 
 def _restore(storage: UntypedStorage, location: str) -> UntypedStorage:

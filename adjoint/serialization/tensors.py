@@ -19,6 +19,7 @@ from ..kernels.memory.storage import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
 from ..tensor import Tensor, make_subclass, wrap
+from .limits import shown
 from .rebuild import split_array
 from .storages import UNTYPED, storage_type
 
@@ -91,9 +92,13 @@ def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     """`torch._utils._rebuild_meta_tensor_no_storage`: a tensor on the device `meta`, which has no elements."""
     if type(dtype) is not dtypes.dtype or not isinstance(size, tuple) or not isinstance(stride, tuple):
-        raise TypeError(f"expected a dtype and lengths, got {dtype}, {size} and {stride}")
+        raise TypeError(f"expected a dtype and lengths, got {shown(dtype)}, {shown(size)} and {shown(stride)}")
     checked_bytes(size, stride, 0, dtype.itemsize)
-    return _finish(wrap(remade(size, dtype.numpy, stride)), requires_grad, None)
+    try:
+        array = remade(size, dtype.numpy, stride)
+    except MemoryError:
+        raise RuntimeError(f"a tensor of size {shown(size)} is larger than the address space") from None
+    return _finish(wrap(array), requires_grad, None)
 
 
 def rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Tensor:
@@ -115,9 +120,9 @@ def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor
     if build not in (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta) or not isinstance(
         args, tuple
     ):
-        raise TypeError(f"{build} cannot rebuild a tensor")
+        raise TypeError(f"{shown(build)} cannot rebuild a tensor")
     if not isinstance(kind, type) or not issubclass(kind, Tensor):
-        raise TypeError(f"{kind} is not a type of tensors")
+        raise TypeError(f"{shown(kind)} is not a type of tensors")
     tensor: Tensor = build(*args)
     if type(tensor) is not kind:
         tensor = make_subclass(kind, tensor._array, tensor.requires_grad)
@@ -136,7 +141,7 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
 def get_layout(name: str) -> layout:
     """`torch.serialization._get_layout`: the layout with the text `name`."""
     if name != "torch.strided":
-        raise RuntimeError(f"layout {name} is not supported")
+        raise RuntimeError(f"layout {shown(name)} is not supported")
     return strided
 
 

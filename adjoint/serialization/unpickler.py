@@ -1,16 +1,20 @@
 """An unpickler that creates data and nothing else.
 
 Python's own unpickler calls any function that a file names. This unpickler looks each name up in `Allowed`, refuses the
-instructions that plain data does not need, and trusts a length only after it has read that many bytes.
+instructions that plain data does not need, and trusts a length only after it has read that many bytes. A short pickle
+cannot take much memory, time or stack: what is copied counts against the length of the file, and keys are checked before
+Python hashes them.
 """
 
 import pickle
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
 from .allowed import Allowed, qualified
+from .limits import check_keys, shown
+from .storages import ErrorOfCaller
 
 __all__ = ["Unpickler"]
 
@@ -18,6 +22,8 @@ _BLOCKED_MODULES = frozenset(["sys", "os", "nt", "posix"])
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 _LISTS = (list, deque)
 _MARK: Any = object()
+_LONGEST_NAME = 200
+_COPIED = (str, bytes, bytearray, tuple, list, dict)
 
 
 class Unpickler:
@@ -49,6 +55,7 @@ class Unpickler:
         self._persistent_load = persistent_load
         self._encoding = encoding
         self._length = length
+        self._left_to_copy = max(length, 1000)
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
 
@@ -68,7 +75,9 @@ class Unpickler:
                 if handler is None:
                     raise pickle.UnpicklingError(f"Unsupported operand {code[0]}")
                 handler(self)
-        except (IndexError, KeyError, ValueError, struct.error) as error:
+        except (pickle.UnpicklingError, EOFError, OSError, MemoryError, RuntimeError, ErrorOfCaller):
+            raise
+        except Exception as error:
             raise pickle.UnpicklingError(f"the pickle is corrupt: {type(error).__name__}: {error}") from error
 
     # --- bytes and stack ------------------------------------------------------------------------------------------
@@ -128,6 +137,7 @@ class Unpickler:
             )
         if len(items) % 2:
             raise pickle.UnpicklingError("odd number of items for SETITEMS")
+        check_keys(items[::2])
         for key, value in zip(items[::2], items[1::2], strict=True):
             target[key] = value
 
@@ -135,7 +145,13 @@ class Unpickler:
         target = self._top()
         if type(target) is not set:
             raise pickle.UnpicklingError(f"Can only add to sets, but got {type(target)}")
+        check_keys(items)
         target.update(items)
+
+    def _frozenset(self) -> None:
+        items = self._pop_mark()
+        check_keys(items)
+        self._stack.append(frozenset(items))
 
     def _is_users(self, target: object) -> bool:
         return bool(self._user_types) and isinstance(target, self._user_types)
@@ -146,12 +162,14 @@ class Unpickler:
         full = qualified(module, name)
         found = self._allowed.get(full)
         if full.partition(".")[0] in _BLOCKED_MODULES:
-            raise pickle.UnpicklingError(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
-        if found is None:
-            shown = full.removeprefix("builtins.")
             raise pickle.UnpicklingError(
-                f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
-                f"`torch.serialization.add_safe_globals([{shown}])` or the `torch.serialization.safe_globals([{shown}])"
+                f"Trying to load unsupported GLOBAL {full[:_LONGEST_NAME]} whose module {module[:_LONGEST_NAME]} is blocked."
+            )
+        if found is None:
+            said = full.removeprefix("builtins.")[:_LONGEST_NAME]
+            raise pickle.UnpicklingError(
+                f"Unsupported global: GLOBAL {said} was not an allowed global by default. Please use "
+                f"`torch.serialization.add_safe_globals([{said}])` or the `torch.serialization.safe_globals([{said}])"
                 "` context manager to allowlist this global if you trust this class/function."
             )
         self._stack.append(found.value)
@@ -161,7 +179,7 @@ class Unpickler:
         function = self._pop()
         allowed = self._by_value.get(id(function))
         if allowed is None or allowed.construct is None:
-            raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {function}")
+            raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {shown(function)}")
         self._stack.append(allowed.construct(*self._arguments(args)))
 
     def _new(self, keywords: dict[Any, Any]) -> None:
@@ -169,7 +187,7 @@ class Unpickler:
         kind = self._pop()
         allowed = self._by_value.get(id(kind))
         if allowed is None or allowed.construct is None or not isinstance(kind, type):
-            raise pickle.UnpicklingError(f"Trying to create new object for unrecognized class {kind}")
+            raise pickle.UnpicklingError(f"Trying to create new object for unrecognized class {shown(kind)}")
         if any(kind is each for each in self._user_types):
             self._stack.append(kind.__new__(kind, *args, **keywords))
         else:
@@ -184,7 +202,14 @@ class Unpickler:
     def _arguments(self, args: Any) -> tuple[Any, ...]:
         if type(args) is not tuple:
             raise pickle.UnpicklingError(f"arguments must be a tuple, but got {type(args)}")
+        self._count_copies(args)
         return args
+
+    def _count_copies(self, values: Iterable[Any]) -> None:
+        """Count what a constructor may copy: a file has the bytes for each copy, unless it names one value many times."""
+        self._left_to_copy -= sum(len(value) for value in values if isinstance(value, _COPIED))
+        if self._left_to_copy < 0:
+            raise pickle.UnpicklingError("the pickle makes more copies of a value than its size allows")
 
     def _build(self) -> None:
         state = self._pop()
@@ -196,6 +221,7 @@ class Unpickler:
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, "
                 f"but got {type(target)}"
             )
+        self._count_copies([state, *(state if type(state) is tuple else ())])
         allowed.set_state(target, state)
 
     def _persistent(self) -> None:
@@ -294,7 +320,7 @@ _HANDLERS: dict[bytes, Callable[[Unpickler], Any]] = {
     pickle.SETITEMS: lambda machine: machine._set_items(machine._pop_mark()),
     pickle.EMPTY_SET: _push(lambda machine: set()),
     pickle.ADDITEMS: lambda machine: machine._add_items(machine._pop_mark()),
-    pickle.FROZENSET: _push(lambda machine: frozenset(machine._pop_mark())),
+    pickle.FROZENSET: Unpickler._frozenset,
     # memo
     pickle.BINGET: _push(lambda machine: machine._memo[machine._number("<B")]),
     pickle.LONG_BINGET: _push(lambda machine: machine._memo[machine._number("<I")]),

@@ -1,0 +1,126 @@
+"""Replaces files as wholes: at each moment, a path names all of the old content or all of the new.
+
+The new content is written to a file without a name in the same folder, flushed to the disk, and then given the path of
+the old file. Where a system cannot make files without names, the new file has a name of its own until then.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["replacing"]
+
+_UNNAMED: int | None = getattr(os, "O_TMPFILE", None)
+_BINARY: int = getattr(os, "O_BINARY", 0)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """An open file, which replaces the file at `path` if the block ends without an error.
+
+    A link stays a link; the file to which it leads is replaced. A device or a pipe is written to. If no file can be made
+    in the folder, but the file that is there can be written, it is rewritten in place.
+
+    Raises:
+        RuntimeError: if the system refuses to open or write a file. Nothing is changed then, and nothing left behind.
+    """
+    try:
+        target, old = _place_of(path)
+        new = None if old is not None and not stat.S_ISREG(old.st_mode) else _begin(target, old)
+    except (OSError, ValueError) as error:
+        raise RuntimeError(f"PytorchStreamWriter failed opening file {path}: {error}") from error
+    if new is None:
+        with _refusals_of(path, ""), target.open("wb") as device:
+            yield device
+        return
+    with _refusals_of(path, f" {path} has not been changed."):
+        file, name = new
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if name is None:
+                    name = _name_for(target)
+                    _give_name(file, name)
+            name.replace(target)
+        except BaseException:
+            if name is not None:
+                name.unlink(missing_ok=True)
+            raise
+        _flush_folder(target.parent)
+
+
+@contextmanager
+def _refusals_of(path: Path, state: str) -> Iterator[None]:
+    """Turn the system's errors into the type that PyTorch raises."""
+    try:
+        yield
+    except OSError as error:
+        raise RuntimeError(f"PytorchStreamWriter failed writing file {path}: {error}.{state}") from error
+
+
+def _place_of(path: Path) -> tuple[Path, os.stat_result | None]:
+    """The file to which `path` leads through links, and its status; None if there is none so far."""
+    target = Path(os.path.realpath(path))
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        return target, None
+    if stat.S_ISDIR(old.st_mode):
+        raise IsADirectoryError("Is a directory")
+    if not os.access(path, os.W_OK):
+        raise PermissionError("Permission denied")
+    return (target, old) if target.exists() and target.samefile(path) else (path, old)
+
+
+def _name_for(target: Path) -> Path:
+    return target.with_name(f".{os.urandom(8).hex()}.partial")
+
+
+def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | None] | None:
+    """A new file in the folder of `target` with the permissions of the old, and its name if it has one.
+
+    None if the folder takes no new files, and there is an old file.
+    """
+    name = None
+    try:
+        try:
+            if _UNNAMED is None:
+                raise NotImplementedError
+            descriptor = os.open(target.parent, os.O_WRONLY | _UNNAMED, 0o666)
+        except (OSError, NotImplementedError):  # not by every file system
+            name = _name_for(target)
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+    except PermissionError:
+        if old is None:
+            raise
+        return None
+    if old is not None and hasattr(os, "fchmod"):
+        with suppress(OSError):
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        with suppress(OSError):
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    return os.fdopen(descriptor, "wb"), name
+
+
+def _give_name(file: IO[bytes], name: Path) -> None:
+    """Enter a file without a name in its folder."""
+    folder = os.open(name.parent, os.O_RDONLY)
+    try:  # with descriptors of folders, or Python would not follow the link in /proc
+        os.link(f"/proc/self/fd/{file.fileno()}", name.name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush the folder too, where the system can; the new name is on the disk then."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
