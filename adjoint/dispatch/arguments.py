@@ -137,6 +137,9 @@ def mismatch(form: str, args: tuple[Any, ...]) -> str:
     if len(words) != len(args) or "*" in form:
         return ""
     given = [type_name(value) for value in args]  # PyTorch compares names: no type is called Number
-    fits = [isinstance(value, Tensor) if word == "Tensor" else word == name for word, value, name in zip(words, args, given, strict=True)]
+    fits = [
+        isinstance(value, Tensor) if word == "Tensor" else word == name
+        for word, value, name in zip(words, args, given, strict=True)
+    ]
     marked = [name if fit else f"!{name}!" for name, fit in zip(given, fits, strict=True)]
     return f"      didn't match because some of the arguments have invalid types: ({', '.join(marked)})\n"

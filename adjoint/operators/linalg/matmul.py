@@ -323,7 +323,9 @@ def check_tensors(function, **arguments):
         if not isinstance(value, Tensor):
             call = call_of(function)
             where = call.position(index, [*arguments.values()])
-            raise TypeError(f"{call.name}(): argument '{name}' (position {where}) must be Tensor, not {type_name(value)}")
+            raise TypeError(
+                f"{call.name}(): argument '{name}' (position {where}) must be Tensor, not {type_name(value)}"
+            )
 
 
 def _batched(input, other, left, right):
