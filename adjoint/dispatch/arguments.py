@@ -120,7 +120,8 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     call = call_of(function)
     if args and args[0] is call.receiver:
         args = args[1:]
-    got = ", ".join([*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())])
+    given = [*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())]
+    got = ", ".join(given) if args else "".join(f"{one}, " for one in given)  # sic
     forms = forms_of(function, call.receiver is not None)
     if len(forms) < 2:
         expected = "".join(f", but expected ({form})" for form in forms)
