@@ -10,8 +10,9 @@ import numpy
 
 from .. import dtypes
 from ..tensor import Tensor
+from .calls import call_of
 from .declaration import Operator
-from .signatures import FORMS, TYPE_WORDS, expected, type_name
+from .signatures import FORMS, TYPE_WORDS, forms_of, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """The default of parameters that are required."""
@@ -43,7 +44,7 @@ def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     plural = "s" if len(missing) == 1 else ""  # sic
     return TypeError(
-        f"{op.function_name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
+        f"{call_of(op.function_name).name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
     )
 
 
@@ -64,8 +65,9 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
         return None
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.function_name, *values[: position + 1])
-    where = "" if name in op.keyword_only else f" (position {position + (not op.method)})"
-    raise wrong_type(op.function_name, name, where, kind, value)
+    call = call_of(op.function_name)
+    where = "" if name in op.keyword_only else f" (position {call.position(position, values)})"
+    raise wrong_type(call.name, name, where, kind, value)
 
 
 def fits(number: Any) -> bool:
@@ -115,5 +117,30 @@ def is_number(value: Any) -> bool:
 
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     """The error for arguments that no overload of `function` accepts."""
-    got = ", ".join([*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())])
-    return TypeError(f"{function}() received an invalid combination of arguments - got ({got}){expected(function)}")
+    call = call_of(function)
+    if args and args[0] is call.receiver:
+        args = args[1:]
+    given = [*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())]
+    got = ", ".join(given) if args else "".join(f"{one}, " for one in given)  # sic
+    forms = forms_of(function, call.receiver is not None)
+    if len(forms) < 2:
+        expected = "".join(f", but expected ({form})" for form in forms)
+    else:
+        reasons = ["" if names else mismatch(form, args) for form in forms]
+        listed = [f" * ({form})\n{reason}" for form, reason in zip(forms, reasons, strict=True)]
+        expected = ", but expected one of:\n" + "".join(listed)
+    return TypeError(f"{call.name}() received an invalid combination of arguments - got ({got}){expected}")
+
+
+def mismatch(form: str, args: tuple[Any, ...]) -> str:
+    """A line that marks the arguments of wrong types, for a form with as many parameters as there are arguments."""
+    words = [part.partition(" = ")[0].rpartition(" ")[0] for part in form.split(", ")]
+    if len(words) != len(args) or "*" in form:
+        return ""
+    given = [type_name(value) for value in args]  # PyTorch compares names: no type is called Number
+    fits = [
+        isinstance(value, Tensor) if word == "Tensor" else word == name
+        for word, value, name in zip(words, args, given, strict=True)
+    ]
+    marked = [name if fit else f"!{name}!" for name, fit in zip(given, fits, strict=True)]
+    return f"      didn't match because some of the arguments have invalid types: ({', '.join(marked)})\n"

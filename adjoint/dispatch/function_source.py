@@ -74,7 +74,8 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
             defaults[f"default_{name}"] = op.defaults[name]
             parts.append(f"{public_name(name)}=default_{name}")
         else:
-            parts.append(f"{public_name(name)}{'=MISSING' if any('=' in part for part in parts) else ''}")
+            checked = parts and (variant.startswith("inplace") or any("=" in part for part in parts))
+            parts.append(f"{public_name(name)}{'=MISSING' if checked else ''}")
     return ", ".join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 import numpy
@@ -18,11 +19,11 @@ from ..tape.node import start
 from ..tape.packing import pack_saved
 from ..tape.versions import bump
 from ..tensor import Tensor, as_array
-from .arguments import bind
+from .arguments import bind, is_number
 from .declaration import Operator
-from .lazy_stubs import overridden
+from .lazy_stubs import overridden, public_function
 from .meta import check_change, has_meta
-from .operands import given_arrays, operands, result_dtype
+from .operands import given_arrays, not_a_tensor, operands, result_dtype
 from .out import check_castable, check_overlap, check_partial_overlap
 from .recording import record_change, wanted_edges, with_tensors
 from .signatures import overload
@@ -39,6 +40,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     target: Tensor = args[0]
     try:
         args = bind(op, args)
+        if not isinstance(target, Tensor):
+            raise not_a_tensor(op, 0, args)
         state = modes.STATE
         if state.transforms:
             check_owned(target, lambda: overload(op, args), lambda: views.check_inplace(target))
@@ -49,9 +52,11 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         tensors, arrays = operands(op, args)
     except Exception:
         again = overridden(getframe(1))
-        if again is None:
-            raise
-        return again()
+        if again is not None:
+            return again()
+        if is_unknown_operand(args) and is_augmented(getframe(1)):
+            return NotImplemented
+        raise
     edges = wanted_edges(op, args)
     grad_enabled = modes.is_recording()
     if grad_enabled and target._base is not None:
@@ -83,6 +88,17 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 
     record_change(op, args, tensors, edges, change)
     return target
+
+
+def is_unknown_operand(args: tuple[Any, ...]) -> bool:
+    """Whether the second argument is neither a tensor nor a number."""
+    return len(args) > 1 and not isinstance(args[1], Tensor) and not is_number(args[1])
+
+
+def is_augmented(frame: FrameType) -> bool:
+    """Whether `frame` runs an augmented assignment, such as `+=`, not a method."""
+    found = public_function([frame.f_code])
+    return found is not None and found[1].__name__.startswith("__")
 
 
 def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from operator import itemgetter
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
@@ -195,6 +196,20 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
     args, keywords = arguments(own(function), frame)
     LATE.wrap_public_functions()
     return functools.partial(function, *args, **keywords)
+
+
+def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
+    """The first of `codes` that is the own code of a public function, by its place, and this function."""
+    places = {
+        id(code): place for place, code in enumerate(codes)
+    }  # by identity: codes of different functions may be equal
+    found = [(places[id(code)], function) for function in _public if id(code := own(function).__code__) in places]
+    return min((one for one in found if not is_stub(codes[one[0]])), key=itemgetter(0), default=None)
+
+
+def is_stub(code: CodeType) -> bool:
+    """Whether functions share this code until their first call."""
+    return code.co_filename.startswith(STANDS_IN) and code.co_name == "wrapper"
 
 
 def own(function: FunctionType) -> FunctionType:

@@ -13,6 +13,7 @@ from ..tape import modes
 from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments
+from .calls import call_of
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
 
@@ -39,10 +40,7 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         elif op.overloaded:
             raise invalid_arguments(op.function_name, *args)
         else:
-            shown = "input" if name == "self" else name
-            raise TypeError(
-                f"{op.function_name}(): argument '{shown}' (position {position + 1}) must be Tensor, not {type_name(value)}"
-            )
+            raise not_a_tensor(op, position, args)
     if op.overloaded and not any(isinstance(value, Tensor) for value in tensors.values()):
         raise invalid_arguments(op.function_name, *args)
     if op.check is not None:
@@ -65,6 +63,15 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
             arrays.append(tensors[name]._array)
     return tensors, arrays
+
+
+def not_a_tensor(op: Operator, position: int, args: tuple[Any, ...]) -> TypeError:
+    """The error for the argument at `position`, which is not a tensor but should be."""
+    call, name = call_of(op.function_name), op.names[position]
+    return TypeError(
+        f"{call.name}(): argument '{'input' if name == 'self' else name}' (position {call.position(position, args)}) must be "
+        f"Tensor, not {type_name(args[position])}"
+    )
 
 
 def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:

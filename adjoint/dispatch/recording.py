@@ -28,12 +28,13 @@ def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | Non
     view._base = source if source._base is None else source._base
     view._counter = shared_counter(source)
     view._view_version = view._counter[0]
+    inherited = None if source._base is None else source._creation
     if modes.STATE.inference:
         creation = views.INFERENCE
     elif not modes.is_recording():
-        creation = views.creation_unrecorded(source._creation)
-    elif creation is None and source._base is not None and source._creation is not None:
-        creation = source._creation
+        creation = views.creation_unrecorded(inherited)
+    elif creation is None:
+        creation = inherited
     view._creation = creation
     if not recording and view._base._edge is not None and can_require_grad(view._array):
         view._edge = NOWHERE  # it requires grad as its base does, although the view itself was not recorded

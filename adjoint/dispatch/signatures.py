@@ -5,6 +5,7 @@ It is used only when such an error is raised, or when the name of the called for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -29,13 +30,17 @@ FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
 """The forms in which a function may be called, as PyTorch lists them: those of its operators, or what a declaration says."""
 
 
-def expected(name: str) -> str:
-    """The expected arguments, for the error about wrong arguments of function `name`."""
-    found = FORMS.get(name, ())
+def forms_of(name: str, is_method: bool) -> tuple[str, ...]:
+    """The forms of function `name`, or of the method of this name: without the tensor before the dot, and without `out=`."""
+    found = FORMS.get(name) or FORMS.get(name.rstrip("_"), ())
     forms = found() if callable(found) else found
-    if len(forms) < 2:
-        return "".join(f", but expected ({form})" for form in forms)
-    return ", but expected one of:\n" + "".join(f" * ({form})\n" for form in forms)
+    if not is_method or not any(form.startswith(_RECEIVER) for form in forms):
+        return forms
+    without_out = [re.sub(r"(, \*)?, [a-zA-Z ]+ out = None$", "", form) for form in forms if form.startswith(_RECEIVER)]
+    return tuple(form.removeprefix(_RECEIVER).removeprefix(", ") for form in without_out)
+
+
+_RECEIVER = "Tensor input"
 
 
 def form(

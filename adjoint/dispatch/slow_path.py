@@ -23,7 +23,7 @@ from ..tape.anomaly import note_operation
 from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import innermost, lower, note_created
 from ..tensor import Tensor, as_array, wrap
-from .arguments import MISSING, bind
+from .arguments import MISSING, bind, is_number
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, has_meta, on_meta, put
@@ -156,7 +156,7 @@ def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     if len(args) > 1 and type(value := args[1]) is not Tensor:
         if op.name == "eq" and isinstance(value, numpy.ndarray):  # the only operator that accepts arrays
             return call(op, (args[0], wrap(value)), None)
-        if not isinstance(value, (Tensor, int, float, complex, numpy.number, numpy.bool_)):
+        if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)
     return call(op, args, None)
 

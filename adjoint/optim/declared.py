@@ -66,12 +66,13 @@ class Declared(Optimizer):
     # The update
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        params = [param for param in group["params"] if param.grad is not None]
+        every: Any = [param.grad for param in group["params"]]
+        params = [param for param, grad in zip(group["params"], every, strict=True) if grad is not None]
         if not params:
             return
         on_arrays = not group["differentiable"]
         for options, batch, state in self._batches(params, group):
-            grads: Any = [param.grad for param in batch]
+            grads = every if len(batch) == len(every) else [param.grad for param in batch]
             if on_arrays and torch._fused_update_(self._update, options, [batch, grads, *state], self._rounds_once):
                 continue
             for tensors in zip(batch, grads, *state, strict=True):

@@ -29,7 +29,9 @@ def test_errors_list_the_forms_of_the_operators(name):
     arguments = {"lerp": (X, X, "a"), "masked_fill": (X, X > 0, "a")}.get(name, ("a", X))
     with pytest.raises(TypeError, match=rf"{name}\(\) received an invalid combination of arguments") as raised:
         getattr(torch, name)(*arguments)
-    assert str(raised.value).endswith(", but expected one of:\n" + "".join(f" * ({form})\n" for form in LISTED[name]))
+    lines = [line for line in str(raised.value).splitlines() if "didn't match" not in line]
+    assert lines[0].endswith(", but expected one of:")
+    assert lines[1:] == [f" * ({form})" for form in LISTED[name]]
 
 
 def test_a_form_of_one_operator_stands_alone():

@@ -21,8 +21,6 @@ class Difference(NamedTuple):
 
 _ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which makes NaNs of infinities"
 
-_ONE_FUNCTION = "a method and its function are one object: what was given includes the tensor"
-
 KNOWN: dict[str, Difference] = {
     "saved_tensors_hooks_bad": Difference(
         "PyTorch hides the error of a hook behind `**`, which then gives up", "line 9"
@@ -36,10 +34,7 @@ KNOWN: dict[str, Difference] = {
         "Python counts the arguments; all have defaults, so that missing ones are told in PyTorch's words",
         "from 0 to 1",
     ),
-    "mistake torch.logit(torch.ones(2), 'a')": Difference(_ONE_FUNCTION, "(position 1)"),
     "mistake torch.meshgrid(torch.ones(2, 2))": Difference("PyTorch prints the tensor as C++ does", "but got"),
-    "mistake torch.ones(2).sum('a')": Difference(_ONE_FUNCTION, "got (Tensor"),
-    "mistake torch.ones(2).sum(foo=1)": Difference(_ONE_FUNCTION, "got (Tensor"),
     "mistake torch.ones(2).to(5.5)": Difference(
         "PyTorch takes any floating-point number for the type `float`", "float"
     ),

@@ -31,6 +31,7 @@ _SCRATCH = 1 << 14  # elements of that array
 _COMPILED = 1 << 10  # elements; from there on one compiled pass over all parameters is faster
 _PLANS = 16  # lists of shapes that a thread remembers
 
+_concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # without a look for other array types
 _add, _subtract, _multiply, _divide, _copy = numpy.add, numpy.subtract, numpy.multiply, numpy.true_divide, numpy.copyto
 
 
@@ -241,9 +242,8 @@ class _Chunk:
     def update(self, formula: Formula, lists: Sequence[list[ndarray]]) -> None:
         if self.indices is not None:
             lists = [[arrays[index] for index in self.indices] for arrays in lists]
-        for arrays, parts in zip(lists, self.parts, strict=True):
-            for part, array in zip(parts, arrays, strict=True):
-                part[...] = array
+        for arrays, flat in zip(lists, self.flat, strict=True):
+            _concatenate(arrays, None, flat)
         formula(*self.flat)
         for number, (arrays, parts) in enumerate(zip(lists, self.parts, strict=True)):
             if number != 1:

@@ -286,24 +286,21 @@ def clamp_(input, min=None, max=None):
     return function.inplace(input, min, max)
 
 
-_AT_ONE_BOUND = {"inplace": True, "vmap_name": "inplace arithmetic"}
+def _at_one_bound(name, node, bound):
+    """The options of `clamp_min` and `clamp_max`."""
+    common = {"inplace": True, "vmap_name": "inplace arithmetic"}
+    number = {"name": f"{name}_to_number", "node": f"{node}Backward0", "values": {bound: ""}, "tangent": "elementwise"}
+    return {
+        "promote": None,
+        "by_tensor": {"name": f"{name}_to_tensor", "node": f"{node}Backward1", "aten": "Tensor", **common},
+        "by_number": {**number, **common},
+        "second": bound,
+        "public_inplace": True,
+        "forms": with_number,
+    }
 
 
-@overloads(
-    kernels.clamp_min,
-    promote=None,
-    by_tensor={"name": "clamp_min_to_tensor", "node": "ClampMinBackward1", "aten": "Tensor", **_AT_ONE_BOUND},
-    by_number={
-        "name": "clamp_min_to_number",
-        "node": "ClampMinBackward0",
-        "values": {"min": ""},
-        "tangent": "elementwise",
-        **_AT_ONE_BOUND,
-    },
-    second="min",
-    public_inplace=True,
-    forms=with_number,
-)
+@overloads(kernels.clamp_min, **_at_one_bound("clamp_min", "ClampMin", "min"))
 class clamp_min:
     """`input`, but at least `min`, a number or a tensor."""
 
@@ -316,21 +313,7 @@ class clamp_min:
         return xp.zero_where(grad, xp.logical_not(self < min))
 
 
-@overloads(
-    kernels.clamp_max,
-    promote=None,
-    by_tensor={"name": "clamp_max_to_tensor", "node": "ClampMaxBackward1", "aten": "Tensor", **_AT_ONE_BOUND},
-    by_number={
-        "name": "clamp_max_to_number",
-        "node": "ClampMaxBackward0",
-        "values": {"max": ""},
-        "tangent": "elementwise",
-        **_AT_ONE_BOUND,
-    },
-    second="max",
-    public_inplace=True,
-    forms=with_number,
-)
+@overloads(kernels.clamp_max, **_at_one_bound("clamp_max", "ClampMax", "max"))
 class clamp_max:
     """`input`, but at most `max`, a number or a tensor."""
 

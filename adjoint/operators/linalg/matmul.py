@@ -7,10 +7,12 @@ import sys
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Number
+from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import overridden
 from ...dispatch.out import STRICT, stored
 from ...dispatch.sequential import is_batched
+from ...dispatch.signatures import type_name
 from ...dispatch.slow_path import not_known
 from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
@@ -317,10 +319,12 @@ def matmul(input, other, *, out=None):
 
 def check_tensors(function, **arguments):
     """Raise unless all arguments, given in their order, are tensors."""
-    for position, (name, value) in enumerate(arguments.items(), start=1):
+    for index, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, Tensor):
+            call = call_of(function)
+            where = call.position(index, [*arguments.values()])
             raise TypeError(
-                f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
+                f"{call.name}(): argument '{name}' (position {where}) must be Tensor, not {type_name(value)}"
             )
 
 

@@ -137,14 +137,14 @@ def gamma_kernel(
             values[i] = 0.0
 
 
-def standard_gamma(values: ndarray, stream: Stream, single: bool) -> Any:
+def standard_gamma(concentrations: ndarray, stream: Stream, single: bool) -> Any:
     """Numbers from gamma distributions in place of their concentrations, a float64 array."""
     waiting = numpy.array(0.0 if stream.normal is None else stream.normal)
     has_waiting = numpy.array(stream.normal is not None, numpy.int32)
     kernel = gamma_kernel.compiled(SINGLE=single)
-    kernel(stream.state_address, address(values), address(waiting), address(has_waiting), values.size)
+    kernel(stream.state_address, address(concentrations), address(waiting), address(has_waiting), concentrations.size)
     stream.normal = float(waiting) if has_waiting else None
-    return values
+    return concentrations
 
 
 # -- binomial -------------------------------------------------------------------------------------------------------------

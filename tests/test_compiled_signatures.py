@@ -1,0 +1,48 @@
+"""The compiled form of a kernel takes the parameters of the NumPy form, in the same order."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import adjoint.kernels
+from adjoint.codegen import acceleration
+
+pytest.importorskip("llvmlite")
+
+
+def accelerated() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The path of each compiled form that `@accelerated` names, and the NumPy form."""
+    found = {}
+    for module in pkgutil.walk_packages(adjoint.kernels.__path__, "adjoint.kernels."):
+        if ".compiled" in module.name:
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            code = getattr(value, "__code__", None)
+            if hasattr(value, "__wrapped__") and code is not None and code.co_filename == acceleration.__file__:
+                found[inspect.getclosurevars(value).nonlocals["path"]] = value.__wrapped__
+    return iter(sorted(found.items()))
+
+
+KERNELS = dict(accelerated())
+
+
+def test_that_the_kernels_are_found() -> None:
+    assert len(KERNELS) > 10
+
+
+@pytest.mark.parametrize("path", KERNELS)
+def test_same_parameters(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    compiled = getattr(importlib.import_module(f"adjoint.kernels.compiled.{module}"), name)
+    assert parameters(compiled) == parameters(KERNELS[path])
+
+
+def parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
+    """Name, kind and default of each parameter."""
+    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]
