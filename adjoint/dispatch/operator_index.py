@@ -338,8 +338,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "binary_cross_entropy_with_logits",
     },
     "nn.normalization": {
-        "operators": "batch_norm_gradients group_norm_gradients layer_norm_gradients native_batch_norm",
-        "torch": "batch_norm group_norm layer_norm native_group_norm native_layer_norm rms_norm",
+        "operators": (
+            "batch_norm_gradients group_norm_gradients layer_norm_gradients native_batch_norm native_group_norm "
+            "native_layer_norm "
+        ),
+        "torch": "batch_norm group_norm layer_norm rms_norm",
     },
     "nn.optimization": {
         "torch": "_count_steps_ _fused_update_",
@@ -377,7 +380,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "nn.unpooling": {
         "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
-        "operators": "max_unpool2d_of max_unpool3d_of max_unpool_gradient",
+        "operators": "max_unpool2d_of max_unpool3d_of",
     },
     "reduce.moments": {
         "Tensor torch": "norm std var",

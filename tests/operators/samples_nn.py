@@ -4,7 +4,20 @@ import numpy
 
 from adjoint.kernels.nn.grid_sampling import Sampling
 
-from .sampling import Input, both, constant, distinct, exactly, fraction, index, permutation, positive, real, sample, unit
+from .sampling import (
+    Input,
+    both,
+    constant,
+    distinct,
+    exactly,
+    fraction,
+    index,
+    permutation,
+    positive,
+    real,
+    sample,
+    unit,
+)
 
 _ONE, _TWO, _THREE = (1,), (1, 1), (1, 1, 1)
 _NONE = (0,), (0, 0), (0, 0, 0)

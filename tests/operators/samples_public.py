@@ -444,9 +444,5 @@ NOT_DIFFERENTIABLE = frozenset(
 
 # Of other precision than finite differences need, or of other devices.
 NOT_DOUBLE = frozenset(
-    [
-        *(f"Tensor.{name}" for name in "bfloat16 bool byte cfloat char cuda float half int long short xpu".split()),
-        "ctc_loss",
-        "nn.functional.ctc_loss",
-    ]
+    f"Tensor.{name}" for name in "bfloat16 bool byte cfloat char cuda float half int long short xpu".split()
 )

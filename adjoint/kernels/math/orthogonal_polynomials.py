@@ -44,11 +44,8 @@ def _doubled(x: Any, k: int, value: Any, before: Any) -> Any:
     return (x + x) * value - before
 
 
-_RISING = {"at_one": lambda n: n + n + 1, "at_minus_one": _alternating}
-_LEVEL = {"at_one": numpy.ones_like}
-
 CHEBYSHEV_T = Family(
-    lambda x: x, _doubled, lambda n, angle: numpy.cos(n * angle), at_minus_one=_alternating, **_LEVEL
+    lambda x: x, _doubled, lambda n, angle: numpy.cos(n * angle), at_minus_one=_alternating, at_one=numpy.ones_like
 )  # fmt: skip
 CHEBYSHEV_U = Family(
     lambda x: x + x,
@@ -62,13 +59,14 @@ CHEBYSHEV_V = Family(
     _doubled,
     lambda n, angle: numpy.cos((n + 0.5) * angle) / numpy.cos(angle / 2),
     at_minus_one=lambda n: (n + n + 1) * _alternating(n),
-    **_LEVEL,
+    at_one=numpy.ones_like,
 )
 CHEBYSHEV_W = Family(
     lambda x: x + x + 1,
     _doubled,
     lambda n, angle: numpy.sin((n + 0.5) * angle) / numpy.sin(angle / 2),
-    **_RISING,
+    at_one=lambda n: n + n + 1,
+    at_minus_one=_alternating,
 )
 HERMITE_H = Family(
     lambda x: x + x,
@@ -81,7 +79,7 @@ LEGENDRE_P = Family(
     lambda x: x,
     lambda x, k, value, before: ((k + k + 1) * x * value - k * before) / (k + 1),
     at_minus_one=_alternating,
-    **_LEVEL,
+    at_one=numpy.ones_like,
 )
 
 

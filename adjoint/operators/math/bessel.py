@@ -22,15 +22,19 @@ _FUNCTIONS = {
 }
 
 
+class _OfSelf:
+    def forward(self: Array): ...
+
+
+class _OfX:
+    def forward(x: Array): ...
+
+
 def _declare(name, doc):
+    named_x = name in ("airy_ai", "spherical_bessel_j0")  # as PyTorch's are
+
     class function:
-        if name in ("airy_ai", "spherical_bessel_j0"):  # PyTorch's names of the parameter
-
-            def forward(x: Array): ...
-
-        else:
-
-            def forward(self: Array): ...
+        forward = (_OfX if named_x else _OfSelf).forward
 
     function.__doc__ = f"""{doc[0].upper()}{doc[1:]}, elementwise.
 

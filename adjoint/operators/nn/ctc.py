@@ -67,7 +67,15 @@ class ctc_loss_backward:
         xp,
     ):
         slope = xp.ctc_loss_backward(
-            xp.ones_like(grad_output), log_probs, targets, input_lengths, target_lengths, loss, states, blank, zero_infinity
+            xp.ones_like(grad_output),
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            loss,
+            states,
+            blank,
+            zero_infinity,
         )
         return (grad * slope).sum((0, 2))
 

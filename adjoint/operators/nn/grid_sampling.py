@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 from ...dispatch.annotations import Array
@@ -61,7 +62,9 @@ def _declare(dims):
         def grad_inputs(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs, xp):
             sampling = Sampling(interpolation_mode, padding_mode, bool(align_corners))
             sizes, zeros = tuple(input.shape[2:]), (0,) * dims
-            at_places = grad.reshape((*input.shape[:2], 1, -1) if 0 not in grad.shape else (*input.shape[:2], 1, 0))
+            at_places = grad.reshape(  # type: ignore[attr-defined]
+                (*input.shape[:2], 1, math.prod(grid.shape[1:-1]))
+            )
             to_input = to_grid = None
             if needs[0]:
                 counted = xp.grid_weights(grid, sizes, sampling, zeros)

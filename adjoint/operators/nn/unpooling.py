@@ -19,7 +19,7 @@ def _declare(dims):
 
         def grad_self(grad, indices, output_size, xp):
             lead = tuple(indices.shape)[:-dims]
-            flat = grad.reshape((*lead, math.prod(output_size)))
+            flat = grad.reshape((*lead, math.prod(output_size)))  # type: ignore[attr-defined]
             places = indices.reshape((*lead, math.prod(tuple(indices.shape)[-dims:])))
             return xp.gather(flat, len(lead), places).reshape(tuple(indices.shape))
 
