@@ -151,7 +151,7 @@ def kaiser(
         step = 2.0 * beta / (size - 1 if sym else size)
         distance = between(-beta, min(beta, -beta + (size - 1) * step))
         inside = torch.sqrt(torch.clamp(beta * beta - distance**2, min=0))
-        return torch.i0(inside) / torch.i0(torch.tensor(beta, dtype=inside.dtype))
+        return torch.i0(inside) / torch.i0(torch.tensor(float(beta), dtype=inside.dtype, requires_grad=requires_grad))
 
     return _window("kaiser", formula, M, dtype, layout, device, requires_grad)
 
@@ -200,7 +200,7 @@ def general_cosine(
         angle = between(0, (size - 1) * step)
         signed = [(-1) ** order * number for order, number in enumerate(a)]
         factors = torch.tensor(signed, dtype=angle.dtype, requires_grad=requires_grad)
-        orders = torch.arange(factors.shape[0], dtype=angle.dtype)
+        orders = torch.arange(factors.shape[0], dtype=angle.dtype, requires_grad=requires_grad)
         return (factors.unsqueeze(-1) * torch.cos(orders.unsqueeze(-1) * angle)).sum(0)
 
     return _window("general_cosine", formula, M, dtype, layout, device, requires_grad)

@@ -167,6 +167,8 @@ def operators() -> dict[str, Any]:
         "nn.functional.scaled_dot",
         "to_sparse",
         "masked.",
+        "special.",
+        "signal.",
     )
     chosen = {}
     for op in op_db:
