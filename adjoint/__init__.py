@@ -65,7 +65,7 @@ newaxis = None
 _MODULES = tuple(
     """
     _C _utils autograd backends cuda distributions fft func inspect linalg nn notices operators ops optim overrides profiler
-    random serialization special testing types utils version
+    random serialization signal special testing types utils version
     """.split()
 )
 _NAMES = {

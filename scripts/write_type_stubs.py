@@ -109,6 +109,7 @@ IN_FUNCTIONS = {
     ("where", "input"): "Tensor | _Number | None",
     ("select", "index"): "_int",
     ("binary_cross_entropy_with_logits", "reduction"): "_int",
+    ("ctc_loss", "reduction"): "_int",
 }
 """Parameters with another meaning in one function."""
 

@@ -25,6 +25,7 @@ LAYERS = [
         "adjoint.testing",
         "adjoint.utils",
         "adjoint.serialization",
+        "adjoint.signal",
     },
     {
         "adjoint",
@@ -57,7 +58,9 @@ LAYERS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below.
-ON_THE_PUBLIC_API = {f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "testing", "utils")}
+ON_THE_PUBLIC_API = {
+    f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
+}
 
 # `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
 NOT_DRAWERS = {

@@ -151,6 +151,13 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "torch": "rsub",
     },
+    "math.bessel": {
+        "operators special": (
+            "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 "
+            "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
+            "spherical_bessel_j0 "
+        ),
+    },
     "math.comparison": {
         "Tensor": (
             "__and__ __eq__ __ge__ __gt__ __iand__ __ilshift__ __invert__ __ior__ __irshift__ __ixor__ __le__ "
@@ -216,6 +223,14 @@ FAMILIES: dict[str, dict[str, str]] = {
         "special": "expit",
         "torch": "_neg_view",
     },
+    "math.polynomials": {
+        "operators special": (
+            "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
+            "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
+            "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+            "shifted_chebyshev_polynomial_w "
+        ),
+    },
     "math.powers": {
         "Tensor": "__ipow__ __pow__ __rpow__ float_power_ pow_",
         "Tensor torch": "float_power pow square square_",
@@ -279,6 +294,10 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "conv_input_grad conv_weight_grad convolution",
         "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     },
+    "nn.ctc": {
+        "operators": "ctc_loss_backward ctc_loss_of",
+        "torch": "ctc_loss",
+    },
     "nn.dropout": {
         "torch": (
             "alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ "
@@ -290,6 +309,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "functional operators": "glu",
         "functional torch": "rrelu rrelu_",
         "operators": "halves joined prelu_backward prelu_kernel rrelu_backward rrelu_mean rrelu_with_noise",
+    },
+    "nn.grid_sampling": {
+        "functional operators": "affine_grid grid_sample",
+        "operators": "affine_grid_backward grid_pixels grid_sampler_2d_of grid_sampler_3d_of grid_scattered grid_weights",
+        "torch": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
     },
     "nn.images": {
         "functional": "unfold",
@@ -353,6 +377,10 @@ FAMILIES: dict[str, dict[str, str]] = {
     "nn.softmax": {
         "Tensor special torch": "log_softmax logsumexp softmax",
         "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
+    },
+    "nn.unpooling": {
+        "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
+        "operators": "max_unpool2d_of max_unpool3d_of",
     },
     "reduce.moments": {
         "Tensor torch": "norm std var",

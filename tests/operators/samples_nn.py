@@ -2,7 +2,22 @@
 
 import numpy
 
-from .sampling import Input, both, constant, distinct, exactly, fraction, index, positive, real, sample
+from adjoint.kernels.nn.grid_sampling import Sampling
+
+from .sampling import (
+    Input,
+    both,
+    constant,
+    distinct,
+    exactly,
+    fraction,
+    index,
+    permutation,
+    positive,
+    real,
+    sample,
+    unit,
+)
 
 _ONE, _TWO, _THREE = (1,), (1, 1), (1, 1, 1)
 _NONE = (0,), (0, 0), (0, 0, 0)
@@ -22,6 +37,17 @@ def _convolutions():
 
 def _signs(*shape):
     return Input(shape, lambda generator, shape: generator.randint(0, 2, shape) * 2.0 - 1, differentiable=False)
+
+
+def _log_softmax(tensor):
+    return tensor.log_softmax(-1)
+
+
+def _first(result):
+    return result[0]
+
+
+_LINEAR, _CUBIC = Sampling(0, 0, False), Sampling(2, 0, False)
 
 
 def _maximal(*indices):
@@ -119,6 +145,75 @@ SAMPLES = {
         sample(real(3, 2, 6), real(2, 2), None, real(6, 2), real(6), "GRU", True),
         sample(real(3, 2, 8), real(2, 2), real(2, 2), real(8, 2), None, "LSTM", False),
         sample(real(3, 0, 2), real(0, 2), None, real(2, 2), real(2), "RNN_RELU", False),
+    ],
+    "grid_sampler_2d_of": [
+        sample(real(1, 2, 3, 4), unit(1, 2, 2, 2), mode, padding, corners)
+        for mode, padding, corners in (
+            (0, 0, True),
+            (0, 1, False),
+            (0, 2, False),
+            (1, 0, False),
+            (2, 0, True),
+            (2, 2, False),
+        )
+    ]
+    + [sample(real(0, 2, 3, 4), unit(0, 2, 2, 2), 0, 0, False)],
+    "grid_sampler_3d_of": [
+        sample(real(1, 1, 3, 2, 4), unit(1, 1, 2, 2, 3), mode, padding, False)
+        for mode, padding in ((0, 0), (0, 2), (1, 1))
+    ]
+    + [sample(real(0, 2, 3, 2, 4), unit(0, 1, 2, 2, 3), 0, 0, False)],
+    "grid_weights": [
+        sample(unit(2, 2, 1, 2), (3, 4), _CUBIC, (0, 1)),
+        sample(unit(2, 2, 1, 2), (3, 4), _LINEAR, (0, 0)),
+        sample(unit(0, 2, 1, 2), (3, 4), _LINEAR, (0, 0)),
+    ],
+    "grid_pixels": [
+        sample(real(2, 2, 3, 4), constant(unit(2, 2, 1, 2)), _LINEAR),
+        sample(real(0, 2, 3, 4), constant(unit(0, 2, 1, 2)), _LINEAR),
+    ],
+    "grid_scattered": [
+        sample(real(2, 2, 4, 2), constant(unit(2, 2, 1, 2)), (3, 4), _LINEAR),
+        sample(real(0, 2, 4, 2), constant(unit(0, 2, 1, 2)), (3, 4), _LINEAR),
+    ],
+    "affine_grid_generator": [sample(real(2, 2, 3), (2, 1, 3, 2), corners) for corners in (True, False)]
+    + [sample(real(0, 2, 3), (0, 1, 3, 2), True)],
+    "affine_grid_backward": [
+        sample(real(2, 3, 2, 2), (2, 1, 3, 2), False),
+        sample(real(0, 3, 2, 2), (0, 1, 3, 2), True),
+    ],
+    **{
+        f"max_unpool{n}d_of": [
+            sample(real(1, 2, *[1] * (n - 1), 2), permutation(1, 2, *[1] * (n - 1), 2), (2,) * n),
+            sample(real(0, 2, *[1] * (n - 1), 2), index(1, 0, 2, *[1] * (n - 1), 2), (2,) * n),
+        ]
+        for n in (2, 3)
+    },
+    "ctc_loss_of": [
+        sample(
+            real(4, 2, 3),
+            exactly([1, 2], [2, 2]),
+            (4, 4),
+            (2, 2),
+            0,
+            False,
+            second=False,
+            before=_log_softmax,
+            after=_first,
+        ),
+    ],
+    "ctc_loss_backward": [
+        sample(
+            constant(real(2)),
+            real(3, 2, 3),
+            exactly([1], [2]),
+            (3, 2),
+            (1, 1),
+            constant(real(2)),
+            constant(real(2, 3, 3)),
+            0,
+            False,
+        )
     ],
     "native_layer_norm": [
         sample(real(2, 3), (3,), real(3), real(3), 1e-5),

@@ -1,6 +1,6 @@
 """Samples of functions of each element: pointwise, activation, special functions."""
 
-from .sampling import both, constant, fraction, positive, real, sample, unit
+from .sampling import both, constant, fraction, index, positive, real, sample, unit
 
 _EVERYWHERE = "exp exp2 expm1 sigmoid sin cos sinh cosh tanh asinh sinc deg2rad rad2deg neg"
 _COMPLEX_EVERYWHERE = (
@@ -34,6 +34,22 @@ SAMPLES = {
     "igamma": [sample(constant(positive(2, 3)), positive(2, 3))],
     "igammac": [sample(constant(positive(2, 3)), positive(2, 3))],
     "zeta": [sample(constant(real(2, 3, low=2.0, high=4.0)), positive(2, 3))],
+    **{
+        name: [sample(real(2, 3)), sample(real())]
+        for name in """
+            bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
+            modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai
+        """.split()
+    },
+    **{
+        name: [sample(real(2, 3), index(9, 2, 3)), sample(real(), index(9))]
+        for name in """
+            chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+            shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+            shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l
+            legendre_polynomial_p
+        """.split()
+    },
     # derivatives, of the gradient of the output and the input (or the result)
     "sigmoid_backward": [both(real(2, 3), real(2, 3))],
     "tanh_backward": [both(real(2, 3), real(2, 3))],

@@ -14,9 +14,11 @@ from .sampling import (
     index,
     mask,
     matrix,
+    permutation,
     positive,
     real,
     sample,
+    unit,
 )
 
 
@@ -200,6 +202,19 @@ _TORCH = {
     "pairwise_distance": [sample(_M, _M), sample(_M, _V, 3.0)],
     "group_norm": [sample(real(2, 4, 3), 2, real(4), real(4))],
     "layer_norm": [sample(_M, (3,), _V, _V)],
+    "grid_sampler": [sample(_IMAGES, unit(1, 2, 2, 2), 0, 0, True), sample(_VOLUMES, unit(1, 1, 1, 2, 3), 0, 0, True)],
+    "grid_sampler_2d": [sample(_IMAGES, unit(1, 2, 2, 2), 0, 1, False)],
+    "grid_sampler_3d": [sample(_VOLUMES, unit(1, 1, 1, 2, 3), 0, 0, True)],
+    "ctc_loss": [
+        sample(
+            real(4, 2, 3),
+            exactly([1, 2], [2, 2]),
+            (4, 4),
+            (2, 2),
+            second=False,
+            before=lambda tensor: tensor.log_softmax(-1),
+        )
+    ],
     "rms_norm": [sample(_M, (3,), _V)],
 }
 
@@ -230,6 +245,17 @@ _FUNCTIONAL = {
             after=lambda results: results,
         ),
     ],
+    "grid_sample": [
+        sample(_IMAGES, unit(1, 2, 2, 2), align_corners=True),
+        sample(_VOLUMES, unit(1, 1, 1, 2, 3), align_corners=False),
+    ],
+    "affine_grid": [sample(real(1, 2, 3), (1, 1, 2, 2), align_corners=False)],
+    **{
+        f"max_unpool{n}d": [sample(real(1, 2, *[1] * (n - 1), 2), permutation(1, 2, *[1] * (n - 1), 2), 2)]
+        for n in (1, 2, 3)
+    },
+    **{f"lp_pool{n}d": [sample(positive(1, 2, *[2] * n), 3, 2)] for n in (1, 2, 3)},
+    "ctc_loss": _TORCH["ctc_loss"],
     "unfold": [both(_IMAGES, 2), both(_IMAGE, (2, 1), padding=1)],
     "fold": [both(real(1, 8, 6), (3, 4), 2)],
     **{

@@ -34,7 +34,7 @@ NOT_IMPLEMENTED = frozenset(
     """
     detach_copy heaviside floor_divide_by_tensor floor_divide_by_number remainder_of_number scatter_combined
     scatter_number_combined unique_all unique_dim unique_runs binomial _standard_gamma_grad geqrf
-    linalg_ldl_factor_ex linalg_ldl_solve
+    linalg_ldl_factor_ex linalg_ldl_solve ctc_loss_backward
     """.split()
 )
 

@@ -70,7 +70,8 @@ def check_derivatives(name, call, complex_numbers):
     checked = of_tensors(function(name), call, args, kwargs)
     small = sum(tensor.numel() for tensor in tensors) <= 12
     assert gradcheck(checked, tensors, fast_mode=not small)
-    assert gradgradcheck(checked, tensors, fast_mode=True)
+    if call.second:
+        assert gradgradcheck(checked, tensors, fast_mode=True)
 
 
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[1].complex_numbers != "only"])

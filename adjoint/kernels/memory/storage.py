@@ -144,6 +144,8 @@ def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence
     Raises:
         ValueError: if that is not all within the memory, which NumPy finds out.
     """
+    if 0 in shape:  # NumPy lets arrays of nothing begin no later than where the memory ends
+        byte_offset = min(byte_offset, root.nbytes)
     direct = root.flags.c_contiguous and root.dtype.kind != "V"  # bfloat16 is unknown to the buffer protocol
     return numpy.ndarray(shape, dtype, root if direct else memory(root), byte_offset, byte_steps)
 

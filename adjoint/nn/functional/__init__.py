@@ -39,6 +39,7 @@ from .loss import (
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
     cross_entropy,
+    ctc_loss,
     gaussian_nll_loss,
     hinge_embedding_loss,
     huber_loss,
@@ -67,9 +68,20 @@ from .normalization import (
     rms_norm,
 )
 from .padding import pad
-from .pooling import adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, max_pool1d, max_pool2d, max_pool3d
+from .pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 
 # Functions that are operators.
+affine_grid = operators.affine_grid
 adaptive_avg_pool1d = operators.adaptive_avg_pool1d
 adaptive_avg_pool2d = operators.adaptive_avg_pool2d
 adaptive_avg_pool3d = operators.adaptive_avg_pool3d
@@ -91,11 +103,15 @@ gelu = operators.gelu
 hardshrink = operators.hardshrink
 hardtanh_ = operators.hardtanh_
 leaky_relu_ = operators.leaky_relu_
+grid_sample = operators.grid_sample
 linear = operators.linear
 logsigmoid = operators.logsigmoid
 max_pool1d_with_indices = operators.max_pool1d_with_indices
 max_pool2d_with_indices = operators.max_pool2d_with_indices
 max_pool3d_with_indices = operators.max_pool3d_with_indices
+max_unpool1d = operators.max_unpool1d
+max_unpool2d = operators.max_unpool2d
+max_unpool3d = operators.max_unpool3d
 one_hot = operators.one_hot
 pairwise_distance = operators.pairwise_distance
 pdist = operators.pdist

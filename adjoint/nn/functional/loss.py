@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import adjoint as torch
 
@@ -437,3 +437,24 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     return operators.reduced(loss.sum(-1) / input.size(-1), reduction)
+
+
+def ctc_loss(
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: torch.Tensor | Sequence[int],
+    target_lengths: torch.Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> torch.Tensor:
+    """The negative logarithm of the probability of a sequence of labels, over all ways to stretch it in time.
+
+    Shapes: `log_probs` `(T, N, C)` or `(T, C)`, logarithms of probabilities of labels at each time; `targets` `(N, S)`, or
+    those of all samples one after the other. The mean is of the losses over the lengths of their targets.
+
+    Raises:
+        RuntimeError: if lengths and sizes do not fit.
+    """
+    number = REDUCTIONS.index(checked_reduction(None, None, reduction))
+    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)

@@ -1,7 +1,8 @@
-"""Maximum pooling, with or without the indices of the maxima. The other pooling functions are operators."""
+"""Maximum pooling, with or without the indices of the maxima. Norms of windows. The other pooling functions are operators."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,3 +51,25 @@ max_pool3d = _max_pool("max_pool3d", operators.max_pool3d, operators.max_pool3d_
 adaptive_max_pool1d = _adaptive_max_pool("adaptive_max_pool1d", operators.adaptive_max_pool1d)
 adaptive_max_pool2d = _adaptive_max_pool("adaptive_max_pool2d", operators.adaptive_max_pool2d)
 adaptive_max_pool3d = _adaptive_max_pool("adaptive_max_pool3d", operators.adaptive_max_pool3d)
+
+
+def _lp_pool(name: str, average: Callable[..., torch.Tensor], dims: int) -> Callable[..., torch.Tensor]:
+    def lp_pool(
+        input: torch.Tensor,
+        norm_type: float,
+        kernel_size: Size,
+        stride: Size | None = None,
+        ceil_mode: bool = False,
+    ) -> torch.Tensor:
+        sizes = (kernel_size,) * dims if isinstance(kernel_size, int) else kernel_size
+        means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+        return (torch.sign(means) * torch.relu(torch.abs(means))).mul(math.prod(sizes)).pow(1.0 / norm_type)
+
+    lp_pool.__name__ = lp_pool.__qualname__ = name
+    lp_pool.__doc__ = "The p-norm of each window: `sum(x ** p) ** (1 / p)`, for p the `norm_type`."
+    return lp_pool
+
+
+lp_pool1d = _lp_pool("lp_pool1d", operators.avg_pool1d, 1)
+lp_pool2d = _lp_pool("lp_pool2d", operators.avg_pool2d, 2)
+lp_pool3d = _lp_pool("lp_pool3d", operators.avg_pool3d, 3)

@@ -20,9 +20,15 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 Size = int | Sequence[int]
@@ -243,3 +249,95 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of windows chosen so that the last three dimensions become `output_size`."""
 
     _pool = staticmethod(F.adaptive_max_pool3d)
+
+
+class _MaxUnpoolNd(Module):
+    _unpool: ClassVar[Callable[..., torch.Tensor]]
+    _dims: ClassVar[int]
+
+    def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
+        super().__init__()
+        self.kernel_size = self._sizes(kernel_size)
+        self.stride = self._sizes(kernel_size if stride is None else stride)
+        self.padding = self._sizes(padding)
+
+    def _sizes(self, value: Size) -> tuple[int, ...]:
+        return (value,) * self._dims if isinstance(value, int) else tuple(value)
+
+    def forward(
+        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        return type(self)._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """The partial inverse of `MaxPool1d`; see `MaxUnpool2d`."""
+
+    _unpool, _dims = staticmethod(F.max_unpool1d), 1
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """The partial inverse of `MaxPool2d`: the maxima back at their indices, among zeros.
+
+    >>> import adjoint as torch
+    >>> images = torch.tensor([[[[1.0, 2.0], [4.0, 3.0]]]])
+    >>> torch.nn.MaxUnpool2d(2)(*torch.nn.MaxPool2d(2, return_indices=True)(images))
+    tensor([[[[0., 0.],
+              [4., 0.]]]])
+    """
+
+    _unpool, _dims = staticmethod(F.max_unpool2d), 2
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """The partial inverse of `MaxPool3d`; see `MaxUnpool2d`."""
+
+    _unpool, _dims = staticmethod(F.max_unpool3d), 3
+
+
+class _LPPoolNd(Module):
+    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+    _pool: ClassVar[Callable[..., torch.Tensor]]
+    norm_type: float
+    ceil_mode: bool
+
+    def __init__(
+        self, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return type(self)._pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+
+
+class LPPool1d(_LPPoolNd):
+    """The p-norm of each window of the last dimension; see `LPPool2d`."""
+
+    _pool = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPoolNd):
+    """The p-norm of each window of the last two dimensions, for p the `norm_type`.
+
+    >>> import adjoint as torch
+    >>> torch.nn.LPPool2d(2, 2)(torch.tensor([[[[1.0, 1.0], [1.0, 1.0]]]]))
+    tensor([[[[2.]]]])
+    """
+
+    _pool = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPoolNd):
+    """The p-norm of each window of the last three dimensions; see `LPPool2d`."""
+
+    _pool = staticmethod(F.lp_pool3d)

@@ -1,0 +1,191 @@
+"""Images read at the places that a grid says: a sum over the pixels around each place, weighted by where it lies between them.
+
+The weights are polynomials of the place's fraction along each dimension (R. Keys, "Cubic convolution interpolation for digital
+image processing", 1981, for the cubic ones, with a = -0.75). `places` says where the pixels are, `weights` what they count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import numpy
+
+from ..runtime.floating import HALVES, type_name
+
+Array = numpy.ndarray[Any, Any]
+
+BILINEAR, NEAREST, BICUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+
+_CUBIC = -0.75
+_POLYNOMIALS: dict[int, dict[int, tuple[float, ...]]] = {
+    BILINEAR: {0: (1.0, -1.0), 1: (0.0, 1.0)},
+    NEAREST: {0: (1.0,)},
+    BICUBIC: {
+        -1: (0.0, _CUBIC, -2 * _CUBIC, _CUBIC),
+        0: (1.0, 0.0, -(_CUBIC + 3), _CUBIC + 2),
+        1: (0.0, -_CUBIC, 2 * _CUBIC + 3, -(_CUBIC + 2)),
+        2: (0.0, 0.0, _CUBIC, -_CUBIC),
+    },
+}
+"""For each mode: the pixels by their distance from the place, rounded down, and their weights, from the constant term up."""
+
+
+class Sampling(NamedTuple):
+    """How places are read: the mode, what is beyond the edge, and whether -1 and 1 are the middles of pixels at the edge."""
+
+    mode: int
+    padding: int
+    align_corners: bool
+
+
+def _position(grid: Array, size: int, sampling: Sampling) -> tuple[Array, Any]:
+    """Places along one dimension in pixels, and the derivative of these."""
+    grid = numpy.where(numpy.isnan(grid), grid.dtype.type(-1), grid)
+    scale = (size - 1) / 2 if sampling.align_corners else size / 2
+    position = (grid + 1) * scale if sampling.align_corners else ((grid + 1) * size - 1) / 2
+    if sampling.mode == BICUBIC:  # what is beyond the edge is said for each pixel
+        return position, scale
+    position, slope = _padded(position, size, sampling)
+    return (numpy.rint(position) if sampling.mode == NEAREST else position), slope * scale
+
+
+def _padded(position: Array, size: int, sampling: Sampling) -> tuple[Array, Any]:
+    """Positions brought back to the image, and the derivative of these."""
+    slope: Any = 1.0
+    if sampling.padding == ZEROS:
+        return position, slope
+    if sampling.padding == REFLECTION:
+        low, span = (0.0, size - 1.0) if sampling.align_corners else (-0.5, float(size))
+        if span == 0:
+            return numpy.zeros_like(position), 0.0
+        distance = position - low
+        turns = numpy.floor(numpy.abs(distance) / span)
+        rest = numpy.fmod(numpy.abs(distance), span)
+        even = turns % 2 == 0
+        position = numpy.where(even, rest, span - rest) + low
+        slope = numpy.where(even, 1.0, -1.0) * numpy.where(distance < 0, -1.0, 1.0)
+    inside = (position > 0) & (position < size - 1)
+    return numpy.clip(position, 0, size - 1), slope * inside
+
+
+def _along(grid: Array, sizes: tuple[int, ...]) -> list[tuple[Array, int]]:
+    """The coordinates of each dimension with its size; a grid has those of the last dimension first."""
+    flat = grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), grid.shape[-1])
+    return [(flat[..., len(sizes) - 1 - dim], size) for dim, size in enumerate(sizes)]
+
+
+def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Array, Array]:
+    """The flat indices of the pixels around each place, `(N, pixels, places)`, and which of these are in the image."""
+    each = []
+    for coordinates, size in _along(grid, sizes):
+        position, _ = _position(coordinates, size, sampling)
+        below = numpy.clip(numpy.nan_to_num(numpy.floor(position)), -size - 4, 2 * size + 4)
+        if sampling.mode == BICUBIC and sampling.padding != ZEROS:
+            below = numpy.clip(numpy.floor(position), -1e15, 1e15)
+        pixels = []
+        for offset in _POLYNOMIALS[sampling.mode]:
+            at = below + offset
+            if sampling.mode == BICUBIC:
+                at, _ = _padded(at, size, sampling)
+            pixels.append(((at >= 0) & (at < size), numpy.clip(at, 0, size - 1).astype(numpy.int64)))
+        each.append(pixels)
+    index: list[Any] = []
+    inside: list[Any] = []
+    for around in itertools.product(*each):
+        flat: Any = 0
+        for (_, at), size in zip(around, sizes, strict=True):
+            flat = flat * size + at
+        index.append(flat)
+        inside.append(numpy.logical_and.reduce([within for within, _ in around]))
+    return numpy.stack(index, 1), numpy.stack(inside, 1)
+
+
+def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tuple[int, ...]) -> Array:
+    """What the pixels around each place count, `(N, pixels, places)`, or a derivative of that, of an order for each dimension."""
+    wide = grid.astype(numpy.float32) if grid.dtype in HALVES else grid
+    each = []
+    for (coordinates, size), order in zip(_along(wide, sizes), orders, strict=True):
+        position, slope = _position(coordinates, size, sampling)
+        fraction = position - numpy.floor(position)
+        each.append(
+            [
+                _derivative(polynomial, order, fraction) * slope**order
+                for polynomial in _POLYNOMIALS[sampling.mode].values()
+            ]
+        )
+    result = [math.prod(around[1:], start=around[0]) for around in itertools.product(*each)]
+    return numpy.stack(result, 1).astype(grid.dtype, copy=False)
+
+
+def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
+    """The derivative of a polynomial."""
+    found = numpy.polynomial.polynomial.polyder(coefficients, order) if order else numpy.array(coefficients)
+    result = numpy.zeros_like(x)
+    for coefficient in found[::-1].tolist():
+        result = result * x + coefficient
+    return result
+
+
+def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
+    """The pixels around each place, `(N, C, pixels, places)`; 0 where there is none."""
+    index, inside = places(grid, input.shape[2:], sampling)
+    count, channels = input.shape[:2]
+    flat = input.reshape(count, channels, math.prod(input.shape[2:]))
+    found = numpy.take_along_axis(flat, index.reshape(count, 1, math.prod(index.shape[1:])), 2)
+    found = found.reshape(count, channels, *index.shape[1:])
+    return numpy.where(inside[:, None], found, input.dtype.type(0))
+
+
+def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> Array:
+    """The transpose of `pixels`: `(N, C, pixels, places)` added up to images."""
+    index, inside = places(grid, sizes, sampling)
+    count, channels = grad.shape[:2]
+    area = math.prod(sizes)
+    rows = numpy.arange(count * channels).reshape(count, channels, 1, 1) * area
+    at = numpy.broadcast_to(index[:, None], grad.shape) + rows
+    kept = numpy.broadcast_to(inside[:, None], grad.shape)
+    wide = numpy.float64 if grad.dtype == numpy.float64 else numpy.float32
+    total = numpy.bincount(at[kept], grad[kept].astype(wide), count * channels * area)
+    return total.reshape(count, channels, *sizes).astype(grad.dtype)
+
+
+def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
+    """The images `(N, C, *)` at the places of a grid `(N, *, dimensions)`."""
+    dims = input.ndim - 2
+    if input.dtype.kind != "f" and input.dtype not in HALVES:
+        kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+    sampling = Sampling(mode, padding, bool(align_corners))
+    wide = numpy.float32 if input.dtype in HALVES else input.dtype
+    found = pixels(input, grid, sampling).astype(wide, copy=False)
+    counted = weights(grid, input.shape[2:], sampling, (0,) * dims).astype(wide, copy=False)
+    result = (found * counted[:, None]).sum(2)
+    return result.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype, copy=False)
+
+
+# --- affine maps as grids -------------------------------------------------------------------------------------------
+
+
+def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
+    """The places of all pixels in coordinates from -1 to 1, each followed by 1."""
+    lines = []
+    for length in size[2:]:
+        line = numpy.linspace(-1, 1, length) if length > 1 else numpy.zeros(1)
+        lines.append(line if align_corners or length == 1 else line * ((length - 1) / length))
+    mesh = numpy.meshgrid(*lines, indexing="ij")[::-1]
+    return numpy.stack([*mesh, numpy.ones_like(mesh[0])], -1).reshape(-1, len(lines) + 1).astype(dtype)
+
+
+def affine_grid(theta: Array, size: tuple[int, ...], align_corners: bool) -> Array:
+    """The grid of the places that affine maps `(N, d, d + 1)` say for the pixels of images of a size."""
+    result = _base(size, align_corners, theta.dtype) @ theta.swapaxes(-1, -2)
+    return result.reshape(theta.shape[0], *size[2:], theta.shape[1])
+
+
+def affine_grid_backward(grad: Array, size: tuple[int, ...], align_corners: bool) -> Array:
+    """The transpose of `affine_grid`."""
+    flat = grad.reshape(grad.shape[0], math.prod(grad.shape[1:-1]), grad.shape[-1])
+    return flat.swapaxes(-1, -2) @ _base(size, align_corners, grad.dtype)

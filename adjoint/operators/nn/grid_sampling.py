@@ -1,0 +1,242 @@
+"""Images read at the places that a grid says, and the grids of affine maps (Jaderberg et al., "Spatial transformer networks")."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public, tensors
+from ...kernels.nn import grid_sampling as kernels
+from ...kernels.nn.grid_sampling import Sampling
+
+
+@operator(kernel=kernels.weights, namespace=None, method=False, out=False)
+class grid_weights:
+    """What the pixels around each place of a grid count, or the derivative of these of an order for each dimension."""
+
+    def forward(grid: Array, sizes, sampling, orders): ...
+
+    def grad_grid(grad, grid, sizes, sampling, orders, xp):
+        parts = []
+        for raised in _raised(orders):
+            part = (grad * xp.grid_weights(grid, sizes, sampling, raised)).sum(1)
+            parts.append(part.reshape(grid.shape[:-1]))
+        return xp.stack(parts, -1)
+
+
+def _raised(orders):
+    """The orders of the derivatives by each coordinate: a grid has that of the last dimension first."""
+    for dim in reversed(range(len(orders))):
+        yield tuple(order + (place == dim) for place, order in enumerate(orders))
+
+
+@operator(kernel=kernels.pixels, namespace=None, method=False, out=False)
+class grid_pixels:
+    """The pixels around each place of a grid."""
+
+    def forward(input: Array, grid: Array, sampling): ...
+
+    def grad_input(grad, grid, input_shape, sampling, xp):
+        return xp.grid_scattered(grad, grid, tuple(input_shape[2:]), sampling)
+
+
+@operator(kernel=kernels.scattered, namespace=None, method=False, out=False)
+class grid_scattered:
+    """What is given for the pixels around each place of a grid, added up to images."""
+
+    def forward(self: Array, grid: Array, sizes, sampling): ...
+
+    def grad_self(grad, grid, sampling, xp):
+        return xp.grid_pixels(grad, grid, sampling)
+
+
+def _declare(dims):
+    class grid_sampler:
+        """Images at the places of a grid; modes and paddings are numbered as in `kernels.nn.grid_sampling`."""
+
+        def forward(input: Array, grid: Array, interpolation_mode, padding_mode, align_corners): ...
+
+        differentiable = ("input", "grid")
+
+        def grad_inputs(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs, xp):
+            sampling = Sampling(interpolation_mode, padding_mode, bool(align_corners))
+            sizes, zeros = tuple(input.shape[2:]), (0,) * dims
+            at_places = grad.reshape(  # type: ignore[attr-defined]
+                (*input.shape[:2], 1, math.prod(grid.shape[1:-1]))
+            )
+            to_input = to_grid = None
+            if needs[0]:
+                counted = xp.grid_weights(grid, sizes, sampling, zeros)
+                to_input = xp.grid_scattered(at_places * counted[:, None], grid, sizes, sampling)
+            if needs[1]:
+                products = (at_places * xp.grid_pixels(input, grid, sampling)).sum(1)
+                parts = [(products * xp.grid_weights(grid, sizes, sampling, each)).sum(1) for each in _raised(zeros)]
+                to_grid = xp.stack([part.reshape(grid.shape[:-1]) for part in parts], -1)
+            return to_input, to_grid
+
+    grid_sampler.__name__ = f"grid_sampler_{dims}d"
+    return operator(
+        kernel=kernels.grid_sampler,
+        namespace=None,
+        method=False,
+        out=False,
+        name=f"grid_sampler_{dims}d_of",
+        node=f"GridSampler{dims}DBackward0",
+    )(grid_sampler)
+
+
+_SAMPLERS = {dims: _declare(dims) for dims in (2, 3)}
+
+
+def _check(input, grid):
+    shape, places = list(input.shape), list(grid.shape)
+    given = f"but got input with sizes {shape} and grid with sizes {places}"
+    if shape[:1] != places[:1]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {given}")
+    if len(shape) > 2 and places[-1] != len(shape) - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes {places}"
+        )
+    for dim in range(2, len(shape)):
+        if shape[dim] == 0:
+            raise RuntimeError(
+                f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {shape} with "
+                f"dimension {dim} being empty"
+            )
+
+
+def _sampled(dims, input, grid, interpolation_mode, padding_mode, align_corners):
+    shape, places = list(input.shape), list(grid.shape)
+    if len(shape) != dims + 2 or len(places) != dims + 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but got input with sizes "
+            f"{shape} and grid with sizes {places}"
+        )
+    if dims == 3 and interpolation_mode == kernels.BICUBIC:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if input.dtype is not grid.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.scalar_type} but found {grid.dtype.scalar_type}"
+        )  # fmt: skip
+    return _SAMPLERS[dims](input, grid, interpolation_mode, padding_mode, bool(align_corners))
+
+
+@public()
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """Images `(N, C, H, W)` at the places of a grid `(N, h, w, 2)`; see `nn.functional.grid_sample`."""
+    _check(input, grid)
+    return _sampled(2, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@public()
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """Volumes `(N, C, D, H, W)` at the places of a grid `(N, d, h, w, 3)`; see `nn.functional.grid_sample`."""
+    _check(input, grid)
+    return _sampled(3, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@public()
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """Images or volumes at the places of a grid; see `nn.functional.grid_sample`."""
+    _check(input, grid)
+    return _sampled(3 if input.ndim == 5 else 2, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+_MODES = {"bilinear": kernels.BILINEAR, "nearest": kernels.NEAREST, "bicubic": kernels.BICUBIC}
+_PADDINGS = {"zeros": kernels.ZEROS, "border": kernels.BORDER, "reflection": kernels.REFLECTION}
+
+
+@public(namespace="functional")
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """Images `(N, C, H, W)` at the places of a grid `(N, h, w, 2)`, or volumes at those of a grid `(N, d, h, w, 3)`.
+
+    A place is x, y (and z) from -1 to 1. With `align_corners`, -1 and 1 are the middles of the pixels at the edge, else the
+    edges of these. Beyond the edge there are zeros, the pixels at the edge, or the image reflected.
+
+    >>> import adjoint as torch
+    >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> torch.nn.functional.grid_sample(image, torch.zeros(1, 1, 1, 2), align_corners=True)
+    tensor([[[[2.5000]]]])
+    """
+    if mode not in _MODES:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in _PADDINGS:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=2,
+        )
+        align_corners = False
+    return tensors.grid_sampler(input, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)
+
+
+# --- affine maps as grids -------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.affine_grid, method=False, out=False, tangent="linear")
+class affine_grid_generator:
+    """The grid of the places that affine maps say for the pixels of images of a size."""
+
+    saved_display = {"size": lambda node: tuple(node.saved_size)}
+
+    def forward(theta: Array, size, align_corners): ...
+
+    def grad_theta(grad, size, align_corners, xp):
+        return xp.affine_grid_backward(grad, size, align_corners)
+
+
+@operator(kernel=kernels.affine_grid_backward, namespace=None, method=False, out=False, tangent="linear")
+class affine_grid_backward:
+    """The gradient of the maps."""
+
+    def forward(self: Array, size, align_corners): ...
+
+    def grad_self(grad, size, align_corners, xp):
+        return xp.affine_grid_generator(grad, size, align_corners)
+
+
+@public(namespace="functional")
+def affine_grid(theta, size, align_corners=None):
+    """The grid for `grid_sample` of affine maps `(N, 2, 3)`, or `(N, 3, 4)`, for images (or volumes) of a size.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True)
+    tensor([[[[-1.,  0.],
+              [ 1.,  0.]]]])
+    """
+    size = tuple(size)
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=2,
+        )
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{size}."
+        )
+    dims = len(size) - 2
+    if theta.ndim != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
+        raise ValueError(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got {theta.shape}."
+        )
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if theta.shape[0] != size[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {dims + 1}] but got: "
+            f"[{theta.shape[0]}, {dims + 1}]."
+        )
+    return tensors.affine_grid_generator(theta, size, align_corners)

@@ -1,0 +1,88 @@
+"""The partial inverse of maximum pooling: values put back where they were the largest, among zeros."""
+
+from __future__ import annotations
+
+import math
+
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public
+from ...kernels.nn import unpooling as kernels
+
+
+def _declare(dims):
+    class unpool:
+        """Values at flat indices of images of a size, among zeros."""
+
+        saved_display = {"output_size": lambda node: tuple(node.saved_output_size)}
+
+        def forward(self: Array, indices: Array, output_size): ...
+
+        def grad_self(grad, indices, output_size, xp):
+            lead = tuple(indices.shape)[:-dims]
+            flat = grad.reshape((*lead, math.prod(output_size)))  # type: ignore[attr-defined]
+            places = indices.reshape((*lead, math.prod(tuple(indices.shape)[-dims:])))
+            return xp.gather(flat, len(lead), places).reshape(tuple(indices.shape))
+
+    return operator(
+        kernel=kernels.max_unpool,
+        namespace=None,
+        method=False,
+        name=f"max_unpool{dims}d_of",
+        node=f"MaxUnpool{dims}DBackward0",
+        tangent="linear",
+    )(unpool)
+
+
+_UNPOOLINGS = {dims: _declare(dims) for dims in (2, 3)}
+
+
+def _numbers(value, dims):
+    return (value,) * dims if isinstance(value, int) else tuple(value)
+
+
+def _output_size(input, kernel_size, stride, padding, output_size):
+    """The size to give back: what pooling would make the input's of, or one near that."""
+    dims = len(kernel_size)
+    spatial = tuple(input.shape)[-dims:]
+    if len(spatial) < dims:
+        raise IndexError("tuple index out of range")
+    default = tuple(
+        (length - 1) * step + width - 2 * pad
+        for length, width, step, pad in zip(spatial, kernel_size, stride, padding, strict=True)
+    )
+    if output_size is None:
+        return default
+    if len(output_size) == dims + 2:
+        output_size = output_size[2:]
+    if len(output_size) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+            f"'{len(output_size)}'"
+        )
+    for dim, (size, usual, step) in enumerate(zip(output_size, default, stride, strict=True)):
+        if not usual - step < size < usual + step:
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {dim} must be between {usual - step} and {usual + step})'
+            )
+    return tuple(output_size)
+
+
+def _function(dims):
+    def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        kernel = _numbers(kernel_size, dims)
+        step = kernel if stride is None else _numbers(stride, dims)
+        size = _output_size(input, kernel, step, _numbers(padding, dims), output_size)
+        if dims > 1:
+            return _UNPOOLINGS[dims](input, indices, size)
+        return _UNPOOLINGS[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
+
+    unpool.__name__ = unpool.__qualname__ = f"max_unpool{dims}d"
+    unpool.__doc__ = """The partial inverse of maximum pooling: values back at their indices, among zeros.
+
+    `output_size` is the size of the images that were pooled, where several are possible.
+    """
+    return public(namespace="functional")(unpool)
+
+
+for _dims in (1, 2, 3):
+    _function(_dims)
