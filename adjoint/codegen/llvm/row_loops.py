@@ -13,9 +13,9 @@ import ast
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from ...first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
 from .builtin_functions import cast_pointer, lanes, reduce_add, reduce_max, reduce_min, shuffle
 from .element_types import PointerType, VectorType, boolean, f64, i64
@@ -82,7 +82,7 @@ class RowPlan:
 
     # -- what is computed when ---------------------------------------------------------------------------------------------
 
-    @cached_property
+    @computed_once
     def reductions(self) -> list[list[Node]]:
         """The reductions of each walk."""
         found: list[list[Node]] = [[] for _ in range(self.passes)]
@@ -91,7 +91,7 @@ class RowPlan:
                 found[self.levels[node] - 1].append(node)
         return found
 
-    @cached_property
+    @computed_once
     def written(self) -> list[list[int]]:
         """The outputs that each walk writes, but for those of rows."""
         found: list[list[int]] = [[] for _ in range(self.passes)]
@@ -112,7 +112,7 @@ class RowPlan:
                 targets += node.operands
         return found
 
-    @cached_property
+    @computed_once
     def kept(self) -> dict[Node, int]:
         """The costly values that wait in an output until a later walk needs them."""
         found: dict[Node, int] = {}

@@ -16,6 +16,7 @@ from numpy import ndarray
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, type_of
 from ....codegen.llvm.launch import PARALLEL_BYTES
+from ....first_use import computed_once
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import convolution_kernels as kernels
@@ -147,7 +148,7 @@ class _Plan:
             for block in self.blocks
         ]  # fmt: skip
 
-    @functools.cached_property
+    @computed_once
     def parts(self) -> dict[Sizes, _Part]:
         """By the sizes of blocks."""
         return {sizes: _Part(self, sizes) for sizes in {block.sizes for block in self.blocks}}

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy
 from numpy import ndarray
 
+from ....first_use import computed_once
+
 Sizes = tuple[int, ...]
 
 BLOCK_BYTES = 1 << 20
@@ -167,7 +169,7 @@ class Block:
     first: Sizes
     after: Sizes
 
-    @functools.cached_property
+    @computed_once
     def sizes(self) -> Sizes:
         """How many samples and places it has."""
         return (self.samples, *(stop - start for start, stop in zip(self.first, self.after, strict=True)))
