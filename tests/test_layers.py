@@ -58,7 +58,8 @@ LAYERS = [
     {"adjoint.forks"},
 ]
 
-# Built like a user's program: `import adjoint as torch` and its public names, nothing private from below but what makes contexts safe.
+# Built like a user's program: `import adjoint as torch` and its public names, nothing private from below
+# but `adjoint.uninterrupted`.
 ON_THE_PUBLIC_API = {f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "testing", "utils")}
 
 # `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
