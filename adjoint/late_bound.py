@@ -8,8 +8,9 @@ imports the module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from .first_use import import_late
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -170,7 +171,7 @@ class Unfilled:
     def __call__(self, *args: Any, **names: Any) -> Any:
         """Import the module, which fills the field, and call what it has filled it with."""
         module = f"{__package__}.{MODULES[self.name]}"
-        import_module(module)
+        import_late(module)
         function = getattr(LATE, self.name)
         if isinstance(function, Unfilled):
             raise RuntimeError(f"{module} does not fill the late-bound {self.name!r}")
@@ -190,7 +191,7 @@ def importing(module: str) -> Callable[[], None]:
     """A function that imports `module` on its first call and does nothing else."""
 
     def call() -> None:
-        import_module(module)
+        import_late(module)
 
     return call
 

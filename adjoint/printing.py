@@ -4,8 +4,8 @@ Printing uses the array and a few attributes of a tensor, and no operator. Only 
 formatted.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from math import floor, inf, isfinite
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from adjoint import dtypes
 from adjoint.kernels.runtime.lazy_conj import materialize
 from adjoint.kernels.runtime.meta_array import Meta
 from adjoint.late_bound import LATE
+from adjoint.uninterrupted import PutDuring, uninterrupted
 
 __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
 
@@ -80,10 +81,21 @@ def set_printoptions(
     >>> torch.set_printoptions(profile='default')
     """
     global _options
+    _options = _changed_options(precision, threshold, edgeitems, linewidth, profile, sci_mode)
+
+
+def _changed_options(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: float | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> _Options:
     base = _options if profile is None else _PROFILES.get(profile.lower(), _options)
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    _options = replace(base, sci_mode=sci_mode, **changed)
+    return replace(base, sci_mode=sci_mode, **changed)
 
 
 def get_printoptions() -> dict[str, Any]:
@@ -91,16 +103,16 @@ def get_printoptions() -> dict[str, Any]:
     return asdict(_options)
 
 
-@contextmanager
-def printoptions(**options: Any) -> Iterator[None]:
-    """Set the options of `set_printoptions` within a `with` block, and restore them afterwards."""
+@uninterrupted
+def _put_options(options: _Options) -> _Options:
     global _options
-    before = _options
-    set_printoptions(**options)
-    try:
-        yield
-    finally:
-        _options = before
+    before, _options = _options, options
+    return before
+
+
+def printoptions(**options: Any) -> AbstractContextManager[None]:
+    """Set the options of `set_printoptions` within a `with` block, and restore them afterwards."""
+    return PutDuring(_put_options, _changed_options(**options))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

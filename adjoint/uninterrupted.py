@@ -13,23 +13,58 @@ may strike between the two.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from opcode import opmap
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_BEGIN = bytes((opmap["RESUME"], 0))
-_BEGIN_UNCHECKED = bytes((opmap["RESUME"], 2))
-"""The instruction as it stands after an `await`, where the interpreter does not look for interrupts either."""
+_Value = TypeVar("_Value")
+
+KNOWN = ("cpython-311", "cpython-312", "cpython-313")
+"""The interpreters whose instructions are known; elsewhere `uninterrupted` leaves functions as they are."""
+
+_CHECKED, _UNCHECKED = b"\x00", b"\x02"
+"""The operand of the instruction with which a function begins; the second stands after an `await`, where the interpreter does
+not look for interrupts."""
 
 
 def uninterrupted(function: _Function) -> _Function:
     """Let no interrupt strike where `function` begins, and return it."""
     code = function.__code__
-    start = code.co_code.find(_BEGIN)
-    while start % 2:  # the bytes were found across two instructions
-        start = code.co_code.find(_BEGIN, start + 1)
-    instructions = code.co_code[:start] + _BEGIN_UNCHECKED + code.co_code[start + 2 :]
-    function.__code__ = code.replace(co_code=instructions)
+    changed = unchecked(code.co_code) if sys.implementation.cache_tag in KNOWN else None
+    if changed is not None:
+        function.__code__ = code.replace(co_code=changed)
     return function
+
+
+def unchecked(instructions: bytes) -> bytes | None:
+    """The instructions without the look for interrupts at their begin; None if they do not begin as functions do."""
+    begin = bytes((opmap.get("RESUME", 0),)) + _CHECKED
+    for start in range(0, len(instructions), 2):
+        if instructions[start : start + 2] == begin:
+            return instructions[: start + 1] + _UNCHECKED + instructions[start + 2 :]
+    return None
+
+
+class PutDuring(ContextDecorator, Generic[_Value]):
+    """Context manager: `put(value)`, an `uninterrupted` function that returns what it replaces, and later `put` that again."""
+
+    def __init__(self, put: Callable[[_Value], _Value], value: _Value) -> None:
+        self._put = put
+        self._value = value
+
+    def _recreate_cm(self) -> PutDuring[_Value]:
+        """The context of one call of a decorated function."""
+        return type(self)(self._put, self._value)
+
+    def __enter__(self) -> None:
+        self._before = self._put(self._value)
+
+    def __exit__(self, *exception: object) -> None:
+        self._put(self._before)
+
+
+uninterrupted(PutDuring.__exit__)

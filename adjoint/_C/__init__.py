@@ -1,6 +1,5 @@
 """`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
 
-from importlib import import_module
 from typing import Any
 
 from ..autograd import bindings as _autograd
@@ -10,6 +9,7 @@ from ..autograd.bindings import will_engine_execute_node as _will_engine_execute
 from ..autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from ..autograd.graph_task import current_task_id as _current_graph_task_id
+from ..first_use import import_late
 from ..tape.modes import is_grad_enabled as is_grad_enabled
 from ..tape.modes import set_grad as _set_grad_enabled
 from ..tape.torch_function import DisableTorchFunction as DisableTorchFunction
@@ -60,7 +60,7 @@ _OF_FORWARD_MODE = {
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
     if name == "_functorch":
-        return import_module(f"{__name__}._functorch")
+        return import_late(f"{__name__}._functorch")
     if name in _OF_FORWARD_MODE:
-        return getattr(import_module("..transforms.forward_mode", __name__), _OF_FORWARD_MODE[name])
+        return getattr(import_late("adjoint.transforms.forward_mode"), _OF_FORWARD_MODE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """Automatic differentiation: `backward`, `grad`, modes, `Function`, and the graph they work on."""
 
-import importlib
 from typing import Any
 
+from ..first_use import import_late
 from ..tape.modes import STATE, is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from . import anomaly_mode, function, grad_mode, graph, methods
@@ -72,8 +72,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
     if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
-        return importlib.import_module(f"{__name__}.{name}")
+        return import_late(f"{__name__}.{name}")
     if name in ("Explanation", "explain"):
-        value = globals()[name] = getattr(importlib.import_module(f"{__name__}.debug.explanation"), name)
+        value = globals()[name] = getattr(import_late(f"{__name__}.debug.explanation"), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

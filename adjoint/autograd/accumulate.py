@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from sys import getrefcount
 from typing import Any
 
 import numpy
 
 from ..codegen.backend import NUMPY
+from ..forks import lock_across_forks
 from ..kernels.runtime.meta_array import Meta
 from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
@@ -16,7 +16,7 @@ from ..tape.versions import counting
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
 
-_LOCKS = tuple(threading.Lock() for _ in range(64))
+_LOCKS = tuple(lock_across_forks() for _ in range(64))
 
 
 def _measure() -> int:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..first_use import import_late
 from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart
@@ -303,7 +303,7 @@ def without_setup_context() -> RuntimeError:
 def __getattr__(name: str) -> Any:
     """The older forms of `Function`, imported on first use."""
     if name in ("InplaceFunction", "NestedIOFunction"):
-        value = globals()[name] = getattr(import_module(".nested_function", __package__), name)
+        value = globals()[name] = getattr(import_late(f"{__package__}.nested_function"), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

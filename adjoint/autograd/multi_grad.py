@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary, WeakSet
 
+from ..forks import lock_across_forks
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import RemovableHandle
@@ -68,7 +68,7 @@ class _All:
         self.fn = fn
         self.arrived: WeakKeyDictionary[GraphTask, dict[int, Tensor]] = WeakKeyDictionary()
         self.expected: WeakKeyDictionary[GraphTask, int] = WeakKeyDictionary()
-        self.lock = threading.Lock()
+        self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
         """The hook of tensor `number`."""
@@ -95,7 +95,7 @@ class _Any:
     def __init__(self, fn: Callable[..., None]) -> None:
         self.fn = fn
         self.called: WeakSet[GraphTask] = WeakSet()
-        self.lock = threading.Lock()
+        self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
         """The hook of each tensor: the same for all."""

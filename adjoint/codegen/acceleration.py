@@ -13,15 +13,14 @@ NumPy form computes. Without llvmlite (the extra `fast`) the NumPy form always c
 from __future__ import annotations
 
 import functools
-import importlib
 import os
-import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy
 
+from ..first_use import computed_once, import_late
 from ..kernels.runtime.freed_memory import keep_freed_memory
 
 _Form = TypeVar("_Form", bound=Callable[..., Any])
@@ -38,11 +37,10 @@ class CompiledLoops:
     def __init__(self) -> None:
         self._enabled: bool | None = None
         self._forms: dict[str, Callable[..., Any] | None] = {}
-        self._lock = threading.RLock()
         self.every_size = os.environ.get("ADJOINT_LLVM_EVERY_SIZE", "0") == "1"
         self.failures: dict[str, str] = {}
 
-    @functools.cached_property
+    @computed_once
     def available(self) -> bool:
         """Whether llvmlite is installed."""
         return find_spec("llvmlite") is not None
@@ -65,11 +63,8 @@ class CompiledLoops:
             return self._forms[path] if self.enabled else None
         except KeyError:
             pass
-        with self._lock:
-            if path not in self._forms:
-                module, _, name = path.rpartition(".")
-                self._forms[path] = getattr(importlib.import_module(f"adjoint.kernels.compiled.{module}"), name)
-        return self._forms[path]
+        module, _, name = path.rpartition(".")
+        return self._forms.setdefault(path, getattr(import_late(f"adjoint.kernels.compiled.{module}"), name))
 
     def give_up(self, path: str, reason: Exception) -> None:
         """Record that the compiled form with this path has failed."""
@@ -98,10 +93,6 @@ class CompiledLoops:
             self.give_up(path, error)
             return NotImplemented
 
-    def renew_lock(self) -> None:
-        """Create a new lock: in a forked child, the thread that holds the old lock does not run."""
-        self._lock = threading.RLock()
-
 
 _Plan = TypeVar("_Plan")
 
@@ -121,9 +112,6 @@ class Plans(dict[Any, _Plan]):
 
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=LOOPS.renew_lock)
 
 
 def accelerated(path: str, *, elements: int) -> Callable[[_Form], _Form]:

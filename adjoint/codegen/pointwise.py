@@ -10,15 +10,15 @@ others are scalars, equal for all elements.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from types import FunctionType
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
+from ..first_use import computed_once
+from ..forks import lock_across_forks
 from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
@@ -58,7 +58,7 @@ BASE_NAMES: dict[str, Any] = {
     "FLOAT64": FLOAT64,
 }
 
-_building = threading.RLock()
+_building = lock_across_forks()
 
 
 class Program:
@@ -74,7 +74,7 @@ class Program:
         self._straight: dict[str, Callable[..., Any]] = {}
         self._tiles: dict[tuple[str, bool], tuple[Callable[..., Any], list[numpy.dtype[Any]], list[str]]] = {}
 
-    @cached_property
+    @computed_once
     def tree(self) -> Tree:
         """The computation of the function, traced on first use."""
         tree = trace(self.function, self.parameters)
@@ -85,23 +85,23 @@ class Program:
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
 
-    @cached_property
+    @computed_once
     def chooses(self) -> bool:
         """Whether the expression has a `where`: its code for the smallest arrays is another than that for larger ones."""
         return any(node.operation == "where" for leaf in leaves(self.tree) for node in leaf.nodes())
 
-    @cached_property
+    @computed_once
     def limit(self) -> int:
         """How many elements the small form is for: it has the simplest code, whose `where` is NumPy's."""
         limit = SMALL if self.chooses else LIMIT
         return min(limit, self.compiled_from - 1) if LOOPS.available else limit
 
-    @cached_property
+    @computed_once
     def compiled_from(self) -> int:
         """From how many elements on compiled loops compute, if there are any."""
         return 0 if LOOPS.every_size else smallest(self.tree)
 
-    @cached_property
+    @computed_once
     def compiled(self) -> CompiledPointwise:
         """The compiled loops."""
         parameters = self.parameters

@@ -25,14 +25,14 @@ types are computed in float32 and rounded once.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
+from ..first_use import computed_once
+from ..forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
@@ -50,7 +50,7 @@ SMALL = 1 << 15
 
 Dtype = numpy.dtype[Any]
 
-_building = threading.RLock()
+_building = lock_across_forks()
 
 
 class RowProgram:
@@ -69,17 +69,17 @@ class RowProgram:
         self._calls: Plans[RowCall] = Plans()
         """How arrays of these dtypes, shapes and strides are worked through by compiled loops."""
 
-    @cached_property
+    @computed_once
     def tree(self) -> Tree:
         """What the function computes, traced when first asked for."""
         return trace(self.function, self.parameters)
 
-    @cached_property
+    @computed_once
     def variants(self) -> list[Expression]:
         """The expressions of the tree, from its first branch to its last."""
         return list(leaves(self.tree))
 
-    @cached_property
+    @computed_once
     def choose(self) -> Callable[..., int]:
         """A function of all arguments, arrays first, that returns the number of the variant to compute, or refuses."""
         namespace = dict(BASE_NAMES)

@@ -36,7 +36,6 @@ needed.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -49,8 +48,6 @@ ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
 
 OPERATORS: Declared = Declared(registry.operators())
 """Every declared operator by name; the test matrix iterates over it."""
-
-_reading = threading.RLock()
 
 _RESERVED = ("grad", "grads", "xp", "needs")
 
@@ -132,10 +129,12 @@ class Operator:
 
     def __getattr__(self, name: str) -> Any:
         """Read what signature and formulas determine on first access: an import declares hundreds of operators and uses few."""
-        with _reading:  # another thread may be reading too
-            if "saved_display" not in self.__dict__:
-                self._read_signature()
-                self._read_formulas()
+        if "saved_display" not in self.__dict__:
+            read = object.__new__(Operator)  # read apart: other threads see all of it or nothing
+            read.__dict__.update(self.__dict__)
+            read._read_signature()
+            read._read_formulas()
+            self.__dict__.update({name: value for name, value in read.__dict__.items() if name not in self.__dict__})
         try:
             return self.__dict__[name]
         except KeyError:
@@ -230,7 +229,7 @@ class Operator:
         for name in self.saved_values:
             if self.types.get(name) == "Dims":
                 saved_display.setdefault(name, functools.partial(_all_dims, f"saved_{name}"))
-        self.saved_display = saved_display  # set last: its presence shows that all attributes are set
+        self.saved_display = saved_display
 
 
 def _all_dims(slot: str, node: Node) -> Any:

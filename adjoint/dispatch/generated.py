@@ -6,7 +6,6 @@ slower.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from operator import attrgetter
@@ -17,6 +16,7 @@ import numpy
 
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import LargeUfuncs
+from ..first_use import computed_once
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
@@ -121,8 +121,9 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         namespace.update(defaults)
         if op.differentiable:
             namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
-        compile_source(source, f"<adjoint {name}>", namespace)
-        generated = namespace.pop(op.name)
+        made = dict(namespace)  # another thread may be building the same function
+        compile_source(source, f"<adjoint {name}>", made)
+        generated = made[op.name]
         function.__defaults__ = generated.__defaults__
         function.__kwdefaults__ = generated.__kwdefaults__
         function.__code__ = generated.__code__
@@ -160,21 +161,21 @@ class Code:
             op = self.op
             namespace = dict(_BASE, OP=op, joint=op.joint)
             namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
-            self._node_classes[name] = node_source.node_class(op, namespace, name)
+            self._node_classes.setdefault(name, node_source.node_class(op, namespace, name))
         return self._node_classes[name]
 
-    @functools.cached_property
+    @computed_once
     def fast_path(self) -> Callable[..., Any]:
         """The function for calls that no mode affects, although some mode is on; it leaves other calls to the slow path."""
         return lazy_function(self.op, "fast", f"{self.op.name} fast path")
 
-    @functools.cached_property
+    @computed_once
     def saving(self) -> Saving:
         """The functions that save what a node needs."""
         made = self._compiled(saving_source(self.op), "saving")
         return Saving(made["save_inputs"], made["save_results"], made["saved_values"])
 
-    @functools.cached_property
+    @computed_once
     def part_node(self) -> Callable[..., Node]:
         """Creates the node of a view from arrays, for indexing."""
         return self._compiled(part_source(self.op), "part")["part_node"]

@@ -15,11 +15,11 @@ import linecache
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from operator import itemgetter
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
+from ..first_use import import_late
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
@@ -40,7 +40,7 @@ def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType
     function = FunctionType(_stub.__code__, namespace, name)
 
     def built() -> FunctionType:
-        import_module(function.__module__)  # another thread may still be importing it
+        import_late(function.__module__)  # another thread may still be importing it
         build(function)
         return function
 
@@ -73,7 +73,7 @@ class LazyStub:
 
     def end(self) -> None:
         """Install the function's own code: a copy, so that its frames can be distinguished from those of other functions."""
-        import_module(self.original.__module__)  # another thread may still be importing it
+        import_late(self.original.__module__)  # another thread may still be importing it
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
         if self.retried and not WRAPPERS.open:

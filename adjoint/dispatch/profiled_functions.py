@@ -6,11 +6,11 @@ nothing otherwise.
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 from types import FunctionType
 from typing import Any
 
+from ..forks import lock_across_forks
 from ..tape.modes import STATE
 from ..tensor import Tensor
 from ..uninterrupted import uninterrupted
@@ -127,7 +127,7 @@ def _is_made_of_operators(function: Any) -> bool:
     )
 
 
-_lock = threading.RLock()
+_lock = lock_across_forks()
 _profiles: dict[int, Any] = {}
 """The profiles that are running, by identity."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from ..first_use import import_late
 from ..tensor import Tensor
 from .operator_index import FAMILIES
 
@@ -37,7 +37,7 @@ _package = "adjoint.operators"
 
 def load(family: str) -> None:
     """Import the family, unless it has been imported; if another thread is importing it, wait."""
-    import_module(f"{_package}.{family}")
+    import_late(f"{_package}.{family}")
 
 
 def load_all() -> None:
@@ -45,7 +45,7 @@ def load_all() -> None:
     for family in FAMILIES:
         load(family)
     for module in OTHER_METHODS:
-        import_module(module)
+        import_late(module)
 
 
 def _by_part() -> dict[str, dict[str, str]]:
@@ -97,13 +97,13 @@ class Declared(dict[str, Any]):
 
         def look_up(name: str) -> Any:
             if name in modules:
-                return import_module(f"{package}.{name}")
+                return import_late(f"{package}.{name}")
             if name == "__all__":
                 exported = {name for name, value in module.items() if type(value) is not ModuleType}
                 return sorted(name for name in exported | elsewhere.keys() | self.names() if name[0] != "_")
             try:
                 place = elsewhere.get(name)
-                value = self[name] if place is None else getattr(import_module(f"{package}.{place}"), name)
+                value = self[name] if place is None else getattr(import_late(f"{package}.{place}"), name)
             except KeyError:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
             module[name] = value
@@ -143,15 +143,15 @@ class Awaited:
         self.name = name
 
     def __get__(self, tensor: Any, owner: type) -> Any:
-        import_module(self.module)
+        import_late(self.module)
         return vars(Tensor)[self.name].__get__(tensor, owner)
 
     def __set__(self, tensor: Any, value: Any) -> None:
-        import_module(self.module)
+        import_late(self.module)
         setattr(tensor, self.name, value)
 
     def __delete__(self, tensor: Any) -> None:
-        import_module(self.module)
+        import_late(self.module)
         delattr(tensor, self.name)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,6 +16,7 @@ from ..autograd.gradient_edge import GradientEdge
 from ..tape.node import accumulator_of
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
+from ..uninterrupted import PutDuring, uninterrupted
 from .drawing import Graph
 from .names import variables_of
 from .snapshot import walked
@@ -51,8 +52,7 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) ->
     return kept
 
 
-@contextmanager
-def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
+def _drawn_before(kept: Kept, trace: bool) -> AbstractContextManager[None]:
     """Draw each graph before its outermost backward runs."""
     engine: Any = sys.modules[f"{autograd.__name__}.backward"]
     run = engine.run
@@ -76,11 +76,12 @@ def _drawn_before(kept: Kept, trace: bool) -> Iterator[None]:
         finally:
             running = False
 
-    engine.run = drawing
-    try:
-        yield
-    finally:
-        engine.run = run
+    @uninterrupted
+    def put(function: Any) -> Any:
+        before, engine.run = engine.run, function
+        return before
+
+    return PutDuring(put, drawing)
 
 
 def _as_gradient_edge(edge: Any) -> GradientEdge:

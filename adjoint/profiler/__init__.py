@@ -15,6 +15,7 @@ from typing import Any, Self
 from ..autograd import profiler as profilers
 from ..autograd.profiler import ProfilerActivity, record_function
 from ..autograd.profiler_util import DeviceType, EventList
+from ..uninterrupted import uninterrupted
 from . import itt as itt
 
 __all__ = [
@@ -175,8 +176,13 @@ class profile:
         self.start()
         return self
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        self.stop()
+        try:
+            self.stop()
+        finally:
+            if self._running:  # an interrupt has struck before the end
+                self._stop_recording()
 
     def start(self) -> None:
         """Begin with the first step."""
@@ -186,9 +192,11 @@ class profile:
 
     def stop(self) -> None:
         """End the last step and the profile."""
-        self._end_step()
-        if self._running:
-            self._end()
+        try:
+            self._end_step()
+        finally:
+            if self._running:
+                self._end()
 
     def step(self) -> None:
         """End a step; the schedule determines the action during the next step."""
@@ -211,14 +219,18 @@ class profile:
         profiler = profilers.profile(
             record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack
         )
+        self.profiler, self._running = profiler, True  # before it runs, so that an interrupt finds it
         profiler.__enter__()
-        self.profiler, self._running = profiler, True
 
     def _end(self) -> None:
-        self._initialized("stopping trace").__exit__(None, None, None)
-        self._running = False
+        self._stop_recording()
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
+
+    @uninterrupted
+    def _stop_recording(self) -> None:
+        self._initialized("stopping trace").__exit__(None, None, None)
+        self._running = False
 
     def _begin_step(self) -> None:
         if self.schedule is not None and self._running:

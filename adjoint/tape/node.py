@@ -8,12 +8,12 @@ operation, or the leaf tensor itself. A leaf stands for its `AccumulateGrad` nod
 from __future__ import annotations
 
 import re
-import threading
 import weakref
 from itertools import count
 from types import CodeType
 from typing import Any, ClassVar
 
+from ..forks import lock_across_forks
 from ..late_bound import LATE
 from ..tensor import Tensor
 from . import origin
@@ -166,7 +166,7 @@ def own_hooks(node: Node) -> NodeHooks:
     return node.hooks
 
 
-_accumulator_lock = threading.Lock()
+_accumulator_lock = lock_across_forks()
 
 
 def accumulator_of(leaf: Tensor) -> AccumulateGrad:

@@ -5,14 +5,14 @@ A counter is a list that views and aliases share: the version, and the latest ch
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any
 
+from ..forks import lock_across_forks
 from ..tensor import Tensor, is_recorded
 from . import modes, origin
 
-_counter_lock = threading.Lock()
+_counter_lock = lock_across_forks()
 
 
 class Mark:

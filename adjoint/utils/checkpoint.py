@@ -13,12 +13,13 @@ import threading
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import adjoint as torch
+from adjoint.uninterrupted import PutDuring, uninterrupted
 
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
@@ -103,26 +104,29 @@ _early_stop: bool | None = None
 _debug: bool | None = None
 
 
-@contextlib.contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Set whether recomputation of functions checkpointed inside stops as soon as backward has all values (the default)."""
+@uninterrupted
+def _put_early_stop(value: bool | None) -> bool | None:
     global _early_stop
-    previous, _early_stop = _early_stop, enable
-    try:
-        yield
-    finally:
-        _early_stop = previous
+    before, _early_stop = _early_stop, value
+    return before
 
 
-@contextlib.contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Set whether errors of functions checkpointed inside are explained; None leaves the choice to `checkpoint(debug=...)`."""
+@uninterrupted
+def _put_debug(value: bool | None) -> bool | None:
     global _debug
-    previous, _debug = _debug, enabled
-    try:
-        yield
-    finally:
-        _debug = previous
+    before, _debug = _debug, value
+    return before
+
+
+def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
+    """Set whether recomputation of functions checkpointed inside stops as soon as backward has all values (the default)."""
+    value: bool | None = enable
+    return PutDuring(_put_early_stop, value)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
+    """Set whether errors of functions checkpointed inside are explained; None leaves the choice to `checkpoint(debug=...)`."""
+    return PutDuring(_put_debug, enabled)
 
 
 class GraphExecGroup:
@@ -147,6 +151,7 @@ class GraphExecGroup:
         self._local.group = self
         return self
 
+    @uninterrupted
     def __exit__(self, *exception: object) -> None:
         self._local.group = None
 

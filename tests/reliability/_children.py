@@ -25,12 +25,16 @@ def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[li
         _serve(function, reading, writing)
     os.close(writing)
     received, end = bytearray(), None
+    silent = 0.0
     while True:
-        if not select.select([reading], [], [], patience)[0]:
+        if not select.select([reading], [], [], 0.1)[0]:
+            silent += 0.1  # time while the machine stops this process too does not count
+            if silent < patience:
+                continue
             os.kill(child, signal.SIGABRT)  # `faulthandler`, where enabled, prints where it hangs
             end = f"silent for {patience:.0f} seconds"
             break
-        data = os.read(reading, 1 << 16)
+        silent, data = 0.0, os.read(reading, 1 << 16)
         if not data:
             break
         received += data

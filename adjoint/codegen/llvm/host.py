@@ -5,13 +5,12 @@ llvmlite is imported when the first kernel is compiled. No file is written; mach
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from ...first_use import computed_once
+from ...forks import lock_across_forks
 from .values import CompilationError
 
 
@@ -30,10 +29,10 @@ class Host:
     """The processor of this machine, as LLVM knows it. `lock` is held while anything is compiled."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = lock_across_forks()
         self._engines: list[Any] = []
 
-    @cached_property
+    @computed_once
     def llvm(self) -> Any:
         """Llvmlite's binding.
 
@@ -48,7 +47,7 @@ class Host:
         llvm.initialize_native_asmprinter()
         return llvm
 
-    @cached_property
+    @computed_once
     def machine(self) -> Any:
         """LLVM's description of the processor with all its instructions."""
         target = self.llvm.Target.from_default_triple()
@@ -56,16 +55,16 @@ class Host:
             cpu=self.cpu, features=self._features, opt=3, reloc="pic", codemodel="jitdefault"
         )
 
-    @cached_property
+    @computed_once
     def cpu(self) -> str:
         """LLVM's name of the processor."""
         return str(self.llvm.get_host_cpu_name())
 
-    @cached_property
+    @computed_once
     def _features(self) -> str:
         return str(self.llvm.get_host_cpu_features().flatten())
 
-    @cached_property
+    @computed_once
     def vector_bytes(self) -> int:
         """How many bytes a vector register holds: 64 with AVX-512, 32 with AVX2, else 16."""
         features = self._features.split(",")
@@ -73,7 +72,7 @@ class Host:
             return 64
         return 32 if "+avx2" in features else 16
 
-    @cached_property
+    @computed_once
     def instruction_set(self) -> str:
         """The vector instructions that kernels use."""
         if "aarch64" in self.machine.triple or "arm64" in self.machine.triple:
@@ -136,13 +135,6 @@ class Host:
         with self.lock:
             return str(self.machine.emit_assembly(self.llvm.parse_assembly(code.optimized)))
 
-    def renew_lock(self) -> None:
-        """Forget who holds the lock: in a forked child, that thread does not run."""
-        self.lock = threading.RLock()
-
 
 HOST = Host()
 """The machine that this process runs on."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=HOST.renew_lock)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from ...first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
 from .builtin_functions import cast_pointer, lanes, reduce_add, shuffle
 from .calls import ARRAYS_AT, elements_at
@@ -103,7 +103,7 @@ class RowPlan:
 
     # -- what is computed when ---------------------------------------------------------------------------------------------
 
-    @cached_property
+    @computed_once
     def reductions(self) -> list[list[Node]]:
         """The reductions of each walk."""
         found: list[list[Node]] = [[] for _ in range(self.passes)]
@@ -112,12 +112,12 @@ class RowPlan:
                 found[self.levels[node] - 1].append(node)
         return found
 
-    @cached_property
+    @computed_once
     def accumulators(self) -> list[list[Sum]]:
         """What carries the reductions of each walk along."""
         return [[accumulator(node, self.vector) for node in nodes] for nodes in self.reductions]
 
-    @cached_property
+    @computed_once
     def written(self) -> list[list[int]]:
         """The outputs that each walk writes, but for those of rows."""
         found: list[list[int]] = [[] for _ in range(self.passes)]
@@ -138,7 +138,7 @@ class RowPlan:
                 targets += node.operands
         return found
 
-    @cached_property
+    @computed_once
     def kept(self) -> dict[Node, int]:
         """The costly values that wait in an output until a later walk needs them."""
         found: dict[Node, int] = {}

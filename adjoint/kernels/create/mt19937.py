@@ -7,12 +7,13 @@ PyTorch's.
 
 import operator
 import os
-import threading
 from functools import cache
 from typing import Any
 
 import numpy
 from numpy import ndarray
+
+from ...forks import lock_across_forks
 
 DEFAULT_SEED = 67280421310721
 """The seed of a generator that was given none."""
@@ -52,7 +53,7 @@ class Stream:
     __slots__ = ("_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self.lock = threading.RLock()
+        self.lock = lock_across_forks()
         self._engine: Any = None  # made when first drawn from: `import numpy` leaves NumPy's own generators out
         self._bulk: Any = None
         self._seed = seed

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy
 from numpy import ndarray
 
+from ...first_use import computed_once
+
 Sizes = tuple[int, ...]
 
 _NUMBER = {2: "two", 3: "three"}
@@ -51,7 +53,7 @@ class Windows:
         self.sizes: Sizes = tuple(w.count for w in dims)
         self.inside = all(w.padding == 0 and w.reach <= w.length for w in dims)
 
-    @functools.cached_property
+    @computed_once
     def elements(self) -> ndarray:
         """(windows, elements of a window): their places in the flattened dimensions.
 
@@ -67,7 +69,7 @@ class Windows:
             flat = flat.reshape(flat.shape[0] * flat.shape[1], -1)
         return flat
 
-    @functools.cached_property
+    @computed_once
     def first_elements(self) -> ndarray:
         """For each window where its elements begin in the flattened `elements`."""
         return numpy.arange(len(self.elements)) * self.elements.shape[1]

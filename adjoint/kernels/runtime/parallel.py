@@ -20,6 +20,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...uninterrupted import uninterrupted
+
 TILE_BYTES = 1 << 18
 """About how many bytes of rows one call of the function gets: with scratch it fits a core's second-level cache."""
 
@@ -65,38 +67,60 @@ def set_num_threads(n: int) -> None:
 
 
 class _Job:
-    """One call of `parallel_rows`: tiles not yet taken, tiles not yet finished, and the first error."""
+    """One call of `parallel_rows`: tiles not yet taken, who works on them, and the first error of a worker."""
 
     def __init__(self, function: Callable[[int, int], object], n_rows: int, tile_rows: int) -> None:
         self.function = function
         self.n_rows = n_rows
         self.tile_rows = tile_rows
         self.take = itertools.count(0, tile_rows).__next__  # atomic
-        self.unfinished = -(-n_rows // tile_rows)
         self.lock = threading.Lock()
-        self.finished = threading.Lock()
-        self.finished.acquire()
+        self.inside = 0
+        self.closed = False
+        self.left = threading.Lock()  # released by the last worker to leave a closed job
+        self.left.acquire()
         self.error: BaseException | None = None
 
     def work(self) -> None:
-        """Take tiles until none is left."""
-        while (start := self.take()) < self.n_rows:
+        """Take tiles until none is left, or the job is closed, or a worker has failed."""
+        while not self.closed and self.error is None and (start := self.take()) < self.n_rows:
+            self.function(start, min(start + self.tile_rows, self.n_rows))
+
+    def enter(self) -> bool:
+        """Let a worker in, unless the job is closed."""
+        with self.lock:
+            self.inside += not self.closed
+            return not self.closed
+
+    def leave(self) -> None:
+        """Let a worker out."""
+        with self.lock:
+            self.inside -= 1
+            if self.closed and self.inside == 0:
+                self.left.release()
+
+    def help(self) -> None:
+        """Work, in a worker, unless the job is closed."""
+        if self.enter():
             try:
-                if self.error is None:
-                    self.function(start, min(start + self.tile_rows, self.n_rows))
+                self.work()
             except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
                 self.error = self.error or error
-            with self.lock:
-                self.unfinished -= 1
-                if self.unfinished == 0:
-                    self.finished.release()
+            self.leave()
+
+    def close(self) -> None:
+        """Let no worker in, and wait until those inside have finished the tile that they work on."""
+        with self.lock:
+            self.closed = True
+        while self.inside:
+            self.left.acquire()
 
 
 def _serve() -> None:
     _here.is_worker = True
     while True:
         context, job = _jobs.get()
-        context.run(job.work)  # the caller's numpy.errstate holds here too
+        context.run(job.help)  # the caller's numpy.errstate holds here too
         del context, job
 
 
@@ -104,8 +128,11 @@ def _start_workers(n: int) -> None:
     with _lock:
         while len(_workers) < n:
             worker = threading.Thread(target=_serve, name=f"adjoint-{len(_workers)}", daemon=True)
+            try:
+                worker.start()
+            except RuntimeError:  # the system allows no more, or the interpreter exits: the caller works alone
+                return
             _workers.append(worker)
-            worker.start()
 
 
 def _forget_workers() -> None:
@@ -118,6 +145,21 @@ def _forget_workers() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_workers)
+
+
+@uninterrupted
+def _close(job: _Job) -> None:
+    """Close the job; an interrupt meanwhile is raised when no worker is inside, since they write to the caller's memory."""
+    try:
+        job.close()
+    except BaseException:
+        _close(job)
+        raise
+    job.function = _nothing  # a worker that wakes late keeps nothing alive
+
+
+def _nothing(start: int, stop: int) -> None:
+    """The function of a job that is over."""
 
 
 def parallel_rows(
@@ -150,10 +192,12 @@ def parallel_rows(
         return
     _start_workers(threads - 1)
     job = _Job(function, n_rows, tile_rows)
-    for _ in range(threads - 1):
-        _jobs.put((contextvars.copy_context(), job))
-    job.work()
-    job.finished.acquire()
+    try:
+        for _ in range(threads - 1):
+            _jobs.put((contextvars.copy_context(), job))
+        job.work()
+    finally:
+        _close(job)
     error = job.error
     if error is not None:
         try:

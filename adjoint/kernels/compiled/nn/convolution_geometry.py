@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import numpy
 from numpy import ndarray
 
+from ....first_use import computed_once
+
 Sizes = tuple[int, ...]
 
 
@@ -205,7 +207,7 @@ class Block:
     first: Sizes
     after: Sizes
 
-    @functools.cached_property
+    @computed_once
     def sizes(self) -> Sizes:
         """How many samples, groups and places it has."""
         return (

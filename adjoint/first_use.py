@@ -1,0 +1,61 @@
+"""What is made at its first use, by whichever thread comes first: modules imported late, and attributes computed once.
+
+Threads that import modules in different orders can wait for each other; the interpreter then hands one of them a module
+that is half made. So one thread at a time imports late, and others wait until it has finished.
+
+Attributes are computed without a lock: two threads may both compute one, and the first to finish provides it to both.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import FrameType, ModuleType
+from typing import Any, Generic, TypeVar, overload
+
+from .forks import lock_across_forks
+
+_T = TypeVar("_T")
+
+_importing = lock_across_forks()
+
+
+def import_late(name: str) -> ModuleType:
+    """Import the module of this name, unless it has been imported; if another thread is importing it, wait."""
+    module = sys.modules.get(name)
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        return module
+    if _within_import(sys._getframe(1)):
+        return import_module(name)
+    with _importing:
+        return import_module(name)
+
+
+def _within_import(frame: FrameType | None) -> bool:
+    """Whether this thread executes a module of the package, whose lock it holds: it must not wait for `_importing` then."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class computed_once(Generic[_T]):
+    """An attribute that its first use computes. `functools.cached_property` holds a lock meanwhile, or computes several."""
+
+    def __init__(self, function: Callable[[Any], _T]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> computed_once[_T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _T: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self.name, self.function(instance))

@@ -1,0 +1,52 @@
+"""Forks: in a forked child no thread of its parent holds a lock, and what the locks guard is whole.
+
+A fork waits until no other thread holds one of these locks. It holds all of them while it copies the process, and both
+processes give them back. So nothing is imported, compiled or drawn by halves in the child, whose only thread is the one
+that has forked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+_locks: set[weakref.ref[Any]] = set()
+_held: list[Any] = []
+
+
+def lock_across_forks() -> Any:
+    """A new reentrant lock that a fork holds."""
+    lock = threading.RLock()
+    _locks.add(weakref.ref(lock, _locks.discard))
+    return lock
+
+
+def _hold() -> None:
+    global _held
+    first: Any = threading.RLock()
+    while True:  # never wait for one lock while holding another, so that the order in which threads take them is free
+        with first:
+            held: list[Any] = []
+            for lock in [found for each in list(_locks) if (found := each()) is not None]:
+                if not lock.acquire(blocking=False):
+                    first = lock
+                    break
+                held.append(lock)
+            else:
+                _held = held
+                return
+            for one in held:
+                one.release()
+
+
+def _give_back() -> None:
+    global _held
+    held, _held = _held, []
+    for lock in held:
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold, after_in_parent=_give_back, after_in_child=_give_back)
