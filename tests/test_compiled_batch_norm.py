@@ -37,9 +37,7 @@ def test_result_and_gradients(shape, dtype):
     x, grad = sample(shape, dtype), sample(shape, dtype, 1)
     weight, bias = sample(shape[1], dtype, 2), sample(shape[1], dtype, 3)
     found = compiled.batch_norm(x, weight, bias, None, None, True, 1e-5)
-    back = compiled.batch_norm_gradients(
-        grad, x, weight, *found[1:], None, None, True, 1e-5, (True, True, True)
-    )
+    back = compiled.batch_norm_gradients(grad, x, weight, *found[1:], None, None, True, 1e-5, (True, True, True))
     tolerance = 1e-4 if dtype == "f4" else 1e-11
     for actual, exact in zip([*found, *back], expected(grad, x, weight, bias, 1e-5), strict=True):
         assert actual.dtype == x.dtype and actual.shape == exact.shape

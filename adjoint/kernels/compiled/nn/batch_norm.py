@@ -61,7 +61,7 @@ def normalize(
     stop: Int,
     W: Static,
 ) -> None:
-    """Channels `start` to `stop` less their means, over their deviations, times `weight` plus `bias`; means and inverse deviations.
+    """Channels `start` to `stop` less their means, over their deviations, times `weight` plus `bias`; and those of each.
 
     A channel has a plane of `size` numbers in each sample. A stretch is `length` of them in each of `samples` samples: it stays
     in the first-level cache, its squares are summed about its own mean (Chan, Golub and LeVeque, 1979).
@@ -149,8 +149,10 @@ def normalize_backward(
     stop: Int,
     W: Static,
 ) -> None:
-    """For channels `start` to `stop` the sum of `grad`, that of its products with what `normalize` made of `x`, and, if it is
-    `wanted`, the gradient of `x`."""
+    """For channels `start` to `stop` sums of `grad`, and of its products with the normalized `x`.
+
+    If it is `wanted`, also the gradient of `x`.
+    """
     zero = vector(T, W)(0)
     for c in range(start, stop):
         middle = broadcast(means[c], W)
