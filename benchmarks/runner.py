@@ -80,7 +80,7 @@ def _agree(ours: Any, theirs: Any) -> bool:
 
 
 _ASLEEP = 0.02
-"""After so many seconds no thread of the other library looks for work any more: PyTorch's do for about 8 ms, on the same cores."""
+"""After so many seconds no thread of the other library looks for work any more; PyTorch's do so for about 8 ms."""
 
 
 def _round(timed: Timed, loops: int) -> float:
