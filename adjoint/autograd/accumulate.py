@@ -9,6 +9,8 @@ import numpy
 
 from ..codegen.backend import NUMPY
 from ..forks import lock_across_forks
+from ..codegen.compiled_pointwise import ELEMENTS
+from ..codegen.compiled_ufuncs import large
 from ..kernels.runtime.meta_array import Meta
 from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
@@ -29,6 +31,15 @@ def _as_in_accumulate(grad: Any) -> int:
 
 
 _UNSHARED = _measure()
+
+
+def summed(first: Any, second: Any) -> Any:
+    """The sum of two gradients for the same place."""
+    if type(first) is ndarray and first.size >= ELEMENTS:
+        add = large(numpy.add)
+        if add is not None:
+            return add(first, second)
+    return first + second
 
 
 def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:

@@ -23,7 +23,7 @@ from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, accumulator_of, explain, live_accumulator
 from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
-from .accumulate import accumulate
+from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
@@ -138,7 +138,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 if array.shape != place.shape or array.dtype is not place.dtype:
                     result = fitted(result, edge, node, buffers)
                 if result is not None:
-                    buffers[target] = buffers[target] + result if target in buffers else result
+                    buffers[target] = summed(buffers[target], result) if target in buffers else result
             if target is edge:
                 uses[edge] = left = uses[edge] - 1
                 if not left and (edge in buffers or edge._extra is not None):

@@ -29,57 +29,81 @@ def _plan(
     kind: Callable[..., Any],
     shape: Sizes,
     kernel: Sizes,
-    output: Sizes,
-    geometry: tuple[Sizes, Sizes, Sizes, int],
+    output: Sizes | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
     dtype: numpy.dtype[Any],
     threads: int,
 ) -> Any:
-    """For an input of `shape` and a weight of shape `kernel`; `geometry` is stride, padding, dilation and groups."""
-    stride, padding, dilation, groups = geometry
+    """For an input of `shape` and a weight of shape `kernel`, and an output of the sizes `output`, if they are not found here.
+
+    None where NumPy's form has to compute: for empty arrays, other types, and more than three dimensions.
+    """
+    if output is None:
+        output = tuple(
+            (size + 2 * p - d * (k - 1) - 1) // s + 1
+            for size, k, s, p, d in zip(shape[2:], kernel[2:], stride, padding, dilation, strict=True)
+        )
+    if len(shape) > 5 or 0 in shape or 0 in kernel or 0 in output or dtype.char not in "fd" or not dtype.isnative:
+        return None
+    transpose = make is input_axis
+    result = shape if transpose else (shape[0], kernel[0], *output)
     input, taps = shape[2:], kernel[2:]
     if math.prod(taps) == math.prod(stride) == 1 and not any(padding):
         input, taps, output = (math.prod(input),), (1,), (math.prod(output),)
     axes = [make(1, 1, 1, 0, 1, 1)] * (3 - len(input))
     axes += [make(*sizes) for sizes in zip(input, taps, stride, padding, dilation, output, strict=False)]
     ins, outs = kernel[1], kernel[0] // groups
-    if make is input_axis:
+    if transpose:
         ins, outs = outs, ins
     work = Work((axes[0], axes[1], axes[2]), shape[0], groups, ins, outs, dtype.itemsize, threads)
-    return kind(work, dtype)
+    plan = kind(work, dtype)
+    plan.result_shape = kernel if kind is CorrelationPlan else result
+    if kind is ProductPlan:
+        count = math.prod(taps)
+        plan.weight_strides = (ins * outs * count, *((count, outs * count) if transpose else (ins * count, count)))
+    return plan
 
 
-def _strides(array: ndarray) -> ndarray:
-    """Those of samples, channels, planes and rows, in elements."""
-    return numpy.array(array.strides[:-1]) // array.itemsize
-
-
-def _convolve(
-    plan: ProductPlan, x: ndarray, weight: ndarray, strides: Sizes, bias: ndarray | None, result: ndarray
-) -> None:
-    """Write the sums over taps and input channels, plus `bias`, to `result`."""
-    x = plan.source(x)
-    factors = scratch("weights", (plan.weights_size,), x.dtype)
+def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | None) -> ndarray:
+    """The sums over taps and input channels, plus `bias`."""
+    x, steps = plan.source(x)
+    result = numpy.empty(plan.result_shape, x.dtype)
+    memory = scratch("convolution", (plan.weights_size + plan.ranges * plan.scratch_pitch,), x.dtype)
+    factors = address(memory)
     launch(
-        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, address(factors), address(weight),
-        plan.products.address, plan.taps.address, plan.geometry.spreads, plan.outs, plan.ins, *strides,
+        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, address(weight),
+        plan.products.address, plan.taps.address, plan.geometry.spreads, plan.outs, plan.ins, *plan.weight_strides,
     )  # fmt: skip
-    memory = scratch("packed", (plan.ranges * plan.scratch_pitch,), x.dtype)
-    added = plan.nothing if bias is None else bias
-    steps = _strides(x)
     launch(
-        plan.kernel, plan.ranges, plan.range_bytes, address(result), address(x), address(factors), address(added),
-        address(memory), plan.sizes.address, plan.records.address, plan.products.address, address(steps),
+        plan.kernel, plan.ranges, plan.range_bytes, address(result), address(x), factors,
+        address(plan.nothing if bias is None else bias), factors + plan.weights_size * x.itemsize,
+        plan.sizes.address, plan.records.address, plan.products.address, steps.address,
     )  # fmt: skip
+    return result
 
 
-def _fits(*arrays: ndarray) -> bool:
-    first = arrays[0]
-    return (
-        first.dtype.char in "fd"
-        and first.dtype.isnative
-        and first.ndim <= 5
-        and all(array.dtype == first.dtype and array.size for array in arrays)
-    )
+def _with_weight(
+    make: Callable[..., Axis],
+    input: ndarray,
+    weight: ndarray,
+    bias: ndarray | None,
+    shape: Sizes,
+    output: Sizes | None,
+    geometry: tuple[Sizes, Sizes, Sizes, int],
+) -> Any:
+    """A convolution, or its transpose; `shape` and `output` are those of the convolution's input and output."""
+    x, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
+    if kernel.dtype != x.dtype:
+        return NotImplemented
+    plan = _plan(make, ProductPlan, shape, weight.shape, output, *geometry, x.dtype, get_num_threads())
+    if plan is None:
+        return NotImplemented
+    added = None if bias is None else numpy.ascontiguousarray(widen(bias))
+    result = _convolve(plan, x, kernel, added)
+    return result if x is input else result.astype(input.dtype)
 
 
 def conv_forward(
@@ -92,21 +116,7 @@ def conv_forward(
     groups: int,
 ) -> Any:
     """The convolution of `input` with `weight`, plus `bias`."""
-    wide, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
-    if not _fits(wide, kernel):
-        return NotImplemented
-    sizes = tuple(
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, s, p, d in zip(input.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
-    )
-    geometry = stride, padding, dilation, groups
-    plan = _plan(forward_axis, ProductPlan, input.shape, weight.shape, sizes, geometry, wide.dtype, get_num_threads())
-    result = numpy.empty((len(input), len(weight), *sizes), wide.dtype)
-    added = None if bias is None else numpy.ascontiguousarray(widen(bias))
-    taps = math.prod(weight.shape[2:])
-    strides = plan.outs * plan.ins * taps, plan.ins * taps, taps
-    _convolve(plan, wide, kernel, strides, added, result)
-    return result.astype(input.dtype, copy=False)
+    return _with_weight(forward_axis, input, weight, bias, input.shape, None, (stride, padding, dilation, groups))
 
 
 def conv_input_grad(
@@ -133,19 +143,8 @@ def transposed(
     groups: int,
 ) -> Any:
     """The transposed convolution of `input` with `weight`, plus `bias`."""
-    wide, kernel = widen(input), numpy.ascontiguousarray(widen(weight))
-    if not _fits(wide, kernel) or 0 in output_shape:
-        return NotImplemented
     geometry = stride, padding, dilation, groups
-    plan = _plan(
-        input_axis, ProductPlan, output_shape, weight.shape, input.shape[2:], geometry, wide.dtype, get_num_threads()
-    )
-    result = numpy.empty(output_shape, wide.dtype)
-    added = None if bias is None else numpy.ascontiguousarray(widen(bias))
-    taps = math.prod(weight.shape[2:])
-    strides = plan.ins * plan.outs * taps, taps, plan.outs * taps
-    _convolve(plan, wide, kernel, strides, added, result)
-    return result.astype(input.dtype, copy=False)
+    return _with_weight(input_axis, input, weight, bias, output_shape, input.shape[2:], geometry)
 
 
 def conv_weight_grad(
@@ -159,31 +158,25 @@ def conv_weight_grad(
 ) -> Any:
     """The gradient of the weight of a convolution. Sums over parts of the batch are added in the order of the parts."""
     wide, x = widen(grad), widen(input)
-    if not _fits(wide, x) or 0 in weight_shape:
+    if wide.dtype != x.dtype:
         return NotImplemented
-    geometry = stride, padding, dilation, groups
-    plan: CorrelationPlan = _plan(
-        forward_axis,
-        CorrelationPlan,
-        input.shape,
-        tuple(weight_shape),
-        grad.shape[2:],
-        geometry,
-        x.dtype,
-        get_num_threads(),
-    )
-    wide, x = plan.target(wide), plan.source(x)
-    totals = scratch("totals", (plan.ranges, plan.size), x.dtype)
-    memory = scratch("packed", (plan.ranges * plan.scratch_pitch,), x.dtype)
-    steps, grad_steps = _strides(x), _strides(wide)
-    launch(
-        plan.kernel, plan.ranges, plan.range_bytes, address(totals), address(wide), address(x), address(memory),
-        plan.sizes.address, plan.records.address, plan.offsets.address, plan.dealing.address, address(steps),
-        address(grad_steps),
+    plan: CorrelationPlan | None = _plan(
+        forward_axis, CorrelationPlan, input.shape, weight_shape, grad.shape[2:], stride, padding, dilation, groups,
+        x.dtype, get_num_threads(),
     )  # fmt: skip
-    result, found = numpy.empty(weight_shape, x.dtype), numpy.zeros(1, numpy.int64)
+    if plan is None:
+        return NotImplemented
+    (wide, grad_steps), (x, steps) = plan.target(wide), plan.source(x)
+    memory = scratch("convolution", (plan.totals_size + plan.ranges * plan.scratch_pitch,), x.dtype)
+    totals = address(memory)
     launch(
-        plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), address(totals), address(found), plan.size,
+        plan.kernel, plan.ranges, plan.range_bytes, totals, address(wide), address(x),
+        totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,
+        plan.dealing.address, steps.address, grad_steps.address,
+    )  # fmt: skip
+    result, found = numpy.empty(plan.result_shape, x.dtype), numpy.zeros(1, numpy.int64)
+    launch(
+        plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), totals, address(found), plan.size,
         plan.ranges,
     )  # fmt: skip
     if found[0]:

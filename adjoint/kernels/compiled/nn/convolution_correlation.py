@@ -27,7 +27,7 @@ from ....codegen.llvm.language import (
 from .convolution_kernels import RECORD, store_first
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def accumulate(
     totals: Pointer[T],
     grad: Pointer[T],
@@ -77,7 +77,7 @@ def accumulate(
             )  # fmt: skip
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def correlate(
     total: Pointer[T],
     x: Pointer[T],
@@ -135,7 +135,7 @@ def correlate(
                                 add_first(row + J, lane_sums(found, W, N), minimum(depth - k, COLUMNS) - J, N)
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def add_up(
     out: Pointer[T],
     totals: Pointer[T],
@@ -167,7 +167,7 @@ def halves(width: int, segment: int, second: bool) -> list[int]:
     return [start + lane + second * segment // 2 for start in range(0, width, segment) for lane in range(segment // 2)]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def lane_sums(vectors: Any, W: Static, N: Static) -> S:
     """A vector of `N` lanes, a power of two, with the sums of so many vectors: pairs of them are folded into one."""
     parts = vectors
@@ -187,14 +187,14 @@ def lane_sums(vectors: Any, W: Static, N: Static) -> S:
     return parts[0]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
     """Two vectors whose segments are to be added up as one: segments of half the length, those of `a` first."""
     first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
     return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def add_first(to: Pointer[T], values: S, count: Int, N: Static) -> None:
     """Add the first `count` numbers of a vector of `N` to what is there."""
     if N == 1:

@@ -34,7 +34,7 @@ source where it begins and where the source ends, its place in the result, how m
 the address of the table of its part."""
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def convolve(
     out: Pointer[T],
     x: Pointer[T],
@@ -82,7 +82,7 @@ def convolve(
                 INTERLEAVE(out + place, to, block, groups * outs, part, plan + 20)
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def pack(
     out: Pointer[T],
     x: Pointer[T],
@@ -135,7 +135,7 @@ def pack(
             at += W
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: Static) -> S:
     """Every `step`th element of a row from `first` on, and zeros outside 0 to `stop`. `STEP`: `step` if it is 1 or 2, else 0."""
     if STEP == 0:
@@ -151,7 +151,7 @@ def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: St
     return shuffle(values, others, [2 * J for J in unrolled(W)])
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def pack_weights(
     out: Pointer[T],
     weight: Pointer[T],
@@ -186,7 +186,7 @@ def pack_weights(
                     to = to + ROWS
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def multiply(
     out: Pointer[T],
     x: Pointer[T],
@@ -255,7 +255,7 @@ def multiply(
                         store(row + steps[M], sums[M * COLUMNS + J], inside)
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def interleave(
     target: Pointer[T],
     x: Pointer[T],
@@ -295,7 +295,7 @@ def interleave(
                             to[k] = row[(k % spread_w) * phase_pitch + k // spread_w]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def store_first(to: Pointer[T], values: S, count: Int, W: Static) -> None:
     """The first `count` numbers of a vector."""
     if count >= W:

@@ -34,6 +34,9 @@ _SECOND_CACHE = 1 << 19
 _PARALLEL_PRODUCTS = 1 << 20
 """Fewer multiplications than this are not cut into blocks for several threads."""
 
+_FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
+"""How many blocks there may be for each thread, and how much longer they take because threads wait for one another."""
+
 _PACKING = 6
 """A vector packed takes as long as so many products of vectors."""
 
@@ -90,17 +93,26 @@ class Work(NamedTuple):
         same = last.source == last.target == last.places and last.origin == 0
         return self.taps == 1 and one_row and same and last.places >= 1 << 8
 
-    def layouts(self) -> Iterator[Work]:
-        """The same with rows of the source packed once, and packed once for each tap along them."""
-        yield self
-        if self.axes[2].reach:
-            yield self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))
+    def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
+        """The same with rows of the source packed once, and packed once for each tap along them; its blocks; what they cost.
 
-    def blocks(self, more: int, single: bool) -> list[Block]:
-        """Parts of the work; each place needs `more` numbers of memory besides the packed source."""
+        Larger blocks waste fewer lanes of vectors, but a thread that comes late makes the others wait longer.
+        """
+        for work in [self, self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))][
+            : 1 + bool(self.axes[2].reach)
+        ]:
+            found = 0
+            for each, cost in _FOR_EACH_THREAD:
+                blocks = work.blocks(more, False, each)
+                if len(blocks) != found:
+                    found = len(blocks)
+                    yield work, blocks, cost
+
+    def blocks(self, more: int, single: bool, each: int = 4) -> list[Block]:
+        """Parts of the work, at least `each` for a thread; a place needs `more` numbers of memory besides the packed source."""
         whole = Geometry(self.axes, self.ins, 1, self.places, self.width)
         group_bytes = (whole.packed_size + more * whole.vectors * self.width) * self.itemsize
-        wanted = 1 if self.products < _PARALLEL_PRODUCTS or self.threads == 1 else 4 * self.threads
+        wanted = 1 if self.products < _PARALLEL_PRODUCTS or self.threads == 1 else each * self.threads
         block_bytes = _BLOCK_BYTES if self.groups == 1 else _GROUP_BYTES
         return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, single)
 
@@ -121,6 +133,7 @@ class _Layout:
     """How a convolution's source is packed, block by block."""
 
     in_place = False
+    result_shape: Sizes
 
     def __init__(self, work: Work, blocks: list[Block]) -> None:
         self.work, self.blocks = work, blocks
@@ -129,21 +142,29 @@ class _Layout:
         self.ranges = work.ranges(blocks)
         self.source_sizes = tuple(axis.source for axis in work.axes)
         self.target_sizes = tuple(axis.target for axis in work.axes)
+        self.source_steps = Table(_row_major(work.groups * work.ins, self.source_sizes))
+        self.target_steps = Table(_row_major(work.groups * work.outs, self.target_sizes))
 
-    def _spatial(self, array: ndarray, sizes: Sizes) -> ndarray:
-        """The array as (batch, channels, depth, height, width), with rows, and planes read in place, that lie in one piece."""
+    def _spatial(self, array: ndarray, sizes: Sizes, steps: Table) -> tuple[ndarray, Table]:
+        """An array whose rows, and planes read in place, lie in one piece, and its strides as kernels are told them.
+
+        They are those of samples, channels, planes and rows, in elements: `steps` for an array that is row-major.
+        """
+        if array.flags.c_contiguous:
+            return array, steps
         array = array.reshape(*array.shape[:2], *sizes)
         step = array.itemsize
-        fits = array.strides[4] == step and not (self.in_place and array.strides[1] != sizes[2] * step)
-        return array if fits else numpy.ascontiguousarray(array)
+        if array.strides[4] == step and not (self.in_place and array.strides[1] != sizes[2] * step):
+            return array, Table([stride // step for stride in array.strides[:-1]])
+        return numpy.ascontiguousarray(array), steps
 
-    def source(self, array: ndarray) -> ndarray:
-        """What is convolved, with three spatial dimensions."""
-        return self._spatial(array, self.source_sizes)
+    def source(self, array: ndarray) -> tuple[ndarray, Table]:
+        """What is convolved, and its strides."""
+        return self._spatial(array, self.source_sizes, self.source_steps)
 
-    def target(self, array: ndarray) -> ndarray:
-        """An array of the shape of the result, with three spatial dimensions."""
-        return self._spatial(array, self.target_sizes)
+    def target(self, array: ndarray) -> tuple[ndarray, Table]:
+        """An array of the shape of the result, and its strides."""
+        return self._spatial(array, self.target_sizes, self.target_steps)
 
     @property
     def packed_vectors(self) -> int:
@@ -171,7 +192,12 @@ class _Layout:
 
 
 class ProductPlan(_Layout):
-    """For the convolution itself and its transpose: sums over taps of inputs times weights."""
+    """For the convolution itself and its transpose: sums over taps of inputs times weights.
+
+    `weight_strides`: those of groups, output and input channels.
+    """
+
+    weight_strides: Sizes
 
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
@@ -194,7 +220,7 @@ class ProductPlan(_Layout):
         depths = [len(offsets.numbers) for offsets in self._offsets]
         padded = work.groups * -(-work.outs // rows) * rows
         begins = [padded * sum(depths[:phase]) for phase in range(len(depths))]
-        self.weights_size = padded * sum(depths)
+        self.weights_size = _lines(padded * sum(depths))
         self.products = Table([
             number
             for depth, begin, offsets in zip(depths, begins, self._offsets, strict=True)
@@ -243,9 +269,8 @@ class ProductPlan(_Layout):
         if self.in_place:
             self.whole = True
             return work, work.blocks(0, True)
-        best = (math.inf, work, False)
-        for choice in work.layouts():
-            blocks = choice.blocks(math.prod(self.spread) * work.outs if self.phased else 0, False)
+        best: tuple[float, Work, list[Block], bool] = (math.inf, work, [], False)
+        for choice, blocks, cost in work.layouts(math.prod(self.spread) * work.outs if self.phased else 0):
             layout = _Layout(choice, blocks)
             samples, groups, *places = blocks[0].sizes
             packing = _PACKING * groups * work.ins * layout.packed_vectors
@@ -253,16 +278,15 @@ class ProductPlan(_Layout):
                 vectors = layout.geometry.vectors_along((samples, *places), (0, 0, 0, 0), whole)
                 products = len(vectors.starts) * work.taps * work.ins * groups * work.outs
                 storing = _STORING * len(vectors.pieces) * groups * work.outs * math.prod(self.spread)
-                time = (packing + products + storing) / math.prod(blocks[0].sizes)
-                best = min(best, (time, choice, whole), key=lambda found: found[0])
-        _, work, self.whole = best
-        return work, work.blocks(math.prod(self.spread) * work.outs if self.phased else 0, False)
+                time = cost * (packing + products + storing) / math.prod(blocks[0].sizes)
+                best = min(best, (time, choice, blocks, whole), key=lambda found: found[0])
+        _, work, blocks, self.whole = best
+        return work, blocks
 
-    @functools.cached_property
+    @property
     def result_strides(self) -> Sizes:
         """Those of samples, channels, planes and rows."""
-        steps = [math.prod(self.target_sizes[position:]) for position in range(3)]
-        return (self.channels * steps[0], *steps)
+        return _row_major(self.channels, self.target_sizes)
 
     def _part(self, sizes: Sizes) -> Table:
         """What blocks of one size have in common: their vectors, and where those belong in the result."""
@@ -327,6 +351,7 @@ class CorrelationPlan(_Layout):
         ])  # fmt: skip
         depth = work.ins * work.taps
         self.size = work.groups * work.outs * depth
+        self.totals_size = _lines(self.ranges * self.size)
         self.sum_vectors, self.sum_bytes = -(-self.size // width), self.ranges * width * dtype.itemsize
         packed = 0 if self.in_place else _lines(geometry.packed_size + width)
         gradients = groups * work.outs * self.pitches[1] + places[0] * rows_between * geometry.row_pitch + 5 * width
@@ -364,15 +389,21 @@ class CorrelationPlan(_Layout):
         """The layout that takes least time for a place."""
         if self.in_place:
             return work, work.blocks(0, True)
-        best = (math.inf, work)
-        for choice in work.layouts():
-            blocks = choice.blocks(work.outs, False)
+        best: tuple[float, Work, list[Block]] = (math.inf, work, [])
+        for choice, blocks, cost in work.layouts(work.outs):
             layout = _Layout(choice, blocks)
             vectors, groups = layout.geometry.vectors, blocks[0].groups
             packing = _PACKING * groups * (work.ins * layout.packed_vectors + work.outs * vectors)
-            time = (packing + vectors * work.taps * work.ins * groups * work.outs) / math.prod(blocks[0].sizes)
-            best = min(best, (time, choice), key=lambda found: found[0])
-        return best[1], best[1].blocks(work.outs, False)
+            products = vectors * work.taps * work.ins * groups * work.outs
+            time = cost * (packing + products) / math.prod(blocks[0].sizes)
+            best = min(best, (time, choice, blocks), key=lambda found: found[0])
+        return best[1:]
+
+
+def _row_major(channels: int, sizes: Sizes) -> Sizes:
+    """The strides of samples, channels, planes and rows, in elements."""
+    steps = [math.prod(sizes[position:]) for position in range(3)]
+    return (channels * steps[0], *steps)
 
 
 def _lines(size: int) -> int:
