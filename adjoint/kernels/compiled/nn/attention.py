@@ -89,15 +89,14 @@ def attention_gradients(
         to_query, key_parts, value_parts, grad, out, statistics, call.query, call.key, call.value, call.mask, call.kept,
         call.sizes,
     )  # fmt: skip
-    addresses = [address(array) for array in arrays]
-
-    def run(start: int, stop: int) -> None:
-        space = scratch("attention", (room * sum(padded),), out.dtype)
-        function(*addresses, address(space), scale, call.keep_scale, start, stop)
-
     count = batch * heads * splits
+    shares = min(count, 1 if threads == 1 else 4 * threads)
+    call.sizes[[blocks.ITEMS, blocks.SHARES]] = count, shares
+    space = scratch("attention", (shares * room * sum(padded),), out.dtype)
     work = 5 * query.shape[2] * key.shape[2] * sum(padded) * query.shape[1] // heads // splits // _FLOPS_PER_BYTE
-    parallel_rows(run, count, max(work, 1), tile_rows=max(1, count // (4 * threads)), parallel_bytes=1 << 18)
+    launch(
+        function, shares, max(work * count // shares, 1), *map(address, (*arrays, space)), scale, call.keep_scale
+    )  # fmt: skip
     if splits > 1:
         numpy.sum(key_parts, 0, out=to_key)
         numpy.sum(value_parts, 0, out=to_value)

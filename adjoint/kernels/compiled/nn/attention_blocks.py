@@ -55,7 +55,9 @@ PARTS = 40
 """The steps between the parts of keys' and of values' gradients."""
 TWO = 42
 """The number 2. A loop over it stays a loop: LLVM does not know its end, and so compiles its body once."""
-SIZES = 43
+ITEMS, SHARES = 43, 44
+"""How many parts of heads of keys the backward pass has, and how many shares of them."""
+SIZES = 45
 
 
 @loops
@@ -248,9 +250,9 @@ def attend_backward(
     q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16], sizes: Pointer[i64], space: Pointer[T],
     scale: T, keep_scale: T, start: Int, stop: Int, W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
 ) -> None:  # fmt: skip
-    """The gradients of heads of keys `start` to `stop`, each cut into `SPLITS` parts, which share its queries.
+    """The gradients of shares `start` to `stop` of the heads of keys, each cut into `SPLITS` parts, which share its queries.
 
-    `space` has room for the sums of all keys' and values' gradients of a head.
+    For each share `space` has room for the sums of all keys' and values' gradients of a head.
     """
     queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
     key_count, group, splits = sizes[KEY_COUNT], sizes[GROUP], sizes[SPLITS]
@@ -262,13 +264,14 @@ def attend_backward(
     slopes = local(T, VECTORS * W)
     padded, value_padded = padded_width(width, W), padded_width(value_width, W)
     room = (key_count + (KEYS - 1)) // KEYS * KEYS
-    k_sums, v_sums = space, space + room * padded
-    for item in range(start, stop):
+    k_sums = space + start * room * (padded + value_padded)
+    v_sums = k_sums + room * padded
+    for item in range(start * sizes[ITEMS] // sizes[SHARES], stop * sizes[ITEMS] // sizes[SHARES]):
         split, shared = item % splits, item // splits % (heads // group)
         batch = item // splits // (heads // group)
         k_head = k + offset_of(sizes, batch, shared, 0, K)
         v_head = v + offset_of(sizes, batch, shared, 0, V)
-        clear(space, room * (padded + value_padded), W)
+        clear(k_sums, room * (padded + value_padded), W)
         for part in range((group * blocks - split + splits - 1) // splits):
             turn = split + part * splits
             head, first = shared * group + turn // blocks, turn % blocks * (VECTORS * W)
