@@ -24,7 +24,7 @@ from .schedule import lowered
 SHORTEST_ROW = 16
 """Rows of fewer elements, where dimensions cannot be joined, are left to NumPy: each row has a cost of its own."""
 
-COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 15
+COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 13
 """From how many elements on compiled loops are faster than NumPy: for expressions with elementary functions, and for others."""
 
 _COSTLY = frozenset(
@@ -38,11 +38,10 @@ BOOLEAN = numpy.dtype(bool)
 
 
 def smallest(tree: Tree) -> int:
-    """From how many elements on compiled loops repay their call."""
+    """From how many elements on compiled loops repay their call; NumPy is quick with powers."""
     operations = [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
-    if not _COSTLY.isdisjoint(operations):
-        return COSTLY_ELEMENTS
-    return ELEMENTS if len(operations) <= 2 else ELEMENTS // 2
+    repays_soon = len(operations) > 4 or not (_COSTLY - {"power"}).isdisjoint(operations)
+    return COSTLY_ELEMENTS if repays_soon else ELEMENTS
 
 
 class _Variant:

@@ -14,8 +14,11 @@ from numpy import ndarray
 
 from . import source
 from .acceleration import LOOPS
-from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
+from .compiled_pointwise import CompiledPointwise, computed_in
 from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
+
+ELEMENTS = 1 << 15
+"""From how many elements on compiled loops are faster than NumPy's, which are as fast while arrays stay in the first caches."""
 
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()

@@ -241,6 +241,27 @@ def _to_number(self: Array, exponent: float) -> Any:
     return xp.power(self, exponent)
 
 
+def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
+    """`grad` times the derivative of `self ** exponent`."""
+    if grad.size >= _LARGE and grad.dtype is self.dtype and (grad.dtype is _FLOAT32 or grad.dtype is _FLOAT64):
+        result: Array = _times_slope(grad, self, exponent)
+        return result
+    return grad * _scaled_power(power_of_numbers(self, exponent - 1), exponent).conj()
+
+
+_scaled_power = by_number(numpy.multiply)
+
+
+@pointwise("pow")
+def _times_slope(grad: Array, self: Array, exponent: float) -> Any:
+    """`power_backward` of many numbers."""
+    if exponent == 2:
+        return grad * (self * 2)
+    if exponent == 3:
+        return grad * (self * self * 3)
+    return grad * (xp.power(self, exponent - 1) * exponent)
+
+
 def number_to_powers(self: Any, exponent: Array) -> Array:
     """A number to the powers `exponent`."""
     dtype = common_dtype(self, exponent)

@@ -64,7 +64,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
         return result if type(result) is ndarray else asarray(result)
     found = _COMPILED.run(x, "sum", dim, keepdim, dtype)
     if found is not NotImplemented:
-        return found  # type: ignore[no-any-return]
+        return found
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
@@ -125,7 +125,7 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         return result if type(result) is ndarray else asarray(result)
     found = _COMPILED.run(x, "prod", dim, keepdim, dtype)
     if found is not NotImplemented:
-        return found  # type: ignore[no-any-return]
+        return found
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
@@ -248,7 +248,7 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
     _refuse_complex_nansum(x, dim)
     found = _COMPILED.run(x, "nansum", dim, keepdim, dtype)
     if found is not NotImplemented:
-        return found  # type: ignore[no-any-return]
+        return found
     if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
@@ -321,7 +321,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         return result if type(result) is ndarray else asarray(result)
     found = _COMPILED.run(x, f"a{name}", dim, keepdim, None)
     if found is not NotImplemented:
-        return found  # type: ignore[no-any-return]
+        return found
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
@@ -522,7 +522,7 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     if dim != ():
         found = _COMPILED.run(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
         if found is not NotImplemented:
-            return found  # type: ignore[no-any-return]
+            return found
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
         result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
@@ -536,7 +536,7 @@ def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     """How many elements over `dim` are nonzero, in int64."""
     found = _COMPILED.run(x, "count_nonzero", dim, False, None)
     if found is not NotImplemented:
-        return found  # type: ignore[no-any-return]
+        return found
     if dim is None or dim == ():
         return asarray(numpy.count_nonzero(x), _INT64)
     return sum(x != 0, normalize_dims(dim, x.ndim))
