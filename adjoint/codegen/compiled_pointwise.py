@@ -38,10 +38,17 @@ BOOLEAN = numpy.dtype(bool)
 
 
 def smallest(tree: Tree) -> int:
-    """From how many elements on compiled loops repay their call; NumPy is quick with powers."""
-    operations = [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
-    repays_soon = len(operations) > 4 or not (_COSTLY - {"power"}).isdisjoint(operations)
-    return COSTLY_ELEMENTS if repays_soon else ELEMENTS
+    """From how many elements on compiled loops repay their call."""
+    return COSTLY_ELEMENTS if is_costly(tree) or len(_operations(tree)) > 4 else ELEMENTS
+
+
+def is_costly(tree: Tree) -> bool:
+    """Whether NumPy takes long for one element; it is quick with powers."""
+    return not (_COSTLY - {"power"}).isdisjoint(_operations(tree))
+
+
+def _operations(tree: Tree) -> list[str]:
+    return [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
 
 
 class _Variant:

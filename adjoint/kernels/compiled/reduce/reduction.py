@@ -250,9 +250,10 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
         return None if dtype.kind == "b" else _INT64
     if name == "nansum" and dtype.char not in "fd":
         return None
-    if not is_inexact(dtype):
-        return _INT64 if name in ("sum", "prod") and dtype.kind in "iub" and asked in (None, _INT64) else None
-    return asked or dtype if asked in (None, dtype, compute_dtype(dtype)) else None
+    wanted = asked or (dtype if is_inexact(dtype) else _INT64)
+    if is_inexact(dtype):
+        return wanted if wanted in (dtype, compute_dtype(dtype)) else None
+    return wanted if wanted == _INT64 and name in ("sum", "prod") and dtype.kind in "iub" else None
 
 
 def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
