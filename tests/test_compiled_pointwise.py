@@ -291,3 +291,45 @@ def test_arrays_may_begin_anywhere(at_every_size):
     x = numpy.frombuffer(b"\0" + numpy.arange(999, dtype="f8").tobytes(), numpy.uint8)[1:].view("f8")
     assert not x.flags.aligned
     assert numpy.array_equal(LargeUfunc(numpy.add, False).direct(x, x), x + x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_many_numbers_are_computed_as_few_are(dtype):
+    generator = numpy.random.default_rng(7)
+    x, y, z = (adjoint.tensor(generator.standard_normal((90, 100)) * 2).to(getattr(adjoint, dtype)) for _ in range(3))
+    x[0, :4] = adjoint.tensor([numpy.nan, numpy.inf, -numpy.inf, -0.0])
+    calls = {
+        "clamp": lambda x, y, z: x.clamp(-0.5, 1),
+        "clamp_min": lambda x, y, z: x.clamp_min(0.25),
+        "clamp_max": lambda x, y, z: x.clamp_max(0.25),
+        "crossed": lambda x, y, z: x.clamp(1, -1),
+        "addcmul": lambda x, y, z: adjoint.addcmul(x, y, z, value=0.5),
+        "addcdiv": lambda x, y, z: adjoint.addcdiv(x, y, z, value=-2),
+        "lerp": lambda x, y, z: adjoint.lerp(x, y, 0.25),
+        "lerp far": lambda x, y, z: adjoint.lerp(x, y, 0.75),
+        "lerp by tensor": adjoint.lerp,
+        **{f"power {number}": lambda x, y, z, number=number: x**number for number in (0, 1, 2, 3, -1, -2, 0.5, 1.7)},
+    }
+    tolerance = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-14}[dtype]
+    for name, call in calls.items():
+        large = call(x, y, z)
+        rows = adjoint.stack([call(*few) for few in zip(x, y, z, strict=True)])
+        assert large.dtype == rows.dtype == x.dtype
+        numpy.testing.assert_allclose(
+            large.double().numpy(), rows.double().numpy(), rtol=tolerance, atol=tolerance, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 2.5, -1])
+def test_gradients_of_powers_of_many_numbers(number):
+    def gradients(x):
+        x = x.clone().requires_grad_()
+        (first,) = adjoint.autograd.grad((x**number).sum(), x, create_graph=True)
+        if not first.requires_grad:
+            return first, adjoint.zeros_like(first)
+        return first.detach(), adjoint.autograd.grad((first * first).sum(), x)[0]
+
+    x = adjoint.tensor(numpy.random.default_rng(3).random((90, 100)) + 0.5)
+    rows = [gradients(row) for row in x]
+    for order, large in enumerate(gradients(x)):
+        numpy.testing.assert_allclose(large.numpy(), numpy.stack([row[order].numpy() for row in rows]), rtol=1e-12)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint
-from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.acceleration import LOOPS, PlannedForm
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.reduce.extremum import extremum
 from adjoint.kernels.compiled.reduce.reduction import reduce
@@ -141,3 +141,41 @@ def test_operators_take_compiled_loops(monkeypatch):
         assert used, function
     assert x.max(1).indices.tolist() == [1, 1]
     assert not LOOPS.failures
+
+
+def test_a_plan_is_kept_for_each_signature_and_followed_only_while_loops_are_enabled(monkeypatch):
+    monkeypatch.setattr(LOOPS, "_enabled", True)
+    form = PlannedForm("reduce.reduction.planned", elements=1 << 10)
+    x = numpy.arange(6000, dtype="f4").reshape(60, 100)
+    for dim, keepdim in [(0, False), (1, True), (-1, False), (None, True), ((0, 1), False)]:
+        for array in (x, x + 1, x.T):
+            for name, reference in (("sum", array.sum), ("mean", array.mean), ("amax", array.max)):
+                found = form.run(array, name, dim, keepdim, None)
+                assert found.dtype == numpy.float32 and found.flags.c_contiguous
+                numpy.testing.assert_allclose(found, reference(dim, keepdims=keepdim), rtol=1e-6)
+    assert len(form._plans) == 5 * 3 * 2
+    assert form.run(x[:5], "sum", 0, False, None) is NotImplemented  # too small
+    assert form.run(x[:, ::2], "sum", 0, False, None) is NotImplemented  # no loop takes every other element
+    monkeypatch.setattr(LOOPS, "_enabled", False)
+    assert form.run(x, "sum", 0, False, None) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "bool"])
+def test_reductions_have_the_dtypes_of_small_ones(dtype):
+    x = (adjoint.arange(9000).reshape(90, 100) % 7).to(getattr(adjoint, dtype))
+    small = x[:2, :3].contiguous()
+    calls = [adjoint.sum, adjoint.amax, adjoint.any, adjoint.all, adjoint.prod, adjoint.count_nonzero]
+    calls += [adjoint.mean, adjoint.nansum] if x.is_floating_point() else []
+    for call in calls:
+        assert call(x, dim=1).dtype == call(small, dim=1).dtype, call
+    for wanted in (adjoint.float32, adjoint.float64, adjoint.int64):
+        total = adjoint.sum(x, 1, dtype=wanted)
+        assert total.dtype == wanted
+        assert total.tolist() == adjoint.sum(x.double(), 1).tolist()
+
+
+def test_sums_in_a_wider_dtype_are_computed_in_it():
+    x = adjoint.full((90, 100), 0.1)
+    numpy.testing.assert_allclose(
+        adjoint.sum(x, 1, dtype=adjoint.float64).numpy(), 100 * numpy.float64(numpy.float32(0.1)), rtol=1e-13
+    )

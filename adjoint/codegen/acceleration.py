@@ -110,6 +110,29 @@ class Plans(dict[Any, _Plan]):
         return plan
 
 
+class PlannedForm:
+    """A compiled form that plans: what calls for arrays of one dtype, shape and strides have in common is found out once.
+
+    `path` names the function that plans. It takes an array and what else tells calls apart; it returns what runs on any such
+    array, or NotImplemented. The form is for arrays of at least `elements` elements.
+    """
+
+    def __init__(self, path: str, *, elements: int) -> None:
+        self.path = path
+        self.elements = elements
+        self._plans: Plans[Any] = Plans()
+
+    def run(self, array: numpy.ndarray[Any, Any], *options: Any) -> Any:
+        """The result for an array; NotImplemented if NumPy is to compute."""
+        if (array.size < self.elements and not LOOPS.every_size) or not LOOPS.enabled:
+            return NotImplemented
+        key = array.dtype, array.shape, array.strides, options
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans.keep(key, LOOPS.run(self.path, array, *options))
+        return plan if plan is NotImplemented else plan.run(array)
+
+
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
 

@@ -24,7 +24,7 @@ from .schedule import lowered
 SHORTEST_ROW = 16
 """Rows of fewer elements, where dimensions cannot be joined, are left to NumPy: each row has a cost of its own."""
 
-COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 15
+COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 13
 """From how many elements on compiled loops are faster than NumPy: for expressions with elementary functions, and for others."""
 
 _COSTLY = frozenset(
@@ -39,10 +39,16 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest(tree: Tree) -> int:
     """From how many elements on compiled loops repay their call."""
-    operations = [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
-    if not _COSTLY.isdisjoint(operations):
-        return COSTLY_ELEMENTS
-    return ELEMENTS if len(operations) <= 2 else ELEMENTS // 2
+    return COSTLY_ELEMENTS if is_costly(tree) or len(_operations(tree)) > 4 else ELEMENTS
+
+
+def is_costly(tree: Tree) -> bool:
+    """Whether NumPy takes long for one element; it is quick with powers."""
+    return not (_COSTLY - {"power"}).isdisjoint(_operations(tree))
+
+
+def _operations(tree: Tree) -> list[str]:
+    return [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
 
 
 class _Variant:

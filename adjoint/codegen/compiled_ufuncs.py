@@ -14,8 +14,11 @@ from numpy import ndarray
 
 from . import source
 from .acceleration import LOOPS
-from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
+from .compiled_pointwise import CompiledPointwise, computed_in, is_costly, smallest
 from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
+
+ELEMENTS = 1 << 15
+"""From how many elements on compiled loops are faster than NumPy's for what takes little time for one element."""
 
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
@@ -44,7 +47,7 @@ class LargeUfunc:
         tree = Expression((result,))
         self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
-        self.elements = ELEMENTS
+        self.elements = smallest(tree) if is_costly(tree) else ELEMENTS
         namespace = {"general": self}
         given = ", ".join(names)
         source.compile_source(

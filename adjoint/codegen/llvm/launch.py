@@ -8,8 +8,9 @@ from ...kernels.runtime.parallel import get_num_threads
 from . import workers
 from .workers import MOST_THREADS
 
-PARALLEL_BYTES = 1 << 17
-"""Less work than this is done by the calling thread alone."""
+PARALLEL_BYTES = 1 << 18
+"""Less work than this is done by the calling thread alone. On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds
+on one thread and 3.9 on two, `relu` of as much to as much 7.9 and 6.0."""
 
 PIECE_BYTES = 1 << 16
 """A thread takes at least so much work at a time."""

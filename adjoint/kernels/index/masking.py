@@ -5,17 +5,21 @@ What is not chosen leaves no trace, not even as `0 * inf`: a mask is never multi
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
 
+from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
+from ...codegen.tracing import xp
 from ...dtypes import Rank, from_numpy, promote, scalar_dtype
 from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
 
+_LARGE = 1 << 13  # elements; from here on one loop is faster than two calls of NumPy
 _BOOL = numpy.dtype(bool)
 _PLAIN = frozenset((int, float, type(None)))
 
@@ -103,7 +107,10 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
     if self.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
-    if not (dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN):
+    if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
+        if self.size >= _LARGE:
+            return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
+    else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
@@ -118,6 +125,12 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
     if min is not None:
         self = numpy.maximum(self, _bound(min, dtype))
     return self if max is None else numpy.minimum(self, _bound(max, dtype))
+
+
+@pointwise("clamp_cpu")
+def _limited(self: Array, min: float, max: float) -> Any:
+    """`clamp` of many numbers."""
+    return xp.minimum(xp.maximum(self, min), max)
 
 
 def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:

@@ -11,6 +11,8 @@ import numpy
 from ... import dtypes
 from ...codegen.compiled_ufuncs import large_with_number
 from ...codegen.kernel import FLOATS, Kernel
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
@@ -18,6 +20,7 @@ from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
 
 Array = numpy.ndarray[Any, Any]
 
+_LARGE = 1 << 13  # elements; from here on one loop is faster than several calls of NumPy
 _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
@@ -208,7 +211,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     self = numpy.asarray(self)
     dtype = self.dtype
     if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
-        return numpy.square(self) if exponent == 2 else _real_power(self, exponent)
+        return numpy.square(self) if exponent == 2 and self.size < _LARGE else _to_number(self, exponent)
     common = common_dtype(self, exponent)
     if common.kind == "b":
         return self | (not exponent)
@@ -217,26 +220,46 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         exponent = scalar_array(exponent, dtypes.from_numpy(common))
         return numpy.power(self.astype(common), exponent)
-    self = self.astype(common, copy=False)
-    if common in HALVES:
-        return _real_power(widen(self), exponent).astype(common)
-    return _real_power(self, exponent)
+    return _to_number(self.astype(common, copy=False), exponent)
 
 
-def _real_power(self: Array, exponent: Any) -> Array:
+@pointwise("pow", "fc")
+def _to_number(self: Array, exponent: float) -> Any:
+    """`self` to the power of a number; some powers are products, quotients and roots."""
     if exponent == 2:
-        return numpy.square(self)
+        return xp.square(self)
     if exponent == 0.5:
-        return numpy.sqrt(self)
+        return xp.sqrt(self)
     if exponent == 3:
         return self * self * self
     if exponent == -1:
-        return numpy.reciprocal(self)
+        return xp.reciprocal(self)
     if exponent == -2:
-        return numpy.reciprocal(self * self)
+        return xp.reciprocal(self * self)
     if exponent == -0.5:
-        return numpy.reciprocal(numpy.sqrt(self))
-    return numpy.power(self, typed(exponent, self.dtype))
+        return xp.reciprocal(xp.sqrt(self))
+    return xp.power(self, exponent)
+
+
+def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
+    """`grad` times the derivative of `self ** exponent`."""
+    if grad.size >= _LARGE and grad.dtype is self.dtype and (grad.dtype is _FLOAT32 or grad.dtype is _FLOAT64):
+        result: Array = _times_slope(grad, self, exponent)
+        return result
+    return grad * _scaled_power(power_of_numbers(self, exponent - 1), exponent).conj()
+
+
+_scaled_power = by_number(numpy.multiply)
+
+
+@pointwise("pow")
+def _times_slope(grad: Array, self: Array, exponent: float) -> Any:
+    """`power_backward` of many numbers."""
+    if exponent == 2:
+        return grad * (self * 2)
+    if exponent == 3:
+        return grad * (self * self * 3)
+    return grad * (xp.power(self, exponent - 1) * exponent)
 
 
 def number_to_powers(self: Any, exponent: Array) -> Array:
@@ -257,6 +280,8 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
     """`self + value * tensor1 * tensor2`."""
     if self.dtype.kind == "b":
         raise refuse("addcmul_cpu_out", self)
+    if self.size >= _LARGE and self.dtype.kind == "f":
+        return _plus_product(self, tensor1, tensor2, value)
     product = tensor1 * tensor2
     return self + (product if value == 1 else product * typed(value, self.dtype))
 
@@ -264,7 +289,21 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
 @in_float32
 def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
     """`self + value * tensor1 / tensor2`."""
+    if self.size >= _LARGE and self.dtype.kind == "f":
+        return _plus_quotient(self, tensor1, tensor2, value)
     return self + (tensor1 if value == 1 else tensor1 * typed(value, self.dtype)) / tensor2
+
+
+@pointwise("addcmul_cpu_out")
+def _plus_product(self: Array, tensor1: Array, tensor2: Array, value: float) -> Any:
+    """`addcmul` of many numbers."""
+    return self + tensor1 * tensor2 * value
+
+
+@pointwise("addcdiv_cpu_out")
+def _plus_quotient(self: Array, tensor1: Array, tensor2: Array, value: float) -> Any:
+    """`addcdiv` of many numbers."""
+    return self + tensor1 * value / tensor2
 
 
 _C_NAMES = {
@@ -299,6 +338,8 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
 @in_float32
 def _lerp(self: Array, end: Array, weight: Any) -> Array:
     dtype = self.dtype
+    if self.size >= _LARGE and dtype.kind == "f":
+        return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight)
     step = end - self
     if not isinstance(weight, numpy.ndarray):
         if abs(weight) < 0.5:
@@ -306,6 +347,21 @@ def _lerp(self: Array, end: Array, weight: Any) -> Array:
         return end - step * typed(1 - weight, dtype)
     nearer = numpy.abs(weight) < HALF[weight.real.dtype]
     return numpy.where(nearer, self + weight * step, end - step * (ONE[dtype] - weight))
+
+
+@pointwise("lerp_kernel_scalar")
+def _between(self: Array, end: Array, weight: float) -> Any:
+    """`lerp` of many numbers by one weight."""
+    if -0.5 < weight < 0.5:
+        return self + weight * (end - self)
+    return end - (end - self) * (1 - weight)
+
+
+@pointwise("lerp_kernel_tensor")
+def _between_arrays(self: Array, end: Array, weight: Array) -> Any:
+    """`lerp` of many numbers by as many weights."""
+    step = end - self
+    return xp.where(xp.absolute(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
 def _floating_only(name: str, ufunc: Any) -> Any:

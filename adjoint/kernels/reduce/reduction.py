@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, PlannedForm
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
@@ -33,6 +33,7 @@ _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
 _SLOW = 1 << 12  # elements; NumPy multiplies and compares along rows one element at a time
+_COMPILED = PlannedForm("reduce.reduction.planned", elements=_SLOW)
 _FEW = 2048  # elements; a longer product loses digits to a sum
 _ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 
@@ -61,6 +62,9 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
+    found = _COMPILED.run(x, "sum", dim, keepdim, dtype)
+    if found is not NotImplemented:
+        return found
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
@@ -119,6 +123,9 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
+    found = _COMPILED.run(x, "prod", dim, keepdim, dtype)
+    if found is not NotImplemented:
+        return found
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
@@ -141,7 +148,7 @@ def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     if axes:
         dtype = compute_dtype(x.dtype)
         if LOOPS.takes(x.size, LARGE) and is_inexact(dtype):
-            x = _accumulate(numpy.add, x, axes, True, x.dtype)
+            x = sum(x, axes, True, x.dtype)
         else:
             x = numpy.add.reduce(x, axis=axes, dtype=dtype, keepdims=True).astype(x.dtype, copy=False)
     return x.reshape(shape) if lead else x
@@ -151,10 +158,6 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
     """Reduce by `add` or `multiply` in `dtype`, to which elements are converted first."""
     if dtype is None:
         dtype = x.dtype if is_inexact(x.dtype) else _INT64
-    if LOOPS.takes(x.size, _SLOW) and (dtype in (x.dtype, compute_dtype(x.dtype)) or _counts(x.dtype, dtype)):
-        found = LOOPS.run("reduce.reduction.reduce", "sum" if ufunc is numpy.add else "prod", x, dims, keepdim)
-        if found is not NotImplemented:
-            return row_major(found.astype(dtype, copy=False))
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
         return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))  # type: ignore[call-arg]
@@ -164,10 +167,6 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
     else:
         result = reduce_tiled(ufunc, wide, dims, keepdim)
     return row_major(result if result.dtype == dtype else result.astype(dtype))
-
-
-def _counts(dtype: Dtype, total: Dtype) -> bool:
-    return total == _INT64 and dtype.kind in "iub"
 
 
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
@@ -197,7 +196,8 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
             result /= size // result.size
             return row_major(result)
         return asarray(result / size)
-    return _mean(x, dim, keepdim, dtype)
+    found = _COMPILED.run(x, "mean", dim, keepdim, dtype)
+    return _mean(x, dim, keepdim, dtype) if found is NotImplemented else found
 
 
 def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
@@ -209,7 +209,7 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
             f"Got: {type_name(target)}"
         )
     dims = normalize_dims(dim, x.ndim)
-    result = _accumulate(numpy.add, x.astype(target, copy=False), dims, keepdim, compute_dtype(target))
+    result = sum(x.astype(target, copy=False), dims, keepdim, compute_dtype(target))
     numpy.true_divide(result, count(x.shape, dims), out=result)
     return result if result.dtype == target else result.astype(target)
 
@@ -246,10 +246,9 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         RuntimeError: if `x` is complex.
     """
     _refuse_complex_nansum(x, dim)
-    if dtype is None and x.dtype.char in "fd" and LOOPS.takes(x.size, _SLOW):
-        found = LOOPS.run("reduce.reduction.reduce", "nansum", x, normalize_dims(dim, x.ndim), keepdim)
-        if found is not NotImplemented:
-            return row_major(found)
+    found = _COMPILED.run(x, "nansum", dim, keepdim, dtype)
+    if found is not NotImplemented:
+        return found
     if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
@@ -320,13 +319,12 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
+    found = _COMPILED.run(x, f"a{name}", dim, keepdim, None)
+    if found is not NotImplemented:
+        return found
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
-    if LOOPS.takes(x.size, _SLOW):
-        found = LOOPS.run("reduce.reduction.reduce", f"a{name}", x, dims, keepdim)
-        if found is not NotImplemented:
-            return row_major(found.astype(x.dtype, copy=False))
     if x.size < LARGE:
         return row_major(asarray(ufunc.reduce(x, dims, None, None, keepdim)))  # type: ignore[call-arg]
     return row_major(reduce_tiled(ufunc, widen(x), dims, keepdim).astype(x.dtype, copy=False))
@@ -521,11 +519,10 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 
 
 def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
-    if LOOPS.takes(x.size, _SLOW) and x.dtype.kind != "b" and dim != ():
-        name = "all" if ufunc is numpy.logical_and else "any"
-        found = LOOPS.run("reduce.reduction.reduce", name, x, normalize_dims(dim, x.ndim), keepdim)
+    if dim != ():
+        found = _COMPILED.run(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
         if found is not NotImplemented:
-            return row_major(found.astype(numpy.uint8 if x.dtype.char == "B" else bool))
+            return found
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
         result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
@@ -537,10 +534,9 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
 
 def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     """How many elements over `dim` are nonzero, in int64."""
-    if LOOPS.takes(x.size, _SLOW) and x.dtype.kind != "b":
-        found = LOOPS.run("reduce.reduction.reduce", "count_nonzero", x, normalize_dims(dim, x.ndim))
-        if found is not NotImplemented:
-            return row_major(found.astype(_INT64))
+    found = _COMPILED.run(x, "count_nonzero", dim, False, None)
+    if found is not NotImplemented:
+        return found
     if dim is None or dim == ():
         return asarray(numpy.count_nonzero(x), _INT64)
     return sum(x != 0, normalize_dims(dim, x.ndim))

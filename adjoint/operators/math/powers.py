@@ -10,7 +10,7 @@ from ... import dtypes
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
 from ...kernels.math import arithmetic as kernels
@@ -22,6 +22,12 @@ _FORMS = (
     f"Number self, Tensor exponent, {OUT}",
     f"Tensor input, Number exponent, {OUT}",
 )
+
+
+@public(namespace=None, on_arrays=kernels.power_backward)
+def power_backward(grad, self, exponent):
+    """`grad` times the derivative of `self ** exponent`."""
+    return grad * tensors.mul_number(tensors.pow_number(self, exponent - 1), exponent).conj()
 
 
 @operator(
@@ -43,7 +49,7 @@ class pow_number:
     def grad_self(grad, self, exponent, xp):
         if exponent == 0:
             return xp.zeros_like(grad)
-        return grad * xp.mul_number(xp.pow_number(self, exponent - 1), exponent).conj()
+        return xp.power_backward(grad, self, exponent)
 
 
 @operator(

@@ -5,16 +5,21 @@ A reduction is said by three things in the language of kernels: `MAP(x, center)`
 
 Long reductions keep float32 accurate: several accumulators run over blocks of some thousand elements, and the results of
 blocks are combined pairwise. How an array is cut does not depend on the number of threads, so neither does any bit of a result.
+
+The loops that are called find their arrays in a table (`CallTables`): the results, the elements, the centers. Its layout has the
+numbers that each of them reads first.
 """
 
 from typing import Any
 
+from ....codegen.llvm.calls import elements_at
 from ....codegen.llvm.language import (
     Int,
     Pointer,
     S,
     Static,
     T,
+    as_pointer,
     gather,
     i32,
     i64,
@@ -89,34 +94,45 @@ def reduce_row(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE
     return total
 
 
-@loops
+@loops(noalias=False)
 def reduce_rows(
-    out: Pointer[S], x: Pointer[T], center: Pointer[S], center_step: Int, stride: Int, n: Int, chunk: Int,
-    W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, start: Int, stop: Int,
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
+    IDENTITY: Static,
 ) -> None:  # fmt: skip
     """Rows of `n` elements, each in chunks, of which every one gives one number."""
+    layout = as_pointer(table[0], i64)
+    center_step, n, chunk = layout[0], layout[1], layout[2]
+    out, x, center = (
+        as_pointer(elements_at(table, 0), S),
+        as_pointer(elements_at(table, 1), T),
+        as_pointer(elements_at(table, 2), S),
+    )
     chunks = (n + chunk - 1) // chunk
     for piece in range(start, stop):
         row = piece // chunks
         begin = (piece - row * chunks) * chunk
         middle = center[row * center_step]
-        out[piece] = reduce_row(
-            x + (row * stride + begin), minimum(chunk, n - begin), middle, W, MAP, COMBINE, IDENTITY
-        )
+        out[piece] = reduce_row(x + (row * n + begin), minimum(chunk, n - begin), middle, W, MAP, COMBINE, IDENTITY)
 
 
-@loops
+@loops(noalias=False)
 def reduce_short_rows(
-    out: Pointer[S], x: Pointer[T], center: Pointer[S], center_step: Int, stride: Int, n: Int,
-    W: Static, MAP: Static, COMBINE: Static, start: Int, stop: Int,
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
 ) -> None:  # fmt: skip
     """Rows of a few elements, a vector's number of them side by side."""
-    steps = lanes(i64, W) * stride
+    layout = as_pointer(table[0], i64)
+    center_step, n = layout[0], layout[1]
+    out, x, center = (
+        as_pointer(elements_at(table, 0), S),
+        as_pointer(elements_at(table, 1), T),
+        as_pointer(elements_at(table, 2), S),
+    )
+    steps = lanes(i64, W) * n
     centers = lanes(i64, W) * center_step
     row = start
     while row < stop:
         here = lanes(i32, W) < i32(minimum(stop - row, W))
-        first = x + row * stride
+        first = x + row * n
         middle = gather(center + row * center_step, centers, here)
         total = MAP(gather(first, steps, here), middle)
         for i in range(1, n):
@@ -156,15 +172,22 @@ def combine_rows(
         combine_vector(totals + j, x + j, center + j, inner, here, True, ROWS, CENTERED, W, MAP, COMBINE)
 
 
-@loops
+@loops(noalias=False)
 def reduce_columns(
-    out: Pointer[S], x: Pointer[T], center: Pointer[S], rows: Int, inner: Int, chunk: Int, rest: Int,
-    CENTERED: Static, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, start: Int, stop: Int,
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, CENTERED: Static, W: Static, MAP: Static, COMBINE: Static,
+    IDENTITY: Static,
 ) -> None:  # fmt: skip
     """From (outer, rows, inner) to (outer, chunks, inner): `chunk` rows are combined into one, a tile of columns at a time.
 
     One more row may follow, of `rest` elements, where there is no more than one tile.
     """
+    layout = as_pointer(table[0], i64)
+    rows, inner, chunk, rest = layout[0], layout[1], layout[2], layout[3]
+    out, x, center = (
+        as_pointer(elements_at(table, 0), S),
+        as_pointer(elements_at(table, 1), T),
+        as_pointer(elements_at(table, 2), S),
+    )
     totals = local(S, TILE + 64)
     tiles = (inner + TILE - 1) // TILE
     chunks = (rows + chunk - 1) // chunk

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
+from ....codegen.llvm.calls import CallTables
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Loops,
     S,
     T,
-    address,
     f32,
     f64,
     fabs,
@@ -28,6 +28,8 @@ from ....codegen.llvm.language import (
     where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
+from ...runtime.floating import compute_dtype, is_inexact
+from ...runtime.shapes import Dims, normalize_dims
 from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
 
 _CHUNK = 1 << 16
@@ -149,6 +151,7 @@ REDUCTIONS = {
 
 _ACCUMULATED: dict[str, Any] = {"float16": f32, "bfloat16": f32, "float32": f32, "float64": f64}
 _NO_CENTER = numpy.zeros(1)
+_INT64 = numpy.dtype(numpy.int64)
 
 
 def accumulated(name: str, dtype: numpy.dtype[Any]) -> Any:
@@ -166,10 +169,10 @@ class _Step(NamedTuple):
     """One call of a loop: pieces of work, and the results that they leave for the next step."""
 
     function: Any
-    results: int
     pieces: int
     piece_bytes: int
-    arguments: tuple[int, ...]
+    results: int
+    tables: CallTables
 
 
 class _Plan(NamedTuple):
@@ -177,13 +180,80 @@ class _Plan(NamedTuple):
 
     steps: list[_Step]
     dtype: numpy.dtype[Any]
-    shape: tuple[int, ...]
-    """The shape of the results as they lie in memory."""
+    kept: tuple[int, ...]
+    """The lengths of the dimensions that are kept, as they lie in memory."""
     order: tuple[int, ...] | None
+    """Their order, if it is another in the result."""
+    shape: tuple[int, ...]
+    """The shape of the result."""
     walk: list[int]
     """The dimensions by their strides, the largest first."""
     glued: int
     """How many rows of columns are taken as one."""
+
+    def run(self, x: ndarray, center: ndarray | None = None) -> ndarray:
+        """The reduction of an array, row-major, in the type it is accumulated in."""
+        middle = _NO_CENTER
+        if center is not None:
+            middle = numpy.ascontiguousarray(center.transpose(self.walk), self.dtype)
+            if self.glued > 1:
+                middle = numpy.tile(middle.reshape(-1), self.glued)
+        source = x
+        for function, pieces, piece_bytes, results, tables in self.steps:
+            out = numpy.empty(results, self.dtype)
+            table = tables.make((out, source, middle), ())
+            launch(function, pieces, piece_bytes, tables.address(table))
+            source = out
+        if self.order is not None:
+            source = numpy.ascontiguousarray(source.reshape(self.kept).transpose(self.order))
+        return source.reshape(self.shape)
+
+
+class Reducing(NamedTuple):
+    """What reduces arrays of one dtype, shape and strides to a dtype."""
+
+    plan: _Plan
+    divisor: int
+    dtype: numpy.dtype[Any]
+
+    def run(self, x: ndarray) -> ndarray:
+        """The reduction of an array."""
+        plan = self.plan
+        result = plan.run(x)
+        if self.divisor:
+            numpy.true_divide(result, self.divisor, result)
+        return result if plan.dtype is self.dtype else result.astype(self.dtype, copy=False)
+
+
+def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[Any] | None) -> Any:
+    """What reduces arrays like `x` over `dim` by `name`, a reduction or "mean"; NotImplemented if there is no loop for it.
+
+    `dtype`: that of the sum or product that is asked for.
+    """
+    result = _result_dtype(name, x.dtype, dtype)
+    if result is None:
+        return NotImplemented
+    dims = normalize_dims(dim, x.ndim)
+    divisor = math.prod([x.shape[axis] for axis in dims]) if name == "mean" else 0
+    reduction = "sum" if name == "mean" else name
+    plan = _plan(reduction, x.dtype, x.shape, x.strides, dims, keepdim, False, HOST.vector_bytes)
+    return NotImplemented if plan is None else Reducing(plan, divisor, result)
+
+
+def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | None) -> numpy.dtype[Any] | None:
+    """The dtype of a reduction of elements of `dtype`; None if that needs other loops than those for `dtype`."""
+    if name in ("amax", "amin"):
+        return dtype
+    if name in ("any", "all"):
+        return None if dtype.kind == "b" else numpy.dtype(numpy.uint8 if dtype.char == "B" else bool)
+    if name == "count_nonzero":
+        return None if dtype.kind == "b" else _INT64
+    if name == "nansum" and dtype.char not in "fd":
+        return None
+    wanted = asked or (dtype if is_inexact(dtype) else _INT64)
+    if is_inexact(dtype):
+        return wanted if wanted in (dtype, compute_dtype(dtype)) else None
+    return wanted if wanted == _INT64 and name in ("sum", "prod") and dtype.kind in "iub" else None
 
 
 def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
@@ -191,29 +261,14 @@ def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, 
 
     `center`, of "sum_of_distances", is the mean over `dims`, which are kept in it.
     """
-    plan = _plan(name, x.dtype, x.shape, x.strides, dims, center is not None, HOST.vector_bytes)
-    if plan is None:
-        return NotImplemented
-    middle = _NO_CENTER
-    if center is not None:
-        middle = numpy.ascontiguousarray(center.transpose(plan.walk), plan.dtype)
-        if plan.glued > 1:
-            middle = numpy.tile(middle.reshape(-1), plan.glued)
-    source = x
-    for function, results, pieces, piece_bytes, arguments in plan.steps:
-        out = numpy.empty(results, plan.dtype)
-        launch(function, pieces, piece_bytes, address(out), address(source), address(middle), *arguments)
-        source = out
-    result = source.reshape(plan.shape)
-    if plan.order is not None:
-        result = result.transpose(plan.order)
-    return numpy.expand_dims(result, dims) if keepdim else result
+    plan = _plan(name, x.dtype, x.shape, x.strides, dims, keepdim, center is not None, HOST.vector_bytes)
+    return NotImplemented if plan is None else plan.run(x, center)
 
 
 @functools.lru_cache(1024)
 def _plan(
-    name: str, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...], centered: bool,
-    vector_bytes: int,
+    name: str, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...], keepdim: bool,
+    centered: bool, vector_bytes: int,
 ) -> _Plan | None:  # fmt: skip
     kind, numbers = type_of(dtype), accumulated(name, dtype)
     if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
@@ -244,6 +299,7 @@ def _plan(
         numpy.dtype(f"{numbers.kind}{numbers.bits // 8}"),
         tuple(shape[axis] for axis in kept),
         tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None,
+        tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims]),
         order,
         planning.glued,
     )
@@ -270,7 +326,8 @@ class _Planning:
         function = loop.compiled(
             T=self.kind, S=self.numbers, W=self.width, MAP=self.mapping, COMBINE=self.reduction.combination, **static
         )
-        self.steps.append(_Step(function, results, pieces, elements * self.kind.bits // 8, arguments))
+        tables = CallTables(arguments, 3, 0, "q")
+        self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, results, tables))
         self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
 
     def reduce(self, lengths: list[int], fates: list[bool]) -> None:
@@ -293,11 +350,11 @@ class _Planning:
         """From (rows, n) to (rows,)."""
         step = int(self.centered and rows > 1)
         if n <= _SHORT and rows > 1:
-            self._add(reduce_short_rows, rows, rows, n + 8, step, n, n)
+            self._add(reduce_short_rows, rows, rows, n + 8, step, n)
             return
         chunk = n if rows >= _MANY and n < 1 << 30 else min(n, _CHUNK)
         chunks = -(-n // chunk)
-        self._add(reduce_rows, rows * chunks, rows * chunks, chunk, step, n, n, chunk, IDENTITY=self.identity)
+        self._add(reduce_rows, rows * chunks, rows * chunks, chunk, step, n, chunk, IDENTITY=self.identity)
         if chunks > 1:
             self.rows(rows, chunks)
 
