@@ -8,12 +8,14 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
+from ..memory.copying import contiguous
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
 
 _COMPILED = 1 << 11  # elements; from here on compiled loops are faster
+_SUBSTITUTED = 24  # rows; from here on substitution is faster than elimination, also in many systems
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
@@ -263,8 +265,8 @@ def solve_triangular(
     """
     _check_system(name, a, b, left)
     if not left:
-        return numpy.ascontiguousarray(_solved(a.mT, b.mT, not upper, unitriangular)).mT
-    return numpy.ascontiguousarray(_solved(a, b, upper, unitriangular).mT).mT
+        return contiguous(_solved(a.mT, b.mT, not upper, unitriangular)).mT
+    return contiguous(_solved(a, b, upper, unitriangular).mT).mT
 
 
 def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
@@ -287,6 +289,10 @@ def _solved(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
 
     Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
     """
+    if a.shape[-1] >= _SUBSTITUTED and LOOPS.takes(a.shape[-1] * b.size, _COMPILED):
+        found = LOOPS.run("linalg.substitution.solve", a, b, upper, unitriangular)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     if not upper:
         return _solved(a[..., ::-1, ::-1], b[..., ::-1, :], True, unitriangular)[..., ::-1, :]
     matrix = numpy.triu(a)
