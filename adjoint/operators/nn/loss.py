@@ -448,13 +448,11 @@ def one_hot(input, num_classes=-1):
                 "num_classes, as the examples may have unequal numbers of classes."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
-    wrong = out_of_bounds(array, (1 << 31) - 1 if num_classes < 1 else num_classes)
+    wrong = out_of_bounds(array, (1 << 31) - 1 if num_classes == -1 else num_classes)
     if wrong is not None and array.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = int(array.max()) + 1
-    elif num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
     elif wrong is not None:
         raise RuntimeError("Class values must be smaller than num_classes.")
     return wrap(one_hot_array(array, num_classes))
