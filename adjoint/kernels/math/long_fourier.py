@@ -23,7 +23,7 @@ _LARGE_PRIME = 64
 def long_transform(array: Array, axis: int, forward: bool, scale: float, onesided: bool) -> Array | None:
     """The transform along `axis`, times `scale`, or half of it if `onesided`; None if it is not made of shorter ones."""
     n = array.shape[axis]
-    if n < 2 or onesided and n % 2 == 0 and largest_prime(n) < _LARGE_PRIME:
+    if n < 2 or (onesided and n % 2 == 0 and largest_prime(n) < _LARGE_PRIME):
         return None
     if largest_prime(n) < _LARGE_PRIME and n < _SPLIT:
         return None

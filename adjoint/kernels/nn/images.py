@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import is_inexact, type_name
+from ..runtime.floating import type_name
 
 Array = numpy.ndarray[Any, Any]
 Pair = tuple[int, int]

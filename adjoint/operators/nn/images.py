@@ -174,7 +174,9 @@ for _name, _mode in (("upsample_bilinear2d", "linear"), ("upsample_bicubic2d", "
     _declare(_name, _mode, True)
 
 
-@operator(kernel=resampling.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples")
+@operator(
+    kernel=resampling.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples"
+)
 class resample_gradient:
     """The gradient of an interpolation: what each element gave is gathered where it came from."""
 

@@ -53,9 +53,7 @@ def fill_blocks(
 
 
 @loops(explicit=True)
-def fill_from_ends(
-    out: Pointer[T], first: T, last: T, step: T, size: Int, W: Static, start: Int, stop: Int
-) -> None:
+def fill_from_ends(out: Pointer[T], first: T, last: T, step: T, size: Int, W: Static, start: Int, stop: Int) -> None:
     """Numbers `step` apart, the first half counted from the first one, the rest from the last one."""
     half = size // 2
     i = start

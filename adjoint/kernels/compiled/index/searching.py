@@ -47,7 +47,7 @@ def search(
     places: Pointer[i64], sequences: Pointer[T], values: Pointer[T], length: Int, count: Int, shared: Int, RIGHT: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Where values belong in sequences of `length`: rows of `count` values each in a sequence of its own, or all in one (`shared`).
+    """Where values belong in sequences of `length`: each row of `count` in a sequence of its own, or all in one (`shared`).
 
     What is left to look through is halved with the same steps for all values. The last values are looked for again with the ones
     before them.

@@ -38,6 +38,7 @@ from .tiles import first_lanes
 
 Array = numpy.ndarray[Any, Any]
 
+
 @loops(plain=True, noalias=False)
 def factor_squares(
     r: Pointer[T], squares: Pointer[T], inverses: Pointer[T], update: Pointer[T], failed: Pointer[i64], stride: Int, side: Int,

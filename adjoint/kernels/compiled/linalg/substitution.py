@@ -24,7 +24,6 @@ from ....codegen.llvm.language import (
     load,
     local,
     loops,
-    minimum,
     store,
     unrolled,
     vector,
@@ -48,7 +47,7 @@ def read_strip(
     strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, masks: list[Any], updated: Int,
     W: Static, V: Static,
 ) -> None:  # fmt: skip
-    """Rows of as many elements as the masks have, less those of the update, whose rows are `step` apart, and zeros behind them."""
+    """Rows of as many elements as the masks have, less those of the update, whose rows are `step` apart, zeros behind them."""
     for row in range(rows):
         for COLUMN in unrolled(V):
             line = load(r + (row * stride + COLUMN * W), W, masks[COLUMN])

@@ -24,7 +24,6 @@ from ....codegen.llvm.language import (
     i64,
     load,
     loops,
-    minimum,
     store,
     unrolled,
     vector,

@@ -116,9 +116,7 @@ def sum_rows(out: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) ->
 
 
 @loops(explicit=True)
-def sum_columns(
-    out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int
-) -> None:
+def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int) -> None:
     """From (outer, n, inner): the sums so far of columns of integers, `_TILE` of them side by side."""
     tiles = (inner + _TILE - 1) // _TILE
     for piece in range(start, stop):
