@@ -1,6 +1,7 @@
 """Distinct values, histograms and positions in sorted sequences."""
 
 import math
+from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
@@ -179,7 +180,7 @@ def searchsorted(
     right = right or side == "right"
     if sorter is not None:
         sorted_sequence = take_last(sorted_sequence, sorter)
-    compiled = NotImplemented
+    compiled: Any = NotImplemented
     if LOOPS.takes(values.size, _COMPILED) and not _has_nan(sorted_sequence):
         compiled = LOOPS.run("index.searching.places", sorted_sequence, values, right)
     if compiled is not NotImplemented:
