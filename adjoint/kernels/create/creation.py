@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.acceleration import LOOPS
 from ...dtypes import dtype
 from ...notices import warn
 from ..math.fma import fma32, fma64
@@ -22,6 +23,9 @@ from ..runtime.shapes import broadcast_shapes
 
 Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]
+
+_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
+_THREADED = 1 << 15  # elements; from here on several threads are faster
 
 _PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 _PLAIN_INTEGERS = frozenset((bool, int))
@@ -323,7 +327,14 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     if int(step) == 0:
         raise ValueError("step must be nonzero")
     size = -((start - end) // step) if kind is dtypes.int64 else math.ceil((end - start) / step)
-    return (int(start) + int(step) * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
+    first, distance = int(start), int(step)
+    if max(abs(first), abs(first + distance * size)) < 1 << 62:
+        if LOOPS.takes(size, _THREADED):
+            found = numpy.empty(size, numpy.int64)
+            if LOOPS.run("create.ranges.integers", found, first, distance) is not NotImplemented:
+                return found.astype(kind.numpy, copy=False)
+        return numpy.arange(first, first + distance * size, distance).astype(kind.numpy, copy=False)
+    return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
 
 
 def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
@@ -331,8 +342,12 @@ def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
 
     It computes blocks of two 32-byte vectors, each from its first element, rounded to `kind`; what is left singly.
     """
-    values = fma64(numpy.arange(size, dtype=numpy.float64), step, start)
     lanes = 32 // kind.itemsize
+    if LOOPS.takes(size, _COMPILED):
+        found = numpy.empty(size, kind.numpy)
+        if LOOPS.run("create.ranges.blocks", found, start, step, lanes) is not NotImplemented:
+            return found
+    values = fma64(numpy.arange(size, dtype=numpy.float64), step, start)
     whole = size - size % (2 * lanes)
     first = convert(values[:whole:lanes], kind.numpy).astype(numpy.float64)[:, None]
     lane = numpy.arange(lanes, dtype=numpy.float64)
@@ -376,9 +391,13 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
     first, last = (scalar_array(value, kind).astype(work)[()] for value in (start, end))
     if steps < 2:
         return numpy.full(steps, first, work)
+    result = numpy.empty(steps, work)
+    if work.char in "fd" and LOOPS.takes(steps, _COMPILED):
+        written = LOOPS.run("create.ranges.from_both_ends", result, float(first), float(last))
+        if written is not NotImplemented:
+            return result
     half = steps // 2
     up, down = numpy.arange(half, dtype=numpy.float64), numpy.arange(steps - half, dtype=numpy.float64)[::-1]
-    result = numpy.empty(steps, work)
     if kind.is_complex:
         step = (last - first) / (steps - 1)
         result[:half], result[half:] = first + step * up, last - step * down

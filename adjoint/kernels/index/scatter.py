@@ -105,6 +105,17 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
     return scatter_(_copied(x), dim, index, src, reduce)
 
 
+def one_hot(classes: ndarray, count: int) -> ndarray:
+    """Zeros with a one at each class, which is in bounds, in a new last dimension of size `count`; of int64."""
+    if LOOPS.takes(classes.size * count, COMPILED):
+        found = LOOPS.run("index.scattering.one_hot", classes, count)
+        if found is not NotImplemented:
+            return asarray(found)
+    result = numpy.zeros((*classes.shape, count), _INT64)
+    numpy.put_along_axis(result, classes[..., None], 1, -1)
+    return result
+
+
 def _copied(x: ndarray) -> ndarray:
     """A copy in row-major order."""
     if x.size < COMPILED:

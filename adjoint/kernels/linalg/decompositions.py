@@ -8,6 +8,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
+from ..memory.copying import contiguous
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, type_name
 from .elimination import column_major, lu_factor, substituted
@@ -241,8 +242,8 @@ def solve_triangular(
     """
     _check_system(name, a, b, left)
     if not left:
-        return numpy.ascontiguousarray(substituted(a.mT, b.mT, not upper, unitriangular)).mT
-    return numpy.ascontiguousarray(substituted(a, b, upper, unitriangular).mT).mT
+        return contiguous(substituted(a.mT, b.mT, not upper, unitriangular)).mT
+    return contiguous(substituted(a, b, upper, unitriangular).mT).mT
 
 
 def _check_system(name: str, a: Array, b: Array, left: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
 from ..runtime.floating import unwarned
 
 Array = numpy.ndarray[Any, Any]
@@ -96,11 +97,19 @@ def diagonal(array: Array) -> Array:
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 
+_SUBSTITUTED = 24  # rows; from here on substitution is faster than elimination, also in many systems
+_COMPILED = 1 << 11  # multiplications; from here on compiled loops are faster
+
+
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     """The solution from the last unknown on: read backwards, a lower triangle is an upper one.
 
     Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
     """
+    if a.shape[-1] >= _SUBSTITUTED and LOOPS.takes(a.shape[-1] * b.size, _COMPILED):
+        found = LOOPS.run("linalg.substitution.solve", a, b, upper, unitriangular)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     if not upper:
         return substituted(a[..., ::-1, ::-1], b[..., ::-1, :], True, unitriangular)[..., ::-1, :]
     matrix = numpy.triu(a)

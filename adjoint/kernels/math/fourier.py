@@ -7,6 +7,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ..runtime.parallel import parallel_rows
+from .long_fourier import long_transform
 
 Array = numpy.ndarray[Any, Any]
 
@@ -70,6 +71,10 @@ def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bo
         found = LOOPS.run("math.fourier.transform", array, axis, forward, scale, transform is numpy.fft.rfft)
         if found is not NotImplemented:
             return numpy.asarray(found)
+        if array.dtype.char in "fdFD":
+            found = long_transform(array, axis, forward, scale, transform is numpy.fft.rfft)
+            if found is not None:
+                return found
     norm = (_FORWARD if forward else _INVERSE)[normalization]
     if array.size < _THREADED or axis != array.ndim - 1 or array.dtype.char not in "fdFD":
         return transform(array, axis=axis, norm=norm)

@@ -21,6 +21,8 @@ from .storage import restrided, strided, to_python
 Array = numpy.ndarray[Any, Any]
 
 _COMPILED = 1 << 12  # elements; from here on compiled loops are faster
+_THREADED = 1 << 15  # elements; from here on several threads are faster
+_FILLED_BY_THREADS = 1 << 20  # bytes
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
@@ -103,7 +105,12 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
 
 def clone(array: Array, memory_format: Any = None) -> Array:
     """A copy in memory of its own."""
-    if memory_format is None and array.flags.c_contiguous and 1 not in array.shape:
+    if (
+        memory_format is None
+        and array.flags.c_contiguous
+        and 1 not in array.shape
+        and (array.size < _THREADED or array.itemsize > 8)
+    ):
         return numpy.array(array)  # also of NumPy's scalars
     result = empty_like(array, None, memory_format)
     copy_elements(result, array)
@@ -137,7 +144,8 @@ def filled_like(array: Array, value: Array) -> Array:
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
-    if memory_format is None and LOOPS.takes(array.size, _COMPILED) and (dtype in HALVES or array.dtype in HALVES):
+    halves = dtype in HALVES or array.dtype in HALVES
+    if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, _COMPILED if halves else _THREADED):
         found = LOOPS.run("memory.copying.convert", array, dtype)
         if found is not NotImplemented:
             return numpy.asarray(found)
@@ -198,7 +206,11 @@ def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
     if 0 in self.strides:
         self = distinct(self)
-    if self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
+    if self.nbytes >= _FILLED_BY_THREADS:
+        with numpy.errstate(all="ignore"):
+            number = scalar_array(value, from_numpy(self.dtype))
+        copy_elements(self, number)
+    elif self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
         self.fill(value)
     else:
         with unwarned():
@@ -208,7 +220,7 @@ def fill_(self: Array, value: Any) -> None:
 def full_like(array: Array, value: Any) -> Array:
     """An array like `array` of which every element is the number `value`. Raises as `scalar_array` does."""
     result = empty_like(array)
-    result[...] = scalar_array(value, from_numpy(array.dtype))
+    copy_elements(result, scalar_array(value, from_numpy(array.dtype)))
     return result
 
 

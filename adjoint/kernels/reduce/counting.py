@@ -1,10 +1,12 @@
 """Distinct values, histograms and positions in sorted sequences."""
 
 import math
+from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ..runtime.floating import is_floating, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
@@ -13,6 +15,7 @@ from .sorting import sort, take_last
 Triple = tuple[ndarray, ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
+_COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -177,7 +180,12 @@ def searchsorted(
     right = right or side == "right"
     if sorter is not None:
         sorted_sequence = take_last(sorted_sequence, sorter)
-    if sorted_sequence.ndim == 1 and not _has_nan(sorted_sequence):
+    compiled: Any = NotImplemented
+    if LOOPS.takes(values.size, _COMPILED) and not _has_nan(sorted_sequence):
+        compiled = LOOPS.run("index.searching.places", sorted_sequence, values, right)
+    if compiled is not NotImplemented:
+        found = asarray(compiled)
+    elif sorted_sequence.ndim == 1 and not _has_nan(sorted_sequence):
         found = asarray(numpy.searchsorted(sorted_sequence, values, "right" if right else "left"))
     else:
         found = _search_rows(sorted_sequence, values, right)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..runtime.floating import is_inexact, type_name, widen
@@ -25,6 +26,7 @@ _INT64 = numpy.dtype(numpy.int64)
 _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 _LARGE = 1 << 14
+_COMPILED = 1 << 11  # elements; from here on compiled loops are faster
 
 # --- sums and products ----------------------------------------------------------------------------------------
 
@@ -68,6 +70,10 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
     dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+    if ufunc is numpy.add and dtype == _INT64 and x.dtype.kind in "biu" and x.ndim and LOOPS.takes(x.size, _COMPILED):
+        sums = LOOPS.run("reduce.running.integer_sum", x, dim)
+        if sums is not NotImplemented:
+            return asarray(sums)
     if x.dtype != dtype:
         x = x.astype(dtype)
     if x.ndim == 0:
@@ -161,6 +167,10 @@ def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> P
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if LOOPS.takes(x.size, _COMPILED):
+        found: Pair = LOOPS.run("reduce.running.extremum", x, dim, name == "cummax")
+        if found is not NotImplemented:
+            return found
     result: Pair = program.run((x,), dim)
     return result
 

@@ -395,7 +395,7 @@ zeros = _filled(
 def array_of_ones(shape, dtype):
     """An array of ones."""
     array = NUMPY.allocate(shape, dtype)
-    array.fill(1)  # `numpy.ones` takes five times as long for small ones
+    copying.fill_(array, 1.0)  # `numpy.ones` takes five times as long for small ones
     return array
 
 

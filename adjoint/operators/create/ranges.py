@@ -46,6 +46,9 @@ def _number(value: Any, function: str, name: str, position: int) -> Any:
 
 # --- at equal distances ---------------------------------------------------------------------------------------
 
+_FEW = 1 << 15
+"""Up to so many numbers, NumPy writes as fast as anything."""
+
 
 @public()
 def arange(
@@ -60,7 +63,12 @@ def arange(
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    if len(bounds) == 1 and type(bounds[0]) is int and bounds[0] >= 0 and start is end is step is dtype is out is None:
+    if (
+        len(bounds) == 1
+        and type(bounds[0]) is int
+        and _FEW > bounds[0] >= 0
+        and start is end is step is dtype is out is None
+    ):
         return leaf(numpy.arange(bounds[0]), requires_grad, device, pin_memory, layout)
     names = ("end",) if len(bounds) == 1 and end is None else ("start", "end", "step")
     given = {name: value for name, value in (("start", start), ("end", end), ("step", step)) if value is not None}

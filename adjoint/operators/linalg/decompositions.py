@@ -258,8 +258,8 @@ def cholesky_gradient(grad, result, upper, xp):
     lower, grad = (conjugate_transpose(result), conjugate_transpose(grad)) if upper else (result, grad)
     inner = xp.tril(conjugate_transpose(lower) @ grad, 0)
     inner = (inner + conjugate_transpose(xp.tril(inner, -1))) * 0.5
-    left = xp.linalg_solve(conjugate_transpose(lower), inner, True)
-    return xp.linalg_solve(lower, left, False)
+    left = xp.linalg_solve_triangular(conjugate_transpose(lower), inner, True, True, False)
+    return xp.linalg_solve_triangular(lower, left, False, False, False)
 
 
 @public(namespace="linalg", name="cholesky", numpy_names=True)

@@ -7,6 +7,7 @@ from typing import Any
 from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import images as kernels
+from ...kernels.nn import resampling
 
 
 @operator(
@@ -122,7 +123,7 @@ class channel_shuffle:
 
 
 WAYS = {
-    **{(mode, dims): f"upsample_{mode.replace('-', '_')}{dims}d" for mode in kernels.NEAREST for dims in (1, 2, 3)},
+    **{(mode, dims): f"upsample_{mode.replace('-', '_')}{dims}d" for mode in resampling.NEAREST for dims in (1, 2, 3)},
     ("linear", 1): "upsample_linear1d",
     ("linear", 2): "upsample_bilinear2d",
     ("linear", 3): "upsample_trilinear3d",
@@ -137,7 +138,7 @@ def _shown(mode, dims):
     shown: dict[str, Any] = {} if dims == 1 else {"scales": None}
     for number, name in enumerate(names):
         shown[name] = lambda node, number=number: node.saved_scales[number]
-    return {**shown, "align_corners": None} if mode in kernels.NEAREST else shown
+    return {**shown, "align_corners": None} if mode in resampling.NEAREST else shown
 
 
 def _declare(name, mode, antialias):
@@ -156,7 +157,7 @@ def _declare(name, mode, antialias):
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
     full_name = f"{name}_aa" if antialias else name
     operator(
-        kernel=kernels.resampling(mode, antialias),
+        kernel=resampling.resampling(mode, antialias),
         namespace=None,
         method=False,
         out=False,
@@ -173,7 +174,9 @@ for _name, _mode in (("upsample_bilinear2d", "linear"), ("upsample_bicubic2d", "
     _declare(_name, _mode, True)
 
 
-@operator(kernel=kernels.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples")
+@operator(
+    kernel=resampling.resample_backward, namespace=None, method=False, out=False, tangent="linear", batch="samples"
+)
 class resample_gradient:
     """The gradient of an interpolation: what each element gave is gathered where it came from."""
 

@@ -9,6 +9,8 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
+from ...kernels.index.scatter import one_hot as one_hot_array
+from ...kernels.index.scatter import out_of_bounds
 from ...kernels.nn import loss as kernels
 from ...tensor import wrap
 from . import batched_losses
@@ -446,16 +448,14 @@ def one_hot(input, num_classes=-1):
                 "num_classes, as the examples may have unequal numbers of classes."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
-    if array.min() < 0:
+    wrong = out_of_bounds(array, (1 << 31) - 1 if num_classes == -1 else num_classes)
+    if wrong is not None and array.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = int(array.max()) + 1
-    elif num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
-    elif num_classes <= array.max():
+    elif wrong is not None:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    result = tensors.empty((*array.shape, num_classes), dtype=input.dtype).zero_()
-    return result.scatter_(-1, input.unsqueeze(-1), 1)
+    return wrap(one_hot_array(array, num_classes))
 
 
 # --- of scores ------------------------------------------------------------------------------------------------

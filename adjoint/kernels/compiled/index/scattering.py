@@ -14,11 +14,29 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import I, Int, Pointer, Static, T, address, i64, load, loops, minimum, store, type_of
+from ....codegen.llvm.language import (
+    I,
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    i64,
+    load,
+    loops,
+    minimum,
+    prefetch,
+    store,
+    type_of,
+    vector,
+)
 from ....codegen.llvm.launch import launch
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside
+
+_AHEAD = 6
+"""So many rows ahead memory is asked for: processors do not foresee pieces of rows by themselves."""
 
 _PARTS = 64
 """From so many columns on, threads share them."""
@@ -96,6 +114,9 @@ def add_rows(
     for k in range(count):
         place = index[k]
         if SPLIT == "columns":
+            ahead = rows + (minimum(k + _AHEAD, count - 1) * width + low)
+            for j in range(0, high - low, W):
+                prefetch(ahead + j)
             add_row(target + (place * width + low), rows + (k * width + low), high - low, W)
         elif place >= low and place < high:
             add_row(target + place * width, rows + k * width, width, W)
@@ -187,3 +208,29 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
         address(target), address(index), address(rows), len(index), width,
     )  # fmt: skip
     return target
+
+
+@loops(explicit=True)
+def write_ones(out: Pointer[i64], classes: Pointer[i64], count: Int, W: Static, start: Int, stop: Int) -> None:
+    """Rows of `count` zeros, but a one at the class of each row."""
+    for row in range(start, stop):
+        line = out + row * count
+        j = 0
+        while j + W <= count:
+            store(line + j, vector(i64, W)(0))
+            j += W
+        while j < count:
+            line[j] = 0
+            j += 1
+        line[classes[row]] = 1
+
+
+def one_hot(classes: ndarray, count: int) -> Any:
+    """Rows of `count` zeros with a one at each class, which is in bounds. NotImplemented if there is no loop for it."""
+    if classes.dtype.char != "l" or not classes.flags.c_contiguous:
+        return NotImplemented
+    out = numpy.empty((*classes.shape, count), numpy.int64)
+    launch(
+        write_ones.compiled(W=HOST.vector_bytes // 8), classes.size, 8 * count, address(out), address(classes), count
+    )
+    return out

@@ -20,12 +20,8 @@ from ....codegen.llvm.language import (
     T,
     address,
     broadcast,
-    f32,
-    f64,
-    fma,
     i64,
     lanes,
-    load,
     local,
     loops,
     minimum,
@@ -37,44 +33,10 @@ from ....codegen.llvm.language import (
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
+from .substitution import BLOCK, TYPES, VECTORS, eliminate, read_strip, solve_block
 from .tiles import first_lanes
 
 Array = numpy.ndarray[Any, Any]
-
-BLOCK = 64
-"""Rows that are factored together."""
-
-_VECTORS = 4
-"""Vectors that a row of a strip has."""
-
-_TYPES = {"f": f32, "d": f64}
-
-
-@loops
-def read_strip(
-    strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, rows: Int, masks: list[Any], width: Int, updated: Int,
-    W: Static, V: Static,
-) -> None:  # fmt: skip
-    """Rows of as many elements as the masks have, less those of the update, which is `width` wide, and zeros behind them."""
-    for row in range(rows):
-        for COLUMN in unrolled(V):
-            line = load(r + (row * stride + COLUMN * W), W, masks[COLUMN])
-            if updated != 0:
-                line = line - load(update + (row * width + COLUMN * W), W, masks[COLUMN])
-            store(strip + (row * V + COLUMN) * W, line)
-
-
-@loops
-def eliminate(strip: Pointer[T], row: Int, factors: Pointer[T], step: Int, W: Static, V: Static) -> Any:
-    """The vectors of a row of a strip, less what the rows above account for, each times its factor."""
-    total = local(vector(T, W), V)
-    for COLUMN in unrolled(V):
-        total[COLUMN] = load(strip + (row * V + COLUMN) * W, W)
-    for above in range(row):
-        factor = broadcast(-factors[above * step], W)
-        for COLUMN in unrolled(V):
-            total[COLUMN] = fma(factor, load(strip + (above * V + COLUMN) * W, W), total[COLUMN])
-    return [total[COLUMN] for COLUMN in unrolled(V)]
 
 
 @loops(plain=True, noalias=False)
@@ -96,7 +58,7 @@ def factor_squares(
             columns = minimum(rows - first, V * W)
             masks = [first_lanes(columns - COLUMN * W, W) for COLUMN in unrolled(V)]
             read_strip(
-                strip, block + (before + first), update + first, stride, first + columns, masks, width, before, W, V
+                strip, block + (before + first), update + first, stride, width, first + columns, masks, before, W, V
             )
             for row in range(rows):
                 target = block + (row * stride + before + first)
@@ -126,28 +88,9 @@ def factor_squares(
                 store(block + (row * stride + j), vector(T, W)(0))  # `before` is a multiple of BLOCK
 
 
-@loops(plain=True)
-def solve_strips(
-    r: Pointer[T], square: Pointer[T], inverse: Pointer[T], update: Pointer[T], stride: Int, rows: Int, before: Int, width: Int,
-    W: Static, V: Static, start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """Solve strips of a block row that stand right of its square: those from `start` to `stop` of the `width` columns."""
-    strip = local(T, BLOCK * V * W)
-    for number in range(start, stop):
-        first = rows + number * (V * W)
-        masks = [first_lanes(width - first - COLUMN * W, W) for COLUMN in unrolled(V)]
-        read_strip(strip, r + (before + first), update + first, stride, rows, masks, width, before, W, V)
-        for row in range(rows):
-            sums = eliminate(strip, row, square + row, BLOCK, W, V)
-            for COLUMN in unrolled(V):
-                solved = sums[COLUMN] * broadcast(inverse[row], W)
-                store(strip + (row * V + COLUMN) * W, solved)
-                store(r + (row * stride + before + first + COLUMN * W), solved, masks[COLUMN])
-
-
 def cholesky(a: Array, upper: bool) -> Any:
     """`kernels.linalg.decompositions.cholesky`; NotImplemented also where a matrix is not positive-definite."""
-    kind, size = _TYPES.get(a.dtype.char), a.shape[-1]
+    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size:
         return NotImplemented
     source = a if upper else a.mT
@@ -176,7 +119,6 @@ def _factor_large(r: Array, failed: Array, kind: Any, width: int) -> None:
     size = len(r)
     square, inverse = numpy.empty((2, BLOCK * BLOCK), r.dtype)
     products = numpy.empty(BLOCK * size, r.dtype)
-    strip = _VECTORS * width
     for before in range(0, size, BLOCK):
         rows, columns = min(BLOCK, size - before), size - before
         if before:
@@ -184,20 +126,15 @@ def _factor_large(r: Array, failed: Array, kind: Any, width: int) -> None:
             numpy.matmul(above[:, :rows].T, above, out=products[: rows * columns].reshape(rows, columns))
         block = address(r) + before * size * r.itemsize
         arrays = address(square), address(inverse), address(products)
-        _factor(kind, width, _VECTORS)(block, *arrays, address(failed), size, BLOCK, 0, rows, before, columns, 0, 1)
+        _factor(kind, width, VECTORS)(block, *arrays, address(failed), size, BLOCK, 0, rows, before, columns, 0, 1)
         if failed[0]:
             return
-        launch(
-            _solve(kind, width), -(-(columns - rows) // strip), rows * rows * strip // 4,
-            block, *arrays, size, rows, before, columns,
+        solve_block(
+            kind, width, block + (before + rows) * r.itemsize, square, inverse, address(products) + rows * r.itemsize,
+            size, columns, rows, columns - rows, before,
         )  # fmt: skip
 
 
 @functools.lru_cache(8)
 def _factor(kind: Any, width: int, vectors: int) -> Any:
-    return factor_squares.compiled(T=kind, W=width, V=min(vectors, _VECTORS))
-
-
-@functools.lru_cache(8)
-def _solve(kind: Any, width: int) -> Any:
-    return solve_strips.compiled(T=kind, W=width, V=_VECTORS)
+    return factor_squares.compiled(T=kind, W=width, V=min(vectors, VECTORS))

@@ -18,6 +18,9 @@ from ....codegen.llvm.language import (
     Static,
     T,
     address,
+    broadcast,
+    i32,
+    i64,
     load,
     local,
     loops,
@@ -31,7 +34,6 @@ from ....codegen.llvm.language import (
     u64,
     unrolled,
     vector,
-    vectorized,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
 
@@ -41,10 +43,7 @@ WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 _BLOCK = 64
 """Rows of a transposed matrix that are written side by side."""
 
-_PIECE = 1 << 15
-"""Elements that are copied at a time where an array is one row."""
-
-_LARGE = 1 << 22
+_LARGE = 1 << 18
 """Bytes from which on threads copy whole rows faster than one call of NumPy."""
 
 Axis = tuple[int, int, int]
@@ -77,15 +76,28 @@ def copy_row(
             target[i] = source[0 - i]
             i += 1
     elif KIND == "repeated":
-        value = source[0]
-        for i in vectorized(0, n):
-            target[i] = value
+        value = broadcast(source[0], W)
+        i = 0
+        while i + W <= n:
+            store(target + i, value)
+            i += W
+        while i < n:
+            target[i] = source[0]
+            i += 1
     elif KIND == "collected":
         for i in range(n):
             target[i] = source[i * source_step]
     else:
         for i in range(n):
             target[i * target_step] = source[i * source_step]
+
+
+@loops(explicit=True)
+def copy_stretch(
+    target: Pointer[T], source: Pointer[T], KIND: Static, W: Static, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """Elements of one row, or one element repeated."""
+    copy_row(target + start, source + (start if KIND == "rows" else 0), stop - start, 1, 1, KIND, W)
 
 
 @loops
@@ -227,10 +239,8 @@ def _plan(
         kind = {1: "rows", -1: "backwards", 0: "repeated"}.get(s0, "collected")
     if kind in ("rows", "repeated") and not every_size and math.prod(shape) * itemsize < _LARGE:
         return None  # NumPy has nothing to gain but threads
-    if kind == "rows" and not outer and n >= 2 * _PIECE:
-        if n % _PIECE:
-            return None
-        n, outer = _PIECE, [(n // _PIECE, _PIECE, _PIECE)]
+    if kind in ("rows", "repeated") and not outer:
+        return copy_stretch.compiled(T=word, KIND=kind, W=width), n, 2 * itemsize, ()
     (n1, t1, s1), (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0), (1, 0, 0)][:3]
     function = copy_rows.compiled(T=word, KIND=kind, W=width)
     piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
@@ -254,7 +264,7 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
 
 
 def convert(array: ndarray, dtype: Any) -> Any:
-    """A copy of a contiguous array of one floating-point type in another. NotImplemented if there is no loop for it."""
+    """A copy of a contiguous array of one type in another. NotImplemented if there is no loop for it."""
     function = _conversion(array.dtype, dtype, HOST.vector_bytes)
     if function is None or not array.flags.c_contiguous:
         return NotImplemented
@@ -266,6 +276,8 @@ def convert(array: ndarray, dtype: Any) -> Any:
 @functools.lru_cache(64)
 def _conversion(source: Any, target: Any, vector_bytes: int) -> Any:
     first, second = type_of(source), type_of(target)
-    if first is None or second is None or first.kind != "f" or second.kind != "f":
+    if first is None or second is None or "b" in (source.kind, target.kind):
         return None
+    if first.kind == "f" and second.kind != "f" and second not in (i32, i64):
+        return None  # what becomes of numbers that are too large for the type is NumPy's to say
     return convert_elements.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits))

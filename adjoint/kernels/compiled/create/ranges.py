@@ -1,0 +1,125 @@
+"""Numbers at equal distances, rounded as PyTorch rounds them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    f32,
+    f64,
+    fma,
+    i64,
+    lanes,
+    loops,
+    minimum,
+    store,
+    vector,
+    where,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+
+_TYPES = {"f": f32, "d": f64}
+
+_EXACT = 1 << 24
+"""Up to here, float32 has all integers."""
+
+
+@loops(explicit=True)
+def fill_blocks(
+    out: Pointer[T], first: f64, step: f64, size: Int, whole: Int, W: Static, start: Int, stop: Int
+) -> None:
+    """`first + i * step`: `W` numbers at a time from the first of them, rounded; from number `whole` on singly."""
+    lane = vector(f64, W)(lanes(i64, W))
+    offsets = lane * broadcast(step, W)
+    for block in range(start, stop):
+        begin = block * W
+        if begin < whole:
+            base = broadcast(f64(T(fma(f64(begin), step, first))), W)
+            numbers = fma(lane, broadcast(step, W), base) if T is f64 else base + offsets
+            store(out + begin, vector(T, W)(numbers))
+        else:
+            for i in range(begin, minimum(begin + W, size)):
+                out[i] = T(fma(f64(i), step, first))
+
+
+@loops(explicit=True)
+def fill_from_ends(out: Pointer[T], first: T, last: T, step: T, size: Int, W: Static, start: Int, stop: Int) -> None:
+    """Numbers `step` apart, the first half counted from the first one, the rest from the last one."""
+    half = size // 2
+    i = start
+    while i + W <= stop:
+        place = lanes(i64, W) + broadcast(i, W)
+        up = fma(vector(T, W)(place), broadcast(step, W), broadcast(first, W))
+        down = fma(vector(T, W)(broadcast(size - 1, W) - place), broadcast(T(0) - step, W), broadcast(last, W))
+        store(out + i, where(place < broadcast(half, W), up, down))
+        i += W
+    while i < stop:
+        out[i] = fma(T(i), step, first) if i < half else fma(T(size - 1 - i), T(0) - step, last)
+        i += 1
+
+
+@functools.lru_cache(4)
+def _blocks(kind: Any, width: int) -> Any:
+    return fill_blocks.compiled(T=kind, W=width)
+
+
+@functools.lru_cache(4)
+def _from_ends(kind: Any, width: int) -> Any:
+    return fill_from_ends.compiled(T=kind, W=width)
+
+
+def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
+    """Write `first + i * step`, computed in blocks of `width`. NotImplemented if there is no loop for it."""
+    kind = _TYPES.get(out.dtype.char)
+    if kind is None:
+        return NotImplemented
+    whole = out.size - out.size % (2 * width)
+    launch(_blocks(kind, width), -(-out.size // width), 2 * width * 8, address(out), first, step, out.size, whole)
+    return out
+
+
+def from_both_ends(out: ndarray, first: float, last: float) -> Any:
+    """Write numbers at equal distances from `first` to `last`. NotImplemented if there is no loop for it."""
+    kind = _TYPES.get(out.dtype.char)
+    if kind is None or (kind is f32 and out.size > _EXACT):
+        return NotImplemented
+    number = out.dtype.type
+    step = (number(last) - number(first)) / number(out.size - 1)
+    function = _from_ends(kind, HOST.vector_bytes // 8)
+    launch(function, out.size, 16, address(out), first, last, float(step), out.size)
+    return out
+
+
+@loops(explicit=True)
+def fill_integers(out: Pointer[i64], first: Int, step: Int, W: Static, start: Int, stop: Int) -> None:
+    """`first + i * step`."""
+    numbers = lanes(i64, W) * broadcast(step, W) + broadcast(first + start * step, W)
+    i = start
+    while i + W <= stop:
+        store(out + i, numbers)
+        numbers = numbers + broadcast(step * W, W)
+        i += W
+    while i < stop:
+        out[i] = first + i * step
+        i += 1
+
+
+@functools.lru_cache(1)
+def _integers(width: int) -> Any:
+    return fill_integers.compiled(W=width)
+
+
+def integers(out: ndarray, first: int, step: int) -> Any:
+    """Write `first + i * step`."""
+    launch(_integers(HOST.vector_bytes // 8), out.size, 16, address(out), first, step)
+    return out

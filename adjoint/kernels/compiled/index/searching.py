@@ -1,0 +1,100 @@
+"""Positions in sorted sequences by halving, for many values side by side."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    boolean,
+    broadcast,
+    gather,
+    i64,
+    load,
+    local,
+    loops,
+    minimum,
+    store,
+    type_of,
+    unrolled,
+    vector,
+    where,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
+
+_TOGETHER = 4
+"""Vectors of values that are looked for together: each waits for memory after each step."""
+
+
+@loops
+def goes_before(element: T, value: T, RIGHT: Static) -> boolean:
+    """Whether an element of a sequence stays before a value; all do before NaN."""
+    return not (element > value) if RIGHT else not (element >= value)
+
+
+@loops(explicit=True)
+def search(
+    places: Pointer[i64], sequences: Pointer[T], values: Pointer[T], length: Int, count: Int, shared: Int, RIGHT: Static,
+    W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Where values belong in sequences of `length`: each row of `count` in a sequence of its own, or all in one (`shared`).
+
+    What is left to look through is halved with the same steps for all values. The last values are looked for again with the ones
+    before them.
+    """
+    low = local(vector(i64, W), _TOGETHER)
+    value = local(vector(T, W), _TOGETHER)
+    per_row = (count + _TOGETHER * W - 1) // (_TOGETHER * W)
+    for piece in range(start, stop):
+        row = piece // per_row
+        first = minimum((piece - row * per_row) * (_TOGETHER * W), count - _TOGETHER * W)
+        begin = row * count + first
+        sequence = sequences + (0 if shared != 0 else row * length)
+        for K in unrolled(_TOGETHER):
+            low[K] = vector(i64, W)(0)
+            value[K] = load(values + (begin + K * W), W)
+        left = length
+        while left > 1:
+            half = left // 2
+            for K in unrolled(_TOGETHER):
+                probe = gather(sequence + (half - 1), low[K])
+                low[K] = where(goes_before(probe, value[K], RIGHT), low[K] + broadcast(half, W), low[K])
+            left = left - half
+        for K in unrolled(_TOGETHER):
+            last = gather(sequence, low[K])
+            one = vector(i64, W)(1)
+            store(places + (begin + K * W), where(goes_before(last, value[K], RIGHT), low[K] + one, low[K]))
+
+
+@functools.lru_cache(32)
+def _searching(kind: Any, right: bool, width: int) -> Any:
+    return search.compiled(T=kind, RIGHT=right, W=width)
+
+
+def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
+    """`kernels.reduce.counting.searchsorted` in sequences without NaN. NotImplemented if there is no loop for it."""
+    kind, width = type_of(sequences.dtype), HOST.vector_bytes // 8
+    shared = sequences.ndim == 1
+    count = values.size if shared else values.shape[-1]
+    if kind is None or kind.storage_only or sequences.dtype != values.dtype or count < _TOGETHER * width:
+        return NotImplemented
+    if not sequences.size or not values.size:
+        return NotImplemented
+    sequences, values = contiguous(sequences), contiguous(values)
+    result = numpy.empty(values.shape, numpy.int64)
+    length, group = sequences.shape[-1], _TOGETHER * width
+    launch(
+        _searching(kind, right, width), values.size // count * -(-count // group), 64 * group * length.bit_length(),
+        address(result), address(sequences), address(values), length, count, int(shared),
+    )  # fmt: skip
+    return result

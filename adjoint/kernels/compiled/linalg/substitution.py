@@ -1,0 +1,152 @@
+"""Triangular systems of real numbers: block rows, whose updates are products by BLAS and which are solved in compiled loops.
+
+A block row is solved in strips of a few vectors, which stay in the first-level cache.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    f32,
+    f64,
+    fma,
+    load,
+    local,
+    loops,
+    store,
+    unrolled,
+    vector,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from .tiles import first_lanes
+
+Array = numpy.ndarray[Any, Any]
+
+BLOCK = 64
+"""Rows that are solved, or factored, together."""
+
+VECTORS = 4
+"""Vectors that a row of a strip has."""
+
+TYPES = {"f": f32, "d": f64}
+
+
+@loops
+def read_strip(
+    strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, masks: list[Any], updated: Int,
+    W: Static, V: Static,
+) -> None:  # fmt: skip
+    """Rows of as many elements as the masks have, less those of the update, whose rows are `step` apart, zeros behind them."""
+    for row in range(rows):
+        for COLUMN in unrolled(V):
+            line = load(r + (row * stride + COLUMN * W), W, masks[COLUMN])
+            if updated != 0:
+                line = line - load(update + (row * step + COLUMN * W), W, masks[COLUMN])
+            store(strip + (row * V + COLUMN) * W, line)
+
+
+@loops
+def eliminate(strip: Pointer[T], row: Int, factors: Pointer[T], step: Int, W: Static, V: Static) -> Any:
+    """The vectors of a row of a strip, less what the rows above account for, each times its factor."""
+    total = local(vector(T, W), V)
+    for COLUMN in unrolled(V):
+        total[COLUMN] = load(strip + (row * V + COLUMN) * W, W)
+    for above in range(row):
+        factor = broadcast(-factors[above * step], W)
+        for COLUMN in unrolled(V):
+            total[COLUMN] = fma(factor, load(strip + (above * V + COLUMN) * W, W), total[COLUMN])
+    return [total[COLUMN] for COLUMN in unrolled(V)]
+
+
+@loops(plain=True)
+def solve_strips(
+    r: Pointer[T], square: Pointer[T], inverse: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, width: Int,
+    updated: Int, W: Static, V: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Solve strips of `rows` rows, `stride` apart, of `width` elements, in place: with `square.T` times what they become.
+
+    `inverse`: of the diagonal of `square`. If `updated`, `update` is subtracted first.
+    """
+    strip = local(T, BLOCK * V * W)
+    for number in range(start, stop):
+        first = number * (V * W)
+        masks = [first_lanes(width - first - COLUMN * W, W) for COLUMN in unrolled(V)]
+        read_strip(strip, r + first, update + first, stride, step, rows, masks, updated, W, V)
+        for row in range(rows):
+            sums = eliminate(strip, row, square + row, BLOCK, W, V)
+            for COLUMN in unrolled(V):
+                solved = sums[COLUMN] * broadcast(inverse[row], W)
+                store(strip + (row * V + COLUMN) * W, solved)
+                store(r + (row * stride + first + COLUMN * W), solved, masks[COLUMN])
+
+
+@functools.lru_cache(16)
+def _solving(kind: Any, width: int, vectors: int) -> Any:
+    return solve_strips.compiled(T=kind, W=width, V=vectors)
+
+
+def solve_block(
+    kind: Any, width: int, r: int, square: Array, inverse: Array, update: int, stride: int, step: int, rows: int, columns: int,
+    updated: int,
+) -> None:  # fmt: skip
+    """Solve a block row of `rows` rows and `columns` columns at the address `r`."""
+    vectors = 1 if columns <= width else VECTORS
+    strip = vectors * width
+    launch(
+        _solving(kind, width, vectors), -(-columns // strip), rows * rows * strip // 4,
+        r, address(square), address(inverse), update, stride, step, rows, columns, updated,
+    )  # fmt: skip
+
+
+def solve(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
+    """X with `a @ X = b` for triangular `a`, in row-major order. NotImplemented where the diagonal has no finite inverse."""
+    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
+    if kind is None or a.dtype != b.dtype or not b.size:
+        return NotImplemented
+    inverses = numpy.ones(a.shape[:-1], a.dtype)
+    if not unitriangular:
+        with numpy.errstate(all="ignore"):
+            numpy.divide(inverses, a.diagonal(0, -2, -1), out=inverses)
+        if not numpy.isfinite(inverses).all():
+            return NotImplemented
+    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    result = numpy.empty((*batch, *b.shape[-2:]), b.dtype)
+    result[...] = b
+    matrices = numpy.broadcast_to(a, (*batch, size, size))
+    inverses = numpy.broadcast_to(inverses, (*batch, size))
+    for place in numpy.ndindex(batch):
+        _solve_one(matrices[place], result[place], inverses[place], upper, kind)
+    return result
+
+
+def _solve_one(a: Array, x: Array, inverses: Array, upper: bool, kind: Any) -> None:
+    """Solve one system in place. Read backwards, an upper triangle is a lower one."""
+    size, columns = x.shape
+    width = HOST.vector_bytes // x.itemsize
+    square = numpy.empty((BLOCK, BLOCK), x.dtype)
+    products = numpy.empty((BLOCK, columns), x.dtype)
+    for done in range(0, size, BLOCK):
+        rows = min(BLOCK, size - done)
+        here = slice(size - done - rows, size - done) if upper else slice(done, done + rows)
+        known = slice(size - done, size) if upper else slice(0, done)
+        way = -1 if upper else 1
+        if done:
+            numpy.matmul(a[here, known], x[known], out=products[:rows])
+        square[:rows, :rows] = a[here, here].T[::way, ::way]
+        inverse = numpy.ascontiguousarray(inverses[here][::way])
+        last = rows - 1 if upper else 0
+        solve_block(
+            kind, width, address(x) + (here.start + last) * columns * x.itemsize, square, inverse,
+            address(products) + last * columns * x.itemsize, way * columns, way * columns, rows, columns, done,
+        )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Sums of neighbouring elements along one dimension, with weights of their own for each new element."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    f32,
+    f64,
+    fma,
+    gather,
+    i64,
+    load,
+    loops,
+    store,
+    unrolled,
+    vector,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
+
+_TYPES = {"f": f32, "d": f64}
+
+_MOST = 16
+"""More weights than these are not written out one by one."""
+
+
+@loops(explicit=True)
+def sum_rows(
+    out: Pointer[T], x: Pointer[T], first: Pointer[i64], shares: Pointer[T], old: Int, new: Int, K: Static, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """From rows of `old` elements to rows of `new` ones; `shares` are (K, new)."""
+    for row in range(start, stop):
+        source = x + row * old
+        target = out + row * new
+        i = 0
+        while i + W <= new:
+            places = load(first + i, W)
+            total = vector(T, W)(0)
+            for TAP in unrolled(K):
+                total = fma(load(shares + (TAP * new + i), W), gather(source + TAP, places), total)
+            store(target + i, total)
+            i += W
+        while i < new:
+            rest = T(0)
+            for TAP in unrolled(K):
+                rest = fma(shares[TAP * new + i], source[first[i] + TAP], rest)
+            target[i] = rest
+            i += 1
+
+
+@loops(explicit=True)
+def sum_columns(
+    out: Pointer[T], x: Pointer[T], first: Pointer[i64], shares: Pointer[T], old: Int, new: Int, inner: Int, K: Static, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """From (outer, old, inner) to (outer, new, inner), row by row; `shares` are (K, new)."""
+    for row in range(start, stop):
+        matrix = row // new
+        i = row - matrix * new
+        source = x + (matrix * old + first[i]) * inner
+        target = out + row * inner
+        j = 0
+        while j + W <= inner:
+            total = vector(T, W)(0)
+            for TAP in unrolled(K):
+                total = fma(broadcast(shares[TAP * new + i], W), load(source + (TAP * inner + j), W), total)
+            store(target + j, total)
+            j += W
+        while j < inner:
+            rest = T(0)
+            for TAP in unrolled(K):
+                rest = fma(shares[TAP * new + i], source[TAP * inner + j], rest)
+            target[j] = rest
+            j += 1
+
+
+@functools.lru_cache(64)
+def _rows(kind: Any, taps: int, width: int) -> Any:
+    return sum_rows.compiled(T=kind, K=taps, W=width)
+
+
+@functools.lru_cache(64)
+def _columns(kind: Any, taps: int, width: int) -> Any:
+    return sum_columns.compiled(T=kind, K=taps, W=width)
+
+
+def sums(x: ndarray, axis: int, first: ndarray, shares: ndarray) -> Any:
+    """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `first[i] + k`.
+
+    NotImplemented if there is no loop for it.
+    """
+    kind, taps = _TYPES.get(x.dtype.char), shares.shape[1]
+    if kind is None or taps > _MOST or not x.size:
+        return NotImplemented
+    x = contiguous(x)
+    old, new = x.shape[axis], len(first)
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    out = numpy.empty((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
+    width = HOST.vector_bytes // x.itemsize
+    by_tap = numpy.ascontiguousarray(shares.T)
+    arrays = address(out), address(x), address(first), address(by_tap)
+    if inner == 1:
+        launch(_rows(kind, taps, width), outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new)
+    else:
+        launch(
+            _columns(kind, taps, width), outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner,
+        )  # fmt: skip
+    return out

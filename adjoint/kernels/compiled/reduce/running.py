@@ -1,0 +1,187 @@
+"""Along one dimension: the extremum of all elements so far and where it was last attained, and sums of integers so far."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    boolean,
+    broadcast,
+    i64,
+    load,
+    local,
+    loops,
+    minimum,
+    store,
+    type_of,
+    u8,
+    unrolled,
+    vector,
+    where,
+)  # fmt: skip
+from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
+
+_LINES = 4
+"""Rows that are gone along together: in each, every element waits for the one before."""
+
+_TILE = 256
+"""Columns that are gone down together."""
+
+
+@loops
+def takes_over(x: T, best: T, MAXIMUM: Static) -> boolean:
+    """Whether an element takes the place of the extremum so far: if it is as good, or NaN."""
+    if x.type.kind == "f":
+        return (not (x < best) if MAXIMUM else not (x > best)) & ((best == best) | (x != x))
+    return x >= best if MAXIMUM else x <= best
+
+
+@loops(explicit=True)
+def extremum_rows(
+    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, start: Int, stop: Int
+) -> None:
+    """The extrema so far in rows of `n` elements; the last group of rows may lie over the one before, to write the same again."""
+    best = local(T, _LINES)
+    place = local(i64, _LINES)
+    for group in range(start, stop):
+        first = minimum(group * _LINES, rows - _LINES) * n
+        for LINE in unrolled(_LINES):
+            best[LINE] = x[first + LINE * n]
+            place[LINE] = 0
+        for i in range(n):
+            for LINE in unrolled(_LINES):
+                here = first + (LINE * n + i)
+                element = x[here]
+                taken = takes_over(element, best[LINE], MAXIMUM)
+                best[LINE] = element if taken else best[LINE]
+                place[LINE] = i if taken else place[LINE]
+                values[here] = best[LINE]
+                places[here] = place[LINE]
+
+
+@loops(explicit=True)
+def extremum_columns(
+    values: Pointer[T], places: Pointer[i64], x: Pointer[T], n: Int, inner: Int, MAXIMUM: Static, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """From (outer, n, inner): the extrema so far of columns, `_TILE` of them side by side."""
+    tiles = (inner + _TILE - 1) // _TILE
+    for piece in range(start, stop):
+        outer = piece // tiles
+        first = (piece - outer * tiles) * _TILE
+        width = minimum(inner - first, _TILE)
+        for i in range(n):
+            here = (outer * n + i) * inner + first
+            before = here - (inner if i > 0 else 0)
+            j = 0
+            while j + W <= width:
+                element = load(x + (here + j), W)
+                best = load((values if i > 0 else x) + (before + j), W)
+                taken = takes_over(element, best, MAXIMUM)
+                store(values + (here + j), where(taken, element, best))
+                if i > 0:
+                    store(places + (here + j), where(taken, broadcast(i, W), load(places + (before + j), W)))
+                else:
+                    store(places + (here + j), vector(i64, W)(0))
+                j += W
+            while j < width:
+                number = x[here + j]
+                last = values[before + j] if i > 0 else number
+                better = takes_over(number, last, MAXIMUM)
+                values[here + j] = number if better else last
+                places[here + j] = i if better else (places[before + j] if i > 0 else 0)
+                j += 1
+
+
+@loops(explicit=True)
+def sum_rows(out: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) -> None:
+    """The sums so far in rows of `n` integers."""
+    for row in range(start, stop):
+        total = i64(0)
+        for i in range(n):
+            total = total + i64(x[row * n + i])
+            out[row * n + i] = total
+
+
+@loops(explicit=True)
+def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int) -> None:
+    """From (outer, n, inner): the sums so far of columns of integers, `_TILE` of them side by side."""
+    tiles = (inner + _TILE - 1) // _TILE
+    for piece in range(start, stop):
+        outer = piece // tiles
+        first = (piece - outer * tiles) * _TILE
+        width = minimum(inner - first, _TILE)
+        for i in range(n):
+            here = (outer * n + i) * inner + first
+            j = 0
+            while j + W <= width:
+                element = vector(i64, W)(load(x + (here + j), W))
+                store(out + (here + j), element + load(out + (here + j - inner), W) if i > 0 else element)
+                j += W
+            while j < width:
+                number = i64(x[here + j])
+                out[here + j] = number + out[here + j - inner] if i > 0 else number
+                j += 1
+
+
+@functools.lru_cache(64)
+def _extremum(kind: Any, maximum: bool, rows: bool, width: int) -> Any:
+    if rows:
+        return extremum_rows.compiled(T=kind, MAXIMUM=maximum)
+    return extremum_columns.compiled(T=kind, MAXIMUM=maximum, W=width)
+
+
+@functools.lru_cache(32)
+def _sum(kind: Any, rows: bool, width: int) -> Any:
+    return sum_rows.compiled(T=kind) if rows else sum_columns.compiled(T=kind, W=width)
+
+
+def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
+    """The extrema so far along `dim`, and where they were last attained. NotImplemented if there is no loop for it."""
+    kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
+    if kind is None or kind.storage_only or not x.size:
+        return NotImplemented
+    x = contiguous(x)
+    values, places = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, numpy.int64)
+    arrays = address(values), address(places), address(x)
+    rows, n = math.prod(x.shape[:dim]), x.shape[dim]
+    if math.prod(x.shape[dim + 1 :]) == 1 and rows >= _LINES:
+        function = _extremum(kind, maximum, True, 1)
+        launch(function, -(-rows // _LINES), _LINES * n * 4 * (x.itemsize + 8), *arrays, rows, n)
+    else:
+        _run(_extremum(kind, maximum, False, HOST.vector_bytes // 8), x, dim, *arrays)
+    return values, places
+
+
+def integer_sum(x: ndarray, dim: int) -> Any:
+    """The sums so far along `dim` in int64. NotImplemented if there is no loop for it."""
+    kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
+    if kind is None or kind.kind == "f" or not x.size:
+        return NotImplemented
+    x = contiguous(x)
+    out = numpy.empty(x.shape, numpy.int64)
+    outer, n = math.prod(x.shape[:dim]), x.shape[dim]
+    if math.prod(x.shape[dim + 1 :]) == 1:
+        launch(_sum(kind, True, 1), outer, n * 2 * (x.itemsize + 8), address(out), address(x), n)
+    else:
+        _run(_sum(kind, False, HOST.vector_bytes // 8), x, dim, address(out), address(x))
+    return out
+
+
+def _run(function: Any, x: ndarray, dim: int, *arrays: int) -> None:
+    """Call a function that goes down columns."""
+    outer, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
+    pieces, width = outer * -(-inner // _TILE), min(inner, _TILE)
+    launch(function, pieces, n * width * 2 * (x.itemsize + 8), *arrays, n, inner)

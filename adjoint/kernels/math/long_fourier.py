@@ -1,0 +1,128 @@
+"""Discrete Fourier transforms that are made of shorter ones: of single long lines, and of lengths with large prime factors."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+
+from ...codegen.acceleration import LOOPS
+from ..memory.copying import contiguous
+
+Array = numpy.ndarray[Any, Any]
+
+_SPLIT = 1 << 12
+"""Lines of at least so many elements are worth being split."""
+
+_LARGE_PRIME = 64
+"""From so large a prime factor on, the detour over a longer transform takes less time."""
+
+
+def long_transform(array: Array, axis: int, forward: bool, scale: float, onesided: bool) -> Array | None:
+    """The transform along `axis`, times `scale`, or half of it if `onesided`; None if it is not made of shorter ones."""
+    n = array.shape[axis]
+    if n < 2 or (onesided and n % 2 == 0 and largest_prime(n) < _LARGE_PRIME):
+        return None
+    if largest_prime(n) < _LARGE_PRIME and n < _SPLIT:
+        return None
+    outer, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
+    lines = array.reshape(outer, n, inner).astype("F" if array.dtype.char in "fF" else "D", copy=False)
+    result = _by_convolution(lines, forward) if largest_prime(n) >= _LARGE_PRIME else _split(lines, forward)
+    if result is None:
+        return None
+    if onesided:
+        result = result[:, : n // 2 + 1]
+    result = result.reshape(*array.shape[:axis], result.shape[1], *array.shape[axis + 1 :])
+    return result if scale == 1.0 else result * result.real.dtype.type(scale)
+
+
+def _short(lines: Array, axis: int, forward: bool) -> Array | None:
+    found = LOOPS.run("math.fourier.transform", lines, axis, forward, 1.0)
+    return None if found is NotImplemented else numpy.asarray(found)
+
+
+def _split(lines: Array, forward: bool) -> Array | None:
+    """Lines of `a * b` elements as matrices: columns are transformed, turned, and then rows (Bailey, 1990)."""
+    outer, n, inner = lines.shape
+    a = _divisor(n)
+    b = n // a
+    if min(a, b) < 16:
+        return None
+    columns = _short(lines.reshape(outer, a, b * inner), 1, forward)
+    if columns is None:
+        return None
+    turned = columns.reshape(outer, a, b, inner)
+    turned *= _turns(a, b, forward, lines.dtype.char)[..., None]
+    rows = _short(turned.reshape(outer * a, b, inner), 1, forward)
+    if rows is None:
+        return None
+    return contiguous(rows.reshape(outer, a, b, inner).swapaxes(1, 2)).reshape(outer, n, inner)
+
+
+@functools.lru_cache(8)
+def _turns(a: int, b: int, forward: bool, char: str) -> Array:
+    """The powers `j * k` of the root of unity of order `a * b`, (a, b)."""
+    powers = numpy.multiply.outer(numpy.arange(a), numpy.arange(b))
+    return numpy.exp(powers * ((-2j if forward else 2j) * math.pi / (a * b))).astype(char)
+
+
+def _by_convolution(lines: Array, forward: bool) -> Array | None:
+    """Bluestein (1970): `j * k` is half of `j² + k² - (k - j)²`, so the transform is a convolution with a chirp."""
+    outer, n, inner = lines.shape
+    length = _smooth(2 * n - 1)
+    chirp, spectrum = _chirps(n, length, forward, lines.dtype.char)
+    padded = numpy.zeros((outer, length, inner), lines.dtype)
+    numpy.multiply(lines, chirp[:, None], out=padded[:, :n])
+    there = _any(padded, True)
+    there *= spectrum[:, None]
+    back = _any(there, False)
+    return back[:, :n] * chirp[:, None]
+
+
+def _any(lines: Array, forward: bool) -> Array:
+    """The transform of lines of a length without large prime factors."""
+    found = _short(lines, 1, forward)
+    if found is None and lines.shape[1] >= _SPLIT:
+        found = _split(lines, forward)
+    if found is not None:
+        return found
+    return numpy.fft.fft(lines, axis=1) if forward else numpy.fft.ifft(lines, axis=1, norm="forward")
+
+
+@functools.lru_cache(8)
+def _chirps(n: int, length: int, forward: bool, char: str) -> tuple[Array, Array]:
+    """The chirp, and the transform of its conjugate, divided by `length`."""
+    squares = numpy.arange(n) ** 2 % (2 * n)
+    chirp = numpy.exp(squares * ((-1j if forward else 1j) * math.pi / n))
+    around = numpy.zeros(length, complex)
+    around[:n] = chirp.conj()
+    around[length - n + 1 :] = chirp[:0:-1].conj()
+    return chirp.astype(char), (numpy.fft.fft(around) / length).astype(char)
+
+
+@functools.lru_cache(256)
+def largest_prime(n: int) -> int:
+    """The largest prime factor."""
+    largest, factor = 1, 2
+    while factor * factor <= n:
+        while n % factor == 0:
+            largest, n = factor, n // factor
+        factor += 1
+    return max(largest, n)
+
+
+@functools.lru_cache(256)
+def _divisor(n: int) -> int:
+    """The divisor nearest to the root of `n`, from below."""
+    return next(divisor for divisor in range(math.isqrt(n), 0, -1) if n % divisor == 0)
+
+
+@functools.lru_cache(256)
+def _smooth(least: int) -> int:
+    """The smallest length from `least` on with no prime factors but 2, 3 and 5, a multiple of 16."""
+    length = -(-least // 16) * 16
+    while largest_prime(length) > 5:
+        length += 16
+    return length

@@ -1,0 +1,209 @@
+"""Arrays over space made larger or smaller: by the nearest element, or by sums of neighbours with weights."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ...codegen.acceleration import LOOPS
+from ..runtime.floating import is_inexact, type_name
+
+Array = numpy.ndarray[Any, Any]
+
+_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
+
+Sizes = tuple[int, ...]
+Scales = tuple[float | None, ...]
+
+NEAREST = ("nearest", "nearest-exact")
+
+
+def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
+    """`(N, C, *)` with its last dimensions of another size; `scales` are the factors that were asked for, if they were."""
+    _check(self, size, mode)
+    result = self
+    for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+        if mode in NEAREST:
+            result = result.take(_nearest(self.shape[axis], length, mode, scale), axis=axis)
+        else:
+            weights = _weights(self.shape[axis], length, mode, align_corners, antialias, scale)
+            result = _along(result, axis, weights)
+    return _rounded(result, self.dtype)
+
+
+def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
+    """The kernel of the operator that resamples in this mode."""
+
+    def kernel(self: Array, size: Sizes, align_corners: bool, scales: Scales) -> Array:
+        return resample(self, size, mode, align_corners, antialias, scales)
+
+    return kernel
+
+
+def resample_backward(
+    grad: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
+) -> Array:
+    """The transpose of `resample`: from gradients of the new elements those of the old ones, of which there are `size`."""
+    result = grad
+    for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+        weights = _weights(length, grad.shape[axis], mode, align_corners, antialias, scale, transposed=True)
+        result = _along(result, axis, weights)
+    return _rounded(result, grad.dtype)
+
+
+def _check(self: Array, size: Sizes, mode: str) -> None:
+    if 0 in self.shape[2:] or min(size) < 1:
+        names = "DHW"[-len(size) :]
+        before, after = (
+            ", ".join(f"{name}: {length}" for name, length in zip(names, lengths, strict=True))
+            for lengths in (self.shape[2:], size)
+        )
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
+        )
+    if not is_inexact(self.dtype) and self.dtype != numpy.uint8:
+        raise NotImplementedError(f"\"upsample_{mode}\" not implemented for '{type_name(self.dtype)}'")
+
+
+class Weights:
+    """The weights of old elements in new ones, of which each has its own among neighbouring old ones.
+
+    New element `i` is the sum over `k` of `shares[i, k]` times old element `first[i] + k`.
+    """
+
+    def __init__(self, new: Array, old: Array, shares: Array, n_new: int, n_old: int) -> None:
+        first, last = numpy.full(n_new, n_old - 1), numpy.zeros(n_new, numpy.int64)
+        numpy.minimum.at(first, new, old)
+        numpy.maximum.at(last, new, old)
+        width = int((last - first).max(initial=0)) + 1
+        self.first = numpy.minimum(first, n_old - width)
+        self.shares = numpy.zeros((n_new, width))
+        numpy.add.at(self.shares, (new, old - self.first[new]), shares)
+        self._n_old = n_old
+        self._forms: dict[Any, Array] = {}
+
+    def as_type(self, dtype: Any) -> Array:
+        """The shares in a dtype."""
+        if dtype not in self._forms:
+            self._forms[dtype] = self.shares.astype(dtype)
+        return self._forms[dtype]
+
+    def matrix(self, dtype: Any) -> Array:
+        """All weights, (new, old), most of them 0."""
+        matrix = numpy.zeros((len(self.first), self._n_old), dtype)
+        columns = self.first[:, None] + numpy.arange(self.shares.shape[1])
+        matrix[numpy.arange(len(matrix))[:, None], columns] = self.shares
+        return matrix
+
+    @property
+    def sparse(self) -> bool:
+        """Whether sums over neighbours take less time than a product by the matrix."""
+        return self._n_old > 16 * self.shares.shape[1]
+
+
+def _along(array: Array, axis: int, weights: Weights) -> Array:
+    """The sums over one dimension with these weights, in float32 at least."""
+    kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
+    array = array.astype(kind, copy=False)
+    if LOOPS.takes(array.size, _COMPILED):
+        found = LOOPS.run("nn.resampling.sums", array, axis, weights.first, weights.as_type(kind))
+        if found is not NotImplemented:
+            return numpy.asarray(found)
+    moved = array.swapaxes(axis, -1)
+    if not weights.sparse:
+        return (moved @ weights.matrix(kind).T).swapaxes(axis, -1)
+    shares = weights.as_type(kind)
+    result = moved.take(weights.first, -1) * shares[:, 0]
+    for k in range(1, shares.shape[1]):
+        result += moved.take(weights.first + k, -1) * shares[:, k]
+    return result.swapaxes(axis, -1)
+
+
+def _rounded(array: Array, dtype: numpy.dtype[Any]) -> Array:
+    if dtype == numpy.uint8:
+        array = numpy.clip(numpy.rint(array), 0, 255)
+    return numpy.ascontiguousarray(array, dtype)
+
+
+def _step(old: int, new: int, scale: float | None) -> float:
+    """How far new elements are apart, in old ones."""
+    return 1.0 / scale if scale is not None and scale > 0 else old / new
+
+
+@functools.lru_cache(maxsize=64)
+def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
+    """For each new element the old one it is."""
+    step = numpy.float32(_step(old, new, scale))
+    places = numpy.arange(new, dtype=numpy.float32)
+    if mode == "nearest-exact":
+        places += numpy.float32(0.5)
+    return numpy.minimum(numpy.floor(places * step).astype(numpy.int64), old - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _weights(
+    old: int, new: int, mode: str, align_corners: bool, antialias: bool, scale: float | None, transposed: bool = False
+) -> Weights:
+    """The weights of the old elements in the new ones; `transposed`: of the new ones in the old ones."""
+    if mode in NEAREST:
+        found = numpy.arange(new), _nearest(old, new, mode, scale), numpy.ones(new)
+    elif antialias:
+        found = _averaging(old, new, mode, align_corners, scale)
+    else:
+        found = _interpolating(old, new, mode, align_corners, scale)
+    rows, columns, shares = found
+    return Weights(columns, rows, shares, old, new) if transposed else Weights(rows, columns, shares, new, old)
+
+
+Shares = tuple[Array, Array, Array]
+"""New elements, the old ones that each is made of, and with which weights."""
+
+
+def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:
+    """Weights of the old elements on either side of a new one."""
+    if align_corners:
+        centres = numpy.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0.0)
+    else:
+        centres = (numpy.arange(new) + 0.5) * _step(old, new, scale) - 0.5
+    reach, shape = _SHAPES[mode]
+    if reach == 1:
+        centres = numpy.maximum(centres, 0)
+    before = numpy.floor(centres).astype(numpy.int64)[:, None]
+    places = before + numpy.arange(1 - reach, reach + 1)
+    shares = shape(numpy.abs(centres[:, None] - places), -0.75)
+    rows = numpy.repeat(numpy.arange(new), 2 * reach)
+    return rows, numpy.clip(places, 0, old - 1).reshape(-1), shares.reshape(-1)
+
+
+def _averaging(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:
+    """Weights that, where the image becomes smaller, reach over all old elements between two new ones."""
+    step = (old - 1) / (new - 1) if align_corners and new > 1 else _step(old, new, scale)
+    reach, shape = _SHAPES[mode]
+    wide = max(step, 1.0)
+    parts = []
+    for place in range(new):
+        centre = step * (place + 0.5)
+        start, end = max(int(centre - reach * wide + 0.5), 0), min(int(centre + reach * wide + 0.5), old)
+        share = shape(numpy.abs((numpy.arange(start, end) - centre + 0.5) / wide), -0.5)
+        parts.append((numpy.full(end - start, place), numpy.arange(start, end), share / share.sum()))
+    rows, columns, shares = (numpy.concatenate(part) for part in zip(*parts, strict=True))
+    return rows, columns, shares
+
+
+def _triangle(distance: Array, sharpness: float) -> Array:
+    return numpy.maximum(1 - distance, 0)
+
+
+def _cubic(distance: Array, sharpness: float) -> Array:
+    """Keys (1981), "Cubic convolution interpolation for digital image processing"."""
+    a, d = sharpness, distance
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((d - 5) * d + 8) * d * a - 4 * a
+    return numpy.where(d <= 1, near, numpy.where(d < 2, far, 0))
+
+
+_SHAPES: dict[str, tuple[int, Callable[[Array, float], Array]]] = {"linear": (1, _triangle), "bicubic": (2, _cubic)}
+"""How many old elements on either side count, and their weight by distance."""
