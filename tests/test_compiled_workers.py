@@ -17,10 +17,10 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
 from adjoint.codegen.llvm import launch as launching
-from adjoint.codegen.llvm import workers
 from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_store
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
 from adjoint.codegen.llvm.launch import launch
+from adjoint.codegen.llvm.workers import workers
 
 
 @loops
@@ -103,9 +103,9 @@ def test_workers_sleep_when_there_is_no_work(threads):
     seen = numpy.zeros(1000, numpy.int64)
     launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
     end = time.monotonic() + 20
-    while workers.WORKERS.awake and time.monotonic() < end:
+    while workers().awake and time.monotonic() < end:
         time.sleep(0.01)
-    assert workers.WORKERS.awake == 0
+    assert workers().awake == 0
     launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
     assert (seen == 2).all()
 

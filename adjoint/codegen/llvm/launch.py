@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernels.runtime.parallel import get_num_threads
-from . import workers
-from .workers import MOST_THREADS
+from .workers import MOST_THREADS, workers
 
 PARALLEL_BYTES = 1 << 18
 """Less work than this is done by the calling thread alone. On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds
@@ -29,4 +28,4 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
         return
     # A few pieces for each thread, so that one that started late, or sleeps, does not hold up the others.
     pieces = min(work // PIECE_BYTES, 4 * threads)
-    workers.WORKERS.run(function, arguments, n, -(-n // pieces), threads)
+    workers().run(function, arguments, n, -(-n // pieces), threads)

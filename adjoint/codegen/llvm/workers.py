@@ -5,8 +5,8 @@ itself. A worker that finds the gate open enters, and takes pieces until none is
 and waits for those inside. So it never waits for a worker that sleeps or has not started: on a busy machine it does the
 work alone.
 
-A worker without work looks for some again and again, letting other threads of the machine go first, for about a
-millisecond; then it sleeps in Python until it is woken.
+A worker without work looks for some again and again for about a millisecond; then it sleeps in Python until it is woken. It
+does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
 """
 
 from __future__ import annotations
@@ -46,10 +46,8 @@ WORDS = NEXT + LINE * MOST_THREADS
 
 CLOSED = 1 << 32
 
-ROUNDS = 400
-"""How many times a worker looks for work before it sleeps."""
-LOOKS = 32
-"""How many looks a round has; after each round other threads may use the processor."""
+LOOK_SECONDS = 1e-3
+"""How long a worker without work looks for some before it sleeps."""
 
 yield_processor = c_function("sched_yield", i32) if hasattr(os, "sched_yield") else pause
 
@@ -102,25 +100,25 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
 
 
 @loops(noalias=False, plain=True)
-def serve(shared: Pointer[i64], own: Int, rounds: Int) -> None:
-    """Work whenever there is work; return when there was none for so many rounds."""
+def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
+    """Work whenever there is work; return when there was none for so many looks."""
     atomic_add(shared + AWAKE, 1)
     idle = 0
-    while idle < rounds:
-        for _ in range(LOOKS):
-            if atomic_load(shared + GATE) < CLOSED:
-                inside = atomic_add(shared + GATE, 1)
-                if inside < CLOSED and inside + 1 < shared[THREADS]:
-                    take_pieces(shared, own)
-                    idle = 0
-                atomic_add(shared + GATE, -1)
-                looks = 0
-                while atomic_load(shared + GATE) < CLOSED:  # the others still work on what they took
-                    wait(looks)
-                    looks += 1
-            pause()
-        idle = rounds if atomic_load(shared + STOP) != 0 else idle + 1
-        yield_processor()
+    while idle < looks:
+        idle += 1
+        if atomic_load(shared + GATE) < CLOSED:
+            inside = atomic_add(shared + GATE, 1)
+            if inside < CLOSED and inside + 1 < shared[THREADS]:
+                take_pieces(shared, own)
+                idle = 0
+            atomic_add(shared + GATE, -1)
+            waited = 0
+            while atomic_load(shared + GATE) < CLOSED:  # the others still work on what they took
+                wait(waited)
+                waited += 1
+        pause()
+        if idle % 1024 == 0 and atomic_load(shared + STOP) != 0:
+            idle = looks
     atomic_add(shared + AWAKE, -1)
 
 
@@ -178,9 +176,13 @@ class Workers:
         split = function.split
         if split is None:
             split = function.split = splitter(function.parameters[:-2])
+        split(function.code.address, *arguments, rows, piece, threads, self.ready(threads))
+
+    def ready(self, threads: int) -> int:
+        """Let so many threads look for work, the calling one included; the address of the shared memory."""
         if self._words[AWAKE] < threads - 1:
             self._wake(threads - 1)
-        split(function.code.address, *arguments, rows, piece, threads, self.address)
+        return self.address
 
     def _wake(self, count: int) -> None:
         """Let `count` threads look for work."""
@@ -206,9 +208,13 @@ class Workers:
                 self._threads.append(thread)
 
     def _serve(self, function: CompiledFunction, own: int) -> None:
+        looks = 1 << 10
+        begin = time.perf_counter()
+        function(self.address, own, looks)
+        looks = max(looks, int(looks * LOOK_SECONDS / (time.perf_counter() - begin)))
         while not self._words[STOP]:
             self._calls.get()
-            function(self.address, own, ROUNDS)
+            function(self.address, own, looks)
 
     def leave(self) -> None:
         """Let the workers leave compiled code, before the interpreter takes it away."""
@@ -218,16 +224,20 @@ class Workers:
             time.sleep(0)
 
 
-WORKERS = Workers()
-"""The threads of this process."""
+_workers = Workers()
+
+
+def workers() -> Workers:
+    """The threads of this process."""
+    return _workers
 
 
 def _renew() -> None:
     """A forked child has none of its parent's threads."""
-    global WORKERS
-    WORKERS = Workers()
+    global _workers
+    _workers = Workers()
 
 
-atexit.register(lambda: WORKERS.leave())
+atexit.register(lambda: _workers.leave())
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)

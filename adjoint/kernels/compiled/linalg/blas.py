@@ -1,0 +1,123 @@
+"""The BLAS that NumPy has loaded, for kernels to call: each call on the thread that makes it.
+
+OpenBLAS has threads of its own. For some hundredths of a second after each product they look for more work, and so take
+processors from the threads that run compiled kernels. While kernels call it, it is told to use none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache, cached_property
+from typing import Any
+
+from numpy.linalg import _umath_linalg
+
+from ....codegen.llvm.atomics import atomic_exchange, atomic_store
+from ....codegen.llvm.element_types import PointerType
+from ....codegen.llvm.external import external
+from ....codegen.llvm.language import CompilationError, Pointer, f32, i32, i64, loops
+from ....codegen.llvm.workers import wait
+
+LOCK, CALLS, THREADS, WORDS = range(4)
+"""What is kept: 1 while it is changed, how many calls are being made, how many threads OpenBLAS had before the first of them."""
+
+_SPELLINGS = (("scipy_", "64_", i64), ("", "64_", i64), ("scipy_", "", i32), ("", "", i32))
+"""Prefix and suffix of OpenBLAS's names in builds of NumPy, and the type of its sizes."""
+
+
+class Blas:
+    """The functions of NumPy's OpenBLAS, looked for when first needed."""
+
+    def __init__(self) -> None:
+        self._words = (ctypes.c_int64 * WORDS)()
+        self.state = ctypes.addressof(self._words)
+        """The address of what `enter_alone` and `leave_alone` keep."""
+
+    @cached_property
+    def _found(self) -> tuple[Any, str, str, Any]:
+        """The library that NumPy is linked with, the prefix and suffix of names in it, and the type of sizes.
+
+        Raises:
+            CompilationError: if NumPy has another BLAS, or hides it.
+        """
+        try:
+            library = ctypes.CDLL(_umath_linalg.__file__)
+        except (AttributeError, OSError, TypeError) as error:
+            raise CompilationError("NumPy does not show its BLAS") from error
+        for prefix, suffix, size in _SPELLINGS:
+            if hasattr(library, f"{prefix}openblas_set_num_threads{suffix}"):
+                return library, prefix, suffix, size
+        raise CompilationError("NumPy's BLAS is not OpenBLAS")
+
+    @property
+    def size_type(self) -> Any:
+        """The type of sizes and distances."""
+        return self._found[3]
+
+    def function(self, name: str) -> Any:
+        """A function of the library, such as `cblas_sgemm`, for ctypes."""
+        library, prefix, suffix, _ = self._found
+        return getattr(library, f"{prefix}{name}{suffix}")
+
+    def address(self, name: str) -> int:
+        """Where a function of the library is."""
+        found = ctypes.cast(self.function(name), ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    def renew(self) -> None:
+        """Give OpenBLAS its threads back in a forked child: nothing runs there that told it to use none."""
+        if self._words[CALLS]:
+            self.function("openblas_set_num_threads")(self._words[THREADS])
+        self._words[:] = [0] * WORDS
+
+
+BLAS = Blas()
+"""The BLAS of this process."""
+
+_set_num_threads = external("adjoint_blas_set_threads", lambda: BLAS.address("openblas_set_num_threads"), None, i32)
+_get_num_threads = external("adjoint_blas_get_threads", lambda: BLAS.address("openblas_get_num_threads"), i32)
+
+
+@loops(noalias=False, plain=True)
+def lock(state: Pointer[i64]) -> None:
+    """Wait until no other thread holds the lock, and hold it."""
+    looks = 0
+    while atomic_exchange(state + LOCK, 1) != 0:
+        wait(looks)
+        looks += 1
+
+
+@loops(noalias=False, plain=True)
+def enter_alone(state: Pointer[i64]) -> None:
+    """Have OpenBLAS compute on the calling threads alone."""
+    lock(state)
+    if state[CALLS] == 0:
+        state[THREADS] = i64(_get_num_threads())
+        _set_num_threads(i32(1))
+    state[CALLS] += 1
+    atomic_store(state + LOCK, 0)
+
+
+@loops(noalias=False, plain=True)
+def leave_alone(state: Pointer[i64]) -> None:
+    """Give OpenBLAS its threads back when the last caller leaves."""
+    lock(state)
+    state[CALLS] -= 1
+    if state[CALLS] == 0:
+        _set_num_threads(i32(state[THREADS]))
+    atomic_store(state + LOCK, 0)
+
+
+@cache
+def gemm(type_: Any) -> Any:
+    """`cblas_sgemm` or `cblas_dgemm`, for kernels."""
+    name, size, place = f"cblas_{'s' if type_ is f32 else 'd'}gemm", BLAS.size_type, PointerType(type_)
+    sizes, matrix = (size, size, size), (place, size)
+    types = (i32, i32, i32, *sizes, type_, *matrix, *matrix, type_, *matrix)
+    return external(f"adjoint_{name}", lambda: BLAS.address(name), None, *types)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=BLAS.renew)
