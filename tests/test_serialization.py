@@ -918,7 +918,7 @@ def test_versions():
 
 
 def test_byte_orders():
-    with pytest.raises(RuntimeError, match="Unknown endianness type: middle"):
+    with pytest.raises(ValueError, match="Unknown endianness type: middle"):
         torch.load(io.BytesIO(archive(tensor_pickle(), {"0": FOUR}, byteorder="middle")))
 
 
