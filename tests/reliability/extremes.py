@@ -1,15 +1,17 @@
 """Extreme values against PyTorch: infinities, nan, -0, subnormals, the ends of each type, empty and zero-dimensional tensors.
 
 Each try takes an operator and one of the sample inputs that the parity tests use, puts extreme values into its tensors,
-and compares what the two libraries return or raise. `extremes_known.py` lists the differences that stay, with reasons.
+and compares what the two libraries return or raise.
 """
 
 from __future__ import annotations
 
+import importlib
 import random
 import resource
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -28,11 +30,35 @@ def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
         return [False, True]
     if dtype.kind in "iu":
         ends = numpy.iinfo(dtype)
-        return [ends.min, ends.min + 1, ends.max, ends.max - 1, ends.max // 2 + 1, 0, 1, *([-1] if dtype.kind == "i" else [])]
+        return [
+            ends.min,
+            ends.min + 1,
+            ends.max,
+            ends.max - 1,
+            ends.max // 2 + 1,
+            0,
+            1,
+            *([-1] if dtype.kind == "i" else []),
+        ]
     part = numpy.dtype(numpy.float32 if dtype.itemsize == 8 else numpy.float64) if dtype.kind == "c" else dtype
     ends = ml_dtypes.finfo(part)
     least, most, normal = float(ends.smallest_subnormal), float(ends.max), float(ends.smallest_normal)
-    real = [0.0, -0.0, 1.0, -1.0, 0.5, least, -least, normal, most, -most, most / 2, float("inf"), -float("inf"), float("nan")]
+    real = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        least,
+        -least,
+        normal,
+        most,
+        -most,
+        most / 2,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+    ]
     if dtype.kind == "c":
         return [complex(a, b) for a in real[::2] for b in real[1::3]] + [complex(a, 0) for a in real]
     return [*real, 1 + float(ends.eps), 3e4, 65504.0, -100.0, 89.0]
@@ -61,9 +87,9 @@ class Extreme:
         return value
 
     def tensor(self, tensor: Any) -> Any:
-        from tests.parity.conversion import from_array, to_array
-
         import torch
+
+        from tests.parity.conversion import from_array, to_array
 
         if tensor.dtype == self.dtype and tensor.numel():
             array = to_array(tensor.clone()).copy()
@@ -73,7 +99,11 @@ class Extreme:
                 if self.chance.random() < self.share:
                     flat[place] = self.chance.choice(values)
             changed = from_array(torch, array)
-            tensor = torch.empty_like(tensor).copy_(changed) if tensor.is_contiguous() or tensor.dim() < 2 else changed.mT.contiguous().mT
+            tensor = (
+                torch.empty_like(tensor).copy_(changed)
+                if tensor.is_contiguous() or tensor.dim() < 2
+                else changed.mT.contiguous().mT
+            )
         if self.shape == "empty" and tensor.dim():
             return tensor.narrow(self.chance.randrange(tensor.dim()), 0, 0)
         if self.shape == "zero-dimensional" and tensor.numel():
@@ -82,11 +112,11 @@ class Extreme:
 
 
 def tries(names: list[str], each: int, start: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
-    """The case, the sample and the difference ('' if none) of each try from number `start` on, in a process of its own."""
+    """The case, the sample and the difference ('' if none) of each try from number `start` on."""
     import torch
-    from tests.parity import aspects, samples
 
     from adjoint.codegen.acceleration import LOOPS
+    from tests.parity import aspects, samples
 
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
@@ -105,15 +135,42 @@ def tries(names: list[str], each: int, start: int, seed: int = 0) -> Iterator[tu
             continue
         change, sample = Extreme(chance, dtype), chance.choice(given)
         changed = samples.Sample(change(sample.args), change(sample.kwargs))
-        if sum(leaf.numel() for leaf in samples._leaves((changed.args, changed.kwargs)) if isinstance(leaf, torch.Tensor)) > 3000:
+        if (
+            sum(
+                leaf.numel()
+                for leaf in samples._leaves((changed.args, changed.kwargs))
+                if isinstance(leaf, torch.Tensor)
+            )
+            > 3000
+        ):
             yield case, "", ""
             continue
-        yield case, "started", ""
         with numpy.errstate(all="ignore"):
             outcome = aspects._run(op, aspects.value, [changed])
-        yield case, str(changed) + str(changed.args[:1])[:600], outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else ""
+        yield (
+            case,
+            str(changed) + str(changed.args[:1])[:600],
+            outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else "",
+        )
 
 
 def _address_space() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+@experiment("extreme-values", tries=6_648, short=0)
+def extreme_values(count: int) -> Outcome:
+    """Extreme values, empty and zero-dimensional tensors for every operator: values, dtypes, shapes and errors as in PyTorch."""
+    from tests.parity import samples
+
+    importlib.import_module("adjoint.operators").load_all()
+    names = list(samples.operators())
+    outcome = Outcome()
+    each = max(1, count // len(names))
+    while outcome.tried < each * len(names):
+        found, end = in_child(lambda: tries(names, each, outcome.tried), patience=300)
+        for case, _, difference in found:
+            outcome.note((difference and f"{case}: {difference[:160]}") or None)
+        if end is not None:
+            outcome.note(f"{names[outcome.tried // each]}: {end}")
+    return outcome

@@ -21,14 +21,38 @@ from adjoint.codegen.acceleration import LOOPS
 from . import Outcome, experiment
 from ._children import in_child
 
-DTYPES = [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool, torch.bfloat16, torch.complex64]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+    torch.bfloat16,
+    torch.complex64,
+]
 SHAPES: list[tuple[int, ...]] = [(3, 4), (3, 4), (3, 4), (4, 4), (4,), (), (0,), (2, 3, 4), (1, 4), (3, 1), (7, 5)]
 NUMBERS = [0, 1, -1, 2, 3, 0.5, -0.5, float("nan"), float("inf"), 10**30, 2**63, True, 1j]
-OTHERS = ["sum", "prod", "amax", "mean", "floor", "none", None, (), (0,), (1, 0), [3, 4], torch.float64, object(), slice(None)]
-RANDOM = frozenset(
-    "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_".split()
+OTHERS = [
+    "sum",
+    "prod",
+    "amax",
+    "mean",
+    "floor",
+    "none",
+    None,
+    (),
+    (0,),
+    (1, 0),
+    [3, 4],
+    torch.float64,
+    object(),
+    slice(None),
+]
+RANDOM = frozenset("bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_".split())
+NOT_OPERATIONS = frozenset(
+    "requires_grad_ detach_ share_memory_ rename_ apply_ map_ map2_ resize_ resize_as_ set_".split()
 )
-NOT_OPERATIONS = frozenset("requires_grad_ detach_ share_memory_ rename_ apply_ map_ map2_ resize_ resize_as_ set_".split())
 
 
 def names() -> list[str]:
@@ -89,7 +113,11 @@ def argument(rng: random.Random, like: tuple[int, ...]) -> Any:
 def look(target: Any) -> tuple[Any, ...]:
     """All that an operation might have changed."""
     whole = target.untyped_storage()
-    memory = numpy.ctypeslib.as_array((ctypes.c_uint8 * whole.nbytes()).from_address(whole.data_ptr())).tobytes() if whole.nbytes() else b""
+    memory = (
+        numpy.ctypeslib.as_array((ctypes.c_uint8 * whole.nbytes()).from_address(whole.data_ptr())).tobytes()
+        if whole.nbytes()
+        else b""
+    )
     return (
         memory, target._version, tuple(target.shape), target.stride(), target.dtype, target.requires_grad,
         target.grad_fn, target.is_conj(), target.is_neg(), whole.data_ptr(),
@@ -109,7 +137,9 @@ def _tries(count: int, start: int) -> Iterator[tuple[str, str | None]]:
             name = methods[number % len(methods)]
             run = getattr(target, name)
             if rng.random() < 0.1:
-                options[rng.choice(["alpha", "value", "reduce", "accumulate", "weight", "beta"])] = argument(rng, (3, 4))
+                options[rng.choice(["alpha", "value", "reduce", "accumulate", "weight", "beta"])] = argument(
+                    rng, (3, 4)
+                )
         else:
             name = functions[number // 3 % len(functions)]
             run, options["out"] = getattr(torch, name), target
@@ -138,7 +168,7 @@ def _shares(one: Any, two: Any) -> bool:
     return bool(one.untyped_storage().data_ptr() == two.untyped_storage().data_ptr())
 
 
-@experiment("in-place", tries=60_000, short=2_000)
+@experiment("in-place", tries=60_000, short=800)
 def in_place(count: int) -> Outcome:
     """In-place methods and `out=` with arguments of all kinds: what fails has changed nothing, nor raised the version."""
     outcome = Outcome()

@@ -23,7 +23,16 @@ F: Any = torch.nn.functional
 
 MARGIN = 256
 CANARY = 0xA5
-DTYPES = [torch.float32, torch.float32, torch.float64, torch.int64, torch.int8, torch.bfloat16, torch.bool, torch.complex64]
+DTYPES = [
+    torch.float32,
+    torch.float32,
+    torch.float64,
+    torch.int64,
+    torch.int8,
+    torch.bfloat16,
+    torch.bool,
+    torch.complex64,
+]
 FAR = [2**31, 2**32, 2**32 + 1, 2**40, 2**62, 2**63 - 1, -(2**31), -(2**40), -(2**63)]
 
 
@@ -180,7 +189,11 @@ def _forward(rng: random.Random) -> tuple[str, str | None]:
     shape = rng.choice([(5, 3), (9, 1), (40, 17), (300, 20)])
     target = Target(shape, dtype, rng)
     index, within = _index(way, target.tensor, rng)
-    other = torch.ones(shape, dtype=dtype)[tuple(map(slice, index.shape))] if way.shape == "whole" else torch.ones(shape, dtype=dtype)
+    other = (
+        torch.ones(shape, dtype=dtype)[tuple(map(slice, index.shape))]
+        if way.shape == "whole"
+        else torch.ones(shape, dtype=dtype)
+    )
     if name.endswith(" out"):
         other = torch.ones(shape, dtype=dtype)
         index = index if index.shape == shape else index.new_zeros(index.shape).copy_(index)
@@ -240,7 +253,7 @@ def _tries(count: int, start: int) -> Iterator[tuple[str, str | None]]:
         yield rng.choice([_forward, _forward, _forward, _backward, _given])(rng)
 
 
-@experiment("indices", tries=20_000, short=600)
+@experiment("indices", tries=20_000, short=200)
 def indices(count: int) -> Outcome:
     """Indices out of bounds, in kernels of NumPy and compiled: an error, before anything is written."""
     outcome = Outcome()

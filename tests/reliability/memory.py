@@ -24,7 +24,16 @@ from .hostile_files import archive, tensor_pickle
 
 MARGIN = 64
 CANARY = b"\xa5" * MARGIN
-REFUSALS = (RuntimeError, TypeError, ValueError, MemoryError, IndexError, OverflowError, BufferError, pickle.UnpicklingError)
+REFUSALS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    MemoryError,
+    IndexError,
+    OverflowError,
+    BufferError,
+    pickle.UnpicklingError,
+)
 DTYPES = [
     torch.float32,
     torch.float64,
@@ -235,7 +244,9 @@ def unpickled(x: Any, y: Any, rng: random.Random) -> Any:
 
 def from_buffer(x: Any, y: Any, rng: random.Random) -> Any:
     buffer, dtype = bytearray(rng.choice([0, 7, 24, 96])), rng.choice(DTYPES)
-    return torch.frombuffer(buffer, dtype=dtype, count=number(rng, [-1, 0, 1, 3, 24]), offset=number(rng, [0, 0, 1, 4, 8]))
+    return torch.frombuffer(
+        buffer, dtype=dtype, count=number(rng, [-1, 0, 1, 3, 24]), offset=number(rng, [0, 0, 1, 4, 8])
+    )
 
 
 def through_dlpack(x: Any, y: Any, rng: random.Random) -> Any:
@@ -266,7 +277,7 @@ def look(tensor: Any) -> tuple[Any, ...]:
     )
 
 
-@experiment("strides", tries=100_000, short=8_000)
+@experiment("strides", tries=100_000, short=3_000)
 def strides(count: int) -> Outcome:
     """Random sizes, strides and offsets given to every function that takes them: memory stays as it was, or is the tensor's."""
     with warnings.catch_warnings():

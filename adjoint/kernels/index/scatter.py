@@ -66,7 +66,9 @@ def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
     length = shape[dim] if shape else 1
     wrong = out_of_bounds(index, length)
     if wrong is not None:
-        raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim % max(len(shape), 1)} with size {length}")
+        raise RuntimeError(
+            f"index {wrong} is out of bounds for dimension {dim % max(len(shape), 1)} with size {length}"
+        )
 
 
 def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:

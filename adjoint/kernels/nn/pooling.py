@@ -13,8 +13,8 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import accelerated
-from ..reduce import reduction
 from ..index.scatter import out_of_bounds
+from ..reduce import reduction
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
