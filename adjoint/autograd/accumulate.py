@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 
 from ..codegen.backend import NUMPY
-from ..forks import lock_across_forks
 from ..codegen.compiled_pointwise import ELEMENTS
 from ..codegen.compiled_ufuncs import large
+from ..forks import lock_across_forks
 from ..kernels.runtime.meta_array import Meta
 from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE

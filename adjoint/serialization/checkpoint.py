@@ -230,7 +230,7 @@ class _StorageReader:
         self._storages: dict[str, tuple[UntypedStorage, StorageType]] = {}
         order = archive.read("byteorder").decode("latin1") if "byteorder" in archive else "little"
         if order not in ("little", "big"):
-            raise RuntimeError("Unknown endianness type: " + order[:20])
+            raise ValueError("Unknown endianness type: " + order[:20])
         self._swap = order != sys.byteorder
 
     def load(self, identity: Any) -> UntypedStorage:

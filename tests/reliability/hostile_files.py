@@ -438,6 +438,10 @@ def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | N
         text = str(error)
         if not text or isinstance(error, RecursionError) or len(text) > 200_000:
             return f"an unclear {type(error).__name__}: {text[:60]}"
+    except ValueError as error:  # what PyTorch raises for a byte order that it does not know, and so do we
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if not str(error).startswith("Unknown endianness type"):
+            return f"ValueError: {str(error)[:100]}"
     except BaseException as error:
         signal.setitimer(signal.ITIMER_REAL, 0)
         return f"{type(error).__name__}: {str(error)[:100]}"

@@ -109,7 +109,11 @@ def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
 
 
 def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
-    """Zeros of `shape` to which `grad` is added where the indices, known to fit, point."""
+    """Zeros of `shape` to which `grad` is added where the indices point.
+
+    Raises:
+        IndexError: if they have changed and are out of bounds now.
+    """
     result = numpy.zeros(shape, grad.dtype)
     only = indices[0] if len(indices) == 1 else None
     if only is not None and only.dtype.kind == "b" and only.shape == shape and LOOPS.takes(result.size, COMPILED):
@@ -124,6 +128,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
         return result
     expanded = expand_indices(shape, indices)
     if grad.size:
+        _check_bounds(shape, expanded)
         _accumulate(result, expanded, numpy.broadcast_to(grad, _indexed_shape(shape, expanded)))
     return result
 
@@ -407,6 +412,9 @@ def embedding_dense_backward(
 
     The row `padding_idx` gets none, unless it is negative. With `scale_grad_by_freq` each row is divided by how often
     its index occurs.
+
+    Raises:
+        IndexError: if an index is out of bounds.
     """
     width = grad.shape[-1]
     rows = widen(grad).reshape(indices.size, width)
@@ -416,6 +424,8 @@ def embedding_dense_backward(
         used = numpy.flatnonzero(index != padding_idx)
         if len(used) < len(index):
             index, rows = index[used], rows[used]
+    if out_of_bounds(index, num_weights) is not None:
+        raise IndexError("index out of range in self")
     if index.size and width:
         if scale_grad_by_freq:
             rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)

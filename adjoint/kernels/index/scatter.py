@@ -57,15 +57,18 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
         found = LOOPS.run("index.lookup.gather", x, dim, index)
         if found is not None and found is not NotImplemented:
             return asarray(found)
-    _require_in_bounds(x, dim, index)
+    require_in_bounds(index, x.shape, dim)
     return asarray(x.reshape(-1).take(_positions(x, dim, index)))
 
 
-def _require_in_bounds(x: ndarray, dim: int, index: ndarray) -> None:
-    length = x.shape[dim] if x.ndim else 1
+def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
+    """Raise unless all of `index` are indices along `dim` of an array of this shape."""
+    length = shape[dim] if shape else 1
     wrong = out_of_bounds(index, length)
     if wrong is not None:
-        raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+        raise RuntimeError(
+            f"index {wrong} is out of bounds for dimension {dim % max(len(shape), 1)} with size {length}"
+        )
 
 
 def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
@@ -132,7 +135,7 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         raise RuntimeError("reduce argument must be either add or multiply.")
     if index.size == 0:
         return x
-    _require_in_bounds(x, dim, index)
+    require_in_bounds(index, x.shape, dim)
     values = _source(x, index, src)
     if reduce != "multiply" and LOOPS.takes(index.size, COMPILED):
         shaped = values.reshape(index.shape) if values.ndim else values
@@ -188,7 +191,7 @@ def scatter_reduce_(
     if index.size == 0:
         return x
     ufunc = _REDUCTIONS[reduce]
-    _require_in_bounds(x, dim, index)
+    require_in_bounds(index, x.shape, dim)
     positions = _positions(x, dim, index).reshape(-1)
     values = _source(x, index, src)
     if not include_self:

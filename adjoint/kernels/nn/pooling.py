@@ -13,6 +13,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import accelerated
+from ..index.scatter import out_of_bounds
 from ..reduce import reduction
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
@@ -219,6 +220,7 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
     planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
     result = numpy.zeros((planes, size), wide.dtype)
     if grad.size:
+        _check_indices(indices, size)
         values, where = wide.reshape(planes, -1), indices.reshape(planes, -1)
 
         def scatter(start: int, stop: int) -> None:
@@ -256,6 +258,7 @@ def max_scattering(dims: int) -> Callable[..., ndarray]:
 def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
     """The elements at indices into the flattened `dims` spatial dimensions: the transpose of `max_pool_backward`."""
     planes, size = math.prod(self.shape[:-dims]), math.prod(self.shape[-dims:])
+    _check_indices(indices, size)
     where = indices.reshape(planes, math.prod(indices.shape[-dims:])) + numpy.arange(planes)[:, None] * size
     return self.reshape(-1).take(where).reshape(indices.shape)
 
@@ -439,3 +442,9 @@ def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> 
             )
         share = spread
     return numpy.array(share, grad.dtype)
+
+
+def _check_indices(indices: ndarray, size: int) -> None:
+    wrong = out_of_bounds(indices, size)
+    if wrong is not None:
+        raise RuntimeError(f"max_pool: index {wrong} is out of bounds for {size} elements")

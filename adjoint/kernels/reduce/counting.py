@@ -125,6 +125,9 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
     return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)
 
 
+_MOST = 2**63 - 1
+
+
 def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> ndarray:
     """How often each integer from 0 to the largest occurs, or the sum of the weights of its occurrences.
 
@@ -142,6 +145,9 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
         return numpy.zeros(minlength, _INT64)
     if x.ndim != 1 or x.min() < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    largest = int(x.max())
+    if largest >= _MOST:  # NumPy would count one more than an int64 holds, and write before the start of the result
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
         return numpy.bincount(x, minlength=minlength).astype(_INT64, copy=False)
     if weights.shape != x.shape:

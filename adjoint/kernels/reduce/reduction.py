@@ -56,9 +56,8 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
             return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
-        except ValueError:
-            normalize_dims(dim, x.ndim)
-            raise
+        except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch
+            return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)
@@ -189,9 +188,8 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
             return total if keepdim else total.reshape(-1)
         try:
             result = _add(x, dim, None, None, keepdim)
-        except ValueError:
-            normalize_dims(dim, x.ndim)
-            raise
+        except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch
+            return _mean(x, dim, keepdim, dtype)
         if type(result) is ndarray:
             result /= size // result.size
             return row_major(result)

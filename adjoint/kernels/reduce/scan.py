@@ -14,6 +14,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
+from ..index.scatter import require_in_bounds
 from ..runtime.floating import is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
@@ -228,6 +229,7 @@ def selected_values(x: Array, dim: int, indices: Array, keepdim: bool) -> Array:
     """The elements of `x` at `indices` along `dim`; `keepdim` says whether `indices` has that dimension."""
     if x.ndim == 0:
         return x.copy()
+    require_in_bounds(indices, x.shape, dim)
     where = indices if keepdim else numpy.expand_dims(indices, dim)
     values = numpy.take_along_axis(x, where, dim)
     return values if keepdim else values.squeeze(dim)
@@ -237,6 +239,7 @@ def value_selecting_backward(grad: Array, shape: tuple[int, ...], dim: int, indi
     """Zeros of `shape` with `grad` at `indices` along `dim`."""
     if not shape:
         return numpy.asarray(grad).reshape(())
+    require_in_bounds(indices, shape, dim)
     result = numpy.zeros(shape, grad.dtype)
     if not keepdim:
         grad, indices = numpy.expand_dims(grad, dim), numpy.expand_dims(indices, dim)
@@ -248,6 +251,7 @@ def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Arra
     """Zeros of `shape` to which `grad` is added at `indices` along `dim`, of which several may be the same."""
     if not shape:
         return numpy.asarray(grad).reshape(())
+    require_in_bounds(indices, shape, dim)
     result = numpy.zeros(shape, grad.dtype)
     outer, inner = math.prod(shape[: dim % len(shape)]), math.prod(shape[dim % len(shape) + 1 :])
     places = indices.reshape(outer, indices.shape[dim], inner) * inner
@@ -258,7 +262,10 @@ def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Arra
 
 def gathered(x: Array, dim: int, indices: Array) -> Array:
     """The elements of `x` at `indices` along `dim`."""
-    return x.copy() if x.ndim == 0 else numpy.take_along_axis(x, indices, dim)
+    if x.ndim == 0:
+        return x.copy()
+    require_in_bounds(indices, x.shape, dim)
+    return numpy.take_along_axis(x, indices, dim)
 
 
 def at_indices(x: Array, indices: Array) -> Array:

@@ -150,6 +150,8 @@ def embedding(
 @torch.no_grad()
 def _limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> None:
     used = torch.unique(indices)
+    if used.numel() and used[0] < 0:
+        raise IndexError("index out of range in self")
     rows = weight[used]
     norms = rows.norm(norm_type, 1, keepdim=True)
     # 1e-7 as in PyTorch, to prevent division by zero.

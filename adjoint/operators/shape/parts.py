@@ -246,6 +246,8 @@ class unsafe_split_with_sizes:
 @public(method=True, numpy_names=True)
 def unsafe_chunk(input, chunks, dim=0):
     """`chunk`, on the same memory, but not known as views."""
+    if not input._array.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input._array.shape[wrap_dim(dim, input._array.ndim)]
     return unsafe_split(input, -(-size // chunks), dim)
 

@@ -1,0 +1,176 @@
+"""Extreme values against PyTorch: infinities, nan, -0, subnormals, the ends of each type, empty and zero-dimensional tensors.
+
+Each try takes an operator and one of the sample inputs that the parity tests use, puts extreme values into its tensors,
+and compares what the two libraries return or raise.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import resource
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy
+
+from . import Outcome, experiment
+from ._children import in_child
+
+MEMORY = 3 << 30
+"""How much a try may allocate, in bytes."""
+
+
+def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
+    """The values of a dtype at which something may go wrong."""
+    if dtype.kind == "b":
+        return [False, True]
+    if dtype.kind in "iu":
+        ends = numpy.iinfo(dtype)
+        return [
+            ends.min,
+            ends.min + 1,
+            ends.max,
+            ends.max - 1,
+            ends.max // 2 + 1,
+            0,
+            1,
+            *([-1] if dtype.kind == "i" else []),
+        ]
+    part = numpy.dtype(numpy.float32 if dtype.itemsize == 8 else numpy.float64) if dtype.kind == "c" else dtype
+    ends = ml_dtypes.finfo(part)
+    least, most, normal = float(ends.smallest_subnormal), float(ends.max), float(ends.smallest_normal)
+    real = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        least,
+        -least,
+        normal,
+        most,
+        -most,
+        most / 2,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+    ]
+    if dtype.kind == "c":
+        return [complex(a, b) for a in real[::2] for b in real[1::3]] + [complex(a, 0) for a in real]
+    return [*real, 1 + float(ends.eps), 3e4, 65504.0, -100.0, 89.0]
+
+
+class Extreme:
+    """Puts extreme values into the tensors of the dtype that an operator is tried with; or empties or shrinks them."""
+
+    def __init__(self, chance: random.Random, dtype: Any) -> None:
+        self.chance, self.dtype = chance, dtype
+        self.share = chance.choice([0.05, 0.3, 0.6, 1.0])
+        self.shape = chance.choice(["", "", "", "", "", "", "", "empty", "zero-dimensional"])
+        self.made: dict[int, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            if id(value) not in self.made:
+                self.made[id(value)] = self.tensor(value.detach()), value
+            return self.made[id(value)][0]
+        if type(value) in (tuple, list):
+            return type(value)(map(self, value))
+        if type(value) is dict:
+            return {name: self(item) for name, item in value.items()}
+        return value
+
+    def tensor(self, tensor: Any) -> Any:
+        import torch
+
+        from tests.parity.conversion import from_array, to_array
+
+        if tensor.dtype == self.dtype and tensor.numel():
+            array = to_array(tensor.clone()).copy()
+            values = extremes(array.dtype)
+            flat = array.reshape(-1)
+            for place in range(flat.size):
+                if self.chance.random() < self.share:
+                    flat[place] = self.chance.choice(values)
+            changed = from_array(torch, array)
+            tensor = (
+                torch.empty_like(tensor).copy_(changed)
+                if tensor.is_contiguous() or tensor.dim() < 2
+                else changed.mT.contiguous().mT
+            )
+        if self.shape == "empty" and tensor.dim():
+            return tensor.narrow(self.chance.randrange(tensor.dim()), 0, 0)
+        if self.shape == "zero-dimensional" and tensor.numel():
+            return tensor.flatten()[0]
+        return tensor
+
+
+def tries(names: list[str], each: int, start: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
+    """The case, the sample and the difference ('' if none) of each try from number `start` on."""
+    import torch
+
+    from adjoint.codegen.acceleration import LOOPS
+    from tests.parity import aspects, samples
+
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
+    torch.set_num_threads(1)
+    for number in range(start, each * len(names)):
+        name = names[number // each]
+        op = samples.operators()[name]
+        chance = random.Random(f"{seed} {name} {number % each}")
+        dtypes = samples.dtypes(op)
+        dtype = dtypes[number % each % len(dtypes)]
+        LOOPS.every_size = chance.random() < 0.5
+        case = f"{name} {str(dtype).removeprefix('torch.')}"
+        given = samples.samples(op, dtype, 40)
+        if not given:
+            yield case, "", ""
+            continue
+        change, sample = Extreme(chance, dtype), chance.choice(given)
+        changed = samples.Sample(change(sample.args), change(sample.kwargs))
+        if (
+            sum(
+                leaf.numel()
+                for leaf in samples._leaves((changed.args, changed.kwargs))
+                if isinstance(leaf, torch.Tensor)
+            )
+            > 3000
+        ):
+            yield case, "", ""
+            continue
+        with numpy.errstate(all="ignore"):
+            outcome = aspects._run(op, aspects.value, [changed])
+        yield (
+            case,
+            str(changed) + str(changed.args[:1])[:600],
+            outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else "",
+        )
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+@experiment("extreme-values", tries=6_648, short=0)
+def extreme_values(count: int) -> Outcome:
+    """Extreme values, empty and zero-dimensional tensors for every operator: values, dtypes, shapes and errors as in PyTorch."""
+    from tests.parity import samples
+
+    importlib.import_module("adjoint.operators").load_all()
+    names = list(samples.operators())
+    outcome = Outcome()
+    each = max(1, count // len(names))
+    while outcome.tried < each * len(names):
+        found, end = in_child(lambda: tries(names, each, outcome.tried), patience=300)
+        for case, _, difference in found:
+            outcome.note((difference and f"{case}: {difference[:160]}") or None)
+        if end is not None:
+            outcome.note(f"{names[outcome.tried // each]}: {end}")
+    return outcome
