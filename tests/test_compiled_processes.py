@@ -73,7 +73,10 @@ def test_a_child_that_is_forked_while_a_kernel_is_compiled_compiles_its_own():
                 os._exit(0)
             children.append(child)
         thread = threading.Thread(target=fork)
-        thread.start(); thread.join()
+        thread.start()
+        time.sleep(0.5)
+        HOST.lock.release()
+        thread.join()
         _, status = os.waitpid(children[0], 0)
         print(status)
         """

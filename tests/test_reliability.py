@@ -1,20 +1,20 @@
-"""The short form of each experiment of `tests.reliability`."""
+"""The short forms of the experiments of `tests.reliability` with interrupts, threads and forks."""
 
-import importlib
 import os
-import pkgutil
 
 import pytest
 
 from tests import reliability
+from tests.reliability import first_calls, forks, interrupts
 
-for module in pkgutil.iter_modules(reliability.__path__):
-    if not module.name.startswith("_"):
-        importlib.import_module(f"{reliability.__name__}.{module.name}")
+MODULES = (first_calls, forks, interrupts)
+"""Those of files and of memory are in `test_reliability_files.py` and `test_reliability_memory.py`."""
+
+NAMES = [name for name, each in reliability.EXPERIMENTS.items() if each.run.__module__ in {m.__name__ for m in MODULES}]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="experiments run in forked children")
-@pytest.mark.parametrize("name", reliability.EXPERIMENTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_it_survives(name):
     experiment = reliability.EXPERIMENTS[name]
     outcome = experiment.run(experiment.short)

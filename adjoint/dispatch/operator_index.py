@@ -234,7 +234,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     "math.powers": {
         "Tensor": "__ipow__ __pow__ __rpow__ float_power_ pow_",
         "Tensor torch": "float_power pow square square_",
-        "operators": "number_pow pow_number pow_tensor",
+        "operators": "number_pow pow_number pow_tensor power_backward",
     },
     "math.special": {
         "Tensor": "digamma_ erfinv_ igamma_ igammac_ lgamma_ mvlgamma_ polygamma_",

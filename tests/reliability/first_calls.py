@@ -166,11 +166,11 @@ def in_fresh_process(kind: str, count: int) -> Outcome:
     root = Path(__file__).parents[2]
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, "-m", __name__, kind, str(count)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=root)
-        assert process.stdout is not None
-        for line in process.stdout:
-            outcome.note(line.strip() if line.strip() != "ok" else None)
-        if process.wait():
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=root) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                outcome.note(line.strip() if line.strip() != "ok" else None)
+        if process.returncode:
             errors.seek(0)
             outcome.note(f"the process has failed: {errors.read()[-200:]}")
     return outcome
