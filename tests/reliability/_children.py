@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -50,6 +51,7 @@ def _serve(function: Callable[[], Iterator[Any]], reading: int, writing: int) ->
     status = 1
     try:
         os.close(reading)
+        gc.callbacks.clear()  # those of the test runner could swallow an interrupt
         for value in function():
             data = pickle.dumps(value)
             os.write(writing, len(data).to_bytes(4, "big") + data)

@@ -99,7 +99,10 @@ def data() -> None:
 
 @work
 def modes() -> None:
-    """Modes entered, left, and nested."""
+    """Modes entered, left, and nested.
+
+    Not those that are switched by their constructor, as PyTorch's are: an interrupt may strike between it and `with`.
+    """
 
     @torch.no_grad()
     def decorated(x: Any) -> Any:
@@ -120,17 +123,11 @@ def modes() -> None:
             x * 2
             with torch.inference_mode(False):
                 x + 1
-        with torch.set_grad_enabled(False):
-            pass
         decorated(x)
         for _ in generator(x):
             pass
         with torch.autograd.graph.disable_saved_tensors_hooks("no"):
             x * 2
-        with torch.autograd._force_original_view_tracking(True):
-            x.view(2, 2)
-        with torch.autograd.grad_mode.enforce_grad_layout_policy(False):
-            pass
 
 
 @work

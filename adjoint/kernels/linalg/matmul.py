@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
+from numpy import asarray
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, accelerated
@@ -53,7 +54,7 @@ def mm(self: Array, mat2: Array) -> Array:
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
         if self.size >= _SIDE * _SIDE or LOOPS.every_size:
-            result = product_in_blocks(self, mat2)
+            result = shared_product(self, mat2)
             if result is not NotImplemented:
                 return result
         try:
@@ -65,21 +66,21 @@ def mm(self: Array, mat2: Array) -> Array:
 
 
 _SIDE = 8
-"""Factors with fewer rows or columns are left to BLAS."""
+"""Factors with fewer rows or columns are left to NumPy."""
 
-_MULTIPLICATIONS = 1 << 20
-"""Fewer multiplications are left to BLAS."""
+_ON_ONE_THREAD = 1 << 18
+"""Up to so many multiplications BLAS computes the product of two matrices on the calling thread."""
 
 
-def product_in_blocks(a: Array, b: Array, added: Array | None = None) -> Any:
-    """`a @ b`, plus a vector in each row, by a compiled kernel where that is faster than BLAS; else NotImplemented.
+def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
+    """`a @ b`, plus a vector in each row, on the threads of compiled kernels; NotImplemented where one thread is enough.
 
-    BLAS has threads of its own, which for a while after each product do not leave their cores to other kernels.
+    BLAS's own threads do not leave their processors to other kernels for a while after each product.
     """
     (rows, depth), (same, columns) = a.shape, b.shape
     if depth != same:
         return NotImplemented
-    large = min(rows, depth, columns) >= _SIDE and rows * depth * columns >= _MULTIPLICATIONS
+    large = min(rows, depth, columns) >= _SIDE and rows * depth * columns > _ON_ONE_THREAD
     return LOOPS.run("linalg.products.product", a, b, added) if large or LOOPS.every_size else NotImplemented
 
 
@@ -100,9 +101,6 @@ def bmm(self: Array, mat2: Array) -> Array:
     return product_of_stacks(self, mat2) if self.dtype.char in "fd" else product(self, mat2)
 
 
-_ON_ONE_THREAD = 1 << 18
-"""Up to so many multiplications BLAS computes the product of two matrices on the calling thread."""
-
 _MULTIPLICATIONS_PER_BYTE = 8
 """How many multiplications take as long as one byte of the memory by which work is measured."""
 
@@ -110,6 +108,10 @@ _MULTIPLICATIONS_PER_BYTE = 8
 def product_of_stacks(a: Array, b: Array) -> Array:
     """`a @ b`; where BLAS would use one thread for each product of two matrices, several threads share the products."""
     each = a.shape[1] * a.shape[2] * b.shape[2]
+    if a.shape[0] * each > _ON_ONE_THREAD:
+        found = LOOPS.run("linalg.products.product", a, b)
+        if found is not NotImplemented:
+            return asarray(found)
     if each > _ON_ONE_THREAD or a.shape[0] * each < _MULTIPLICATIONS_PER_BYTE * PARALLEL_BYTES:
         return numpy.matmul(a, b)
     result = numpy.empty((*a.shape[:2], b.shape[2]), a.dtype)
@@ -202,7 +204,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
         and self.ndim == 1
         and self.shape == mat2.shape[1:]
     ):
-        result = product_in_blocks(mat1, mat2, self)
+        result = shared_product(mat1, mat2, self)
         if result is not NotImplemented:
             return result
     result = mm(mat1, mat2)

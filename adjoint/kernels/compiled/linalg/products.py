@@ -1,14 +1,14 @@
 """Products of matrices, and of stacks of matrices, by BLAS on the threads of compiled kernels.
 
-A product is cut into parts, by rows and by columns of the result. BLAS computes each on the thread that takes it. A bias, or
-what the product is added to, is there before, and BLAS adds to it.
+A product is cut into parts, by rows and by columns of the result. BLAS computes each on the thread that takes it. A bias is
+there before, and BLAS adds to it.
 """
 
 from __future__ import annotations
 
 import functools
 from array import array
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -47,8 +47,8 @@ _UNIT = 16
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
 
-FRESH, OFFSET, ADDED = range(3)
-"""What a product begins with: nothing, a vector in each row, or the result as it is."""
+FRESH, OFFSET = range(2)
+"""What a product begins with: nothing, or a vector in each row."""
 
 (
     RESULT, A, B, VECTOR, RESULT_STEP, A_STEP, B_STEP, RESULT_ROW, A_ROW, B_ROW, A_FORM, B_FORM, ROWS, DEPTH, COLUMNS, TALL,
@@ -105,84 +105,85 @@ def multiply_alone(
     leave_alone(state)
 
 
-@functools.lru_cache(maxsize=1024)
-def _plan(count: int, rows: int, depth: int, columns: int, char: str, threads: int) -> tuple[Any, ...]:
-    """The address of the kernel; rows and columns of a part, and how many stand side by side; parts in all; threads."""
+class _Plan(NamedTuple):
+    """How matrices of given shapes and strides are multiplied."""
+
+    function: int
+    """The address of the compiled `multiply_parts`."""
+    copied: tuple[bool, bool]
+    """Whether BLAS cannot read a factor as it lies."""
+    shape: tuple[int, ...]
+    numbers: tuple[int, ...]
+    """The table from `RESULT_STEP` to `PARTS`."""
+    parts: int
+    """How many there are in all."""
+    threads: int
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(a: tuple[Any, ...], b: tuple[Any, ...], char: str, threads: int) -> _Plan | None:
+    """The plan for factors of these shapes and strides; None if BLAS is not for them."""
+    (*stack, rows, depth), columns = a[0], b[0][-1]
+    count = stack[0] if stack else 1
+    if char not in _TYPES or len(a[0]) != len(b[0]) or min(count, rows, depth, columns) == 0:
+        return None
+    kind = _TYPES[char]
+    item = kind.bits // 8
     if count * rows * depth * columns < _PARALLEL:
         threads = 1
     split = 1 if count >= 4 * threads else threads
-    # Every part reads its rows of the one factor and its columns of the other: parts as square as can be read least.
+    # Each part reads its rows of one factor and its columns of the other: parts that are nearly square read least.
     down, across = min(
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
     tall, wide = _rounded(-(-rows // down)), _rounded(-(-columns // across))
-    down, across = -(-rows // tall), -(-columns // wide)
-    kind = _TYPES[char]
-    function = multiply_parts.compiled(T=kind, W=HOST.vector_bytes * 8 // kind.bits, GEMM=gemm(kind))
-    return (
-        function.code.address,
-        (rows, depth, columns, tall, wide, across, down * across),
-        count * down * across,
-        threads,
-    )
+    across = -(-columns // wide)
+    parts = -(-rows // tall) * across
+    lies_a, lies_b = _lies(*a, item), _lies(*b, item)
+    a_step, a_row, a_form = lies_a or (rows * depth, depth, PLAIN)
+    b_step, b_row, b_form = lies_b or (depth * columns, columns, PLAIN)
+    numbers = (
+        rows * columns, a_step, b_step, columns, a_row, b_row, a_form, b_form, rows, depth, columns, tall, wide, across, parts,
+    )  # fmt: skip
+    function = multiply_parts.compiled(T=kind, W=HOST.vector_bytes // item, GEMM=gemm(kind)).code.address
+    return _Plan(function, (lies_a is None, lies_b is None), (*stack, rows, columns), numbers, count * parts, threads)
 
 
 def _rounded(number: int) -> int:
     return -(-number // _UNIT) * _UNIT
 
 
-def product(a: Array, b: Array, added: Array | None = None, result: Array | None = None) -> Any:
-    """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row; or added to `result`."""
+def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
+    """How far apart matrices, and rows, are in elements, and whether the rows are columns; None if BLAS cannot read them."""
+    rows, columns = shape[-2:]
+    step, down, right = strides if len(strides) == 3 else (0, *strides)
+    if step % item:
+        return None
+    if (right == item or columns == 1) and (down >= columns * item or rows == 1) and down % item == 0:
+        return step // item, max(down // item, columns), PLAIN
+    if (down == item or rows == 1) and (right >= rows * item or columns == 1) and right % item == 0:
+        return step // item, max(right // item, rows), TURNED
+    return None
+
+
+def product(a: Array, b: Array, added: Array | None = None) -> Any:
+    """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row."""
     kind = a.dtype
-    if kind.char not in _TYPES or b.dtype is not kind or a.ndim != b.ndim:
+    plan = _plan((a.shape, a.strides), (b.shape, b.strides), kind.char, get_num_threads())
+    if plan is None or b.dtype is not kind:
         return NotImplemented
-    *stack, rows, depth = a.shape
-    columns = b.shape[-1]
-    count = stack[0] if stack else 1
-    if min(count, rows, depth, columns) == 0:
-        return NotImplemented
-    a, a_step, a_row, a_form = _factor(a)
-    b, b_step, b_row, b_form = _factor(b)
-    begins = FRESH if result is None else ADDED
+    vector, begins = 0, FRESH
     if added is not None:
-        if added.dtype is not kind or added.strides != (kind.itemsize,) or result is not None:
+        if added.dtype is not kind or added.strides != (kind.itemsize,):
             return NotImplemented
-        begins = OFFSET
-    if result is None:
-        result = numpy.empty((*stack, rows, columns), kind)
-        result_step, result_row = rows * columns, columns
-    else:
-        _, result_step, result_row, form = _factor(result, copy=False)
-        if form != PLAIN:
-            return NotImplemented
-    threads = get_num_threads()
-    function, sizes, parts, threads = _plan(count, rows, depth, columns, kind.char, threads)
-    table = array(
-        "q",
-        (
-            address(result), address(a), address(b), 0 if added is None else address(added), result_step, a_step, b_step,
-            result_row, a_row, b_row, a_form, b_form, *sizes, begins,
-        ),
-    )  # fmt: skip
-    multiply_alone.compiled().call(
-        BLAS.state, function, table.buffer_info()[0], parts, threads, workers().ready(threads)
-    )
+        vector, begins = address(added), OFFSET
+    if plan.copied[0]:
+        a = numpy.ascontiguousarray(a)
+    if plan.copied[1]:
+        b = numpy.ascontiguousarray(b)
+    result = numpy.empty(plan.shape, kind)
+    table = array("q", (address(result), address(a), address(b), vector, *plan.numbers, begins))
+    shared = workers().ready(plan.threads)
+    multiply_alone.compiled().call(BLAS.state, plan.function, table.buffer_info()[0], plan.parts, plan.threads, shared)
     return result
-
-
-def _factor(matrices: Array, copy: bool = True) -> tuple[Array, int, int, int]:
-    """An array, or its copy, that BLAS can read; how far apart its matrices and rows are, in elements; how it lies."""
-    item = matrices.itemsize
-    rows, columns = matrices.shape[-2:]
-    down, right = matrices.strides[-2:]
-    step = matrices.strides[0] if matrices.ndim == 3 else 0
-    if step % item == 0 and matrices.flags.aligned:
-        step //= item
-        if (right == item or columns == 1) and (down >= columns * item or rows == 1) and down % item == 0:
-            return matrices, step, max(down // item, columns), PLAIN
-        if (down == item or rows == 1) and (right >= rows * item or columns == 1) and right % item == 0:
-            return matrices, step, max(right // item, rows), TURNED
-    if not copy:
-        return matrices, 0, 0, 0
-    return numpy.ascontiguousarray(matrices), rows * columns, columns, PLAIN
