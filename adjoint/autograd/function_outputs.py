@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..dispatch.sequential import is_batched
 from ..notices import warn
 from ..tape import views
 from ..tape.aliases import detached
@@ -135,7 +136,9 @@ class Outputs:
         role = Role(id(output) in self.given, number in node.marked_dirty, number in node.marked_constant)
         if role.is_dirty and not role.is_constant and self.recording:
             self.check_dirty(output, role)
-        result = stand_in(output, role, self.recording, id(output) in self.saved)
+        # What a `vmap` method returns may be what it was given.
+        is_saved = id(output) in self.saved and not is_batched(output)
+        result = stand_in(output, role, self.recording, is_saved)
         tracked = self.recording and not role.is_constant and can_require_grad(result._array)
         if tracked and role.is_dirty:
             self.rebase(result, number)

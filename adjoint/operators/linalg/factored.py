@@ -213,7 +213,7 @@ def linalg_lu_function(A, *, pivot=True, out=None):
     method=False,
     outputs=("L", "U", "P"),
     node="LuUnpackBackward0",
-    batch="leading",
+    batch="expanded",
 )
 class unpacked_factors:
     """The triangular factors that one matrix holds, and the permutation."""
