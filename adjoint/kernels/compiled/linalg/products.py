@@ -37,6 +37,7 @@ from .blas import BLAS, enter_alone, gemm, leave_alone
 Array = numpy.ndarray[Any, Any]
 
 _TYPES = {"f": f32, "d": f64}
+_Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 _PARALLEL = 1 << 18
 """From so many multiplications on, threads share a product."""
@@ -121,7 +122,7 @@ class _Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(a: tuple[Any, ...], b: tuple[Any, ...], char: str, threads: int) -> _Plan | None:
+def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
     """The plan for factors of these shapes and strides; None if BLAS is not for them."""
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
