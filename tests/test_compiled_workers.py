@@ -72,6 +72,16 @@ def test_every_row_is_computed_once(threads, rows):
     assert (seen == 50).all()
 
 
+def test_more_threads_than_there_is_place_for_are_not_used(monkeypatch):
+    before = _set_threads(monkeypatch, 100)
+    try:
+        seen = numpy.zeros(1000, numpy.int64)
+        launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+        assert (seen == 1).all()
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize(("kind", "dtype"), [(f32, "float32"), (f64, "float64")])
 def test_numbers_reach_the_kernel_in_their_own_type(threads, kind, dtype):
     x = numpy.arange(999, dtype=dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernels.runtime.parallel import get_num_threads
-from .workers import MOST_THREADS, workers
+from .workers import workers
 
 PARALLEL_BYTES = 1 << 18
 """Less work than this is done by the calling thread alone. On two processors of an EPYC, a sum of 256 KB takes 3.7 microseconds
@@ -21,7 +21,7 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     `row_bytes`: how much memory one row of the range touches, or as many bytes as take equal time where a row computes much.
     """
     work = n * row_bytes
-    threads = min(get_num_threads(), MOST_THREADS)
+    threads = get_num_threads()
     if work < PARALLEL_BYTES or threads == 1 or n < 2:
         if n > 0:
             function.call(*arguments, 0, n)

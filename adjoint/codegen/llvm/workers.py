@@ -82,6 +82,7 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
     if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
         call_address(function, arguments, i64(0), rows)
     else:
+        threads = minimum(threads, MOST_THREADS)
         shared[FUNCTION] = function
         shared[ARGUMENTS] = arguments
         shared[ROWS] = rows
