@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from numpy.linalg import _umath_linalg
@@ -18,6 +18,7 @@ from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import external
 from ....codegen.llvm.language import CompilationError, Pointer, f32, i32, i64, loops
 from ....codegen.llvm.workers import wait
+from ....first_use import computed_once
 
 LOCK, CALLS, THREADS, WORDS = range(4)
 """What is kept: 1 while it is changed, how many calls are being made, how many threads OpenBLAS had before the first of them."""
@@ -34,7 +35,7 @@ class Blas:
         self.state = ctypes.addressof(self._words)
         """The address of what `enter_alone` and `leave_alone` keep."""
 
-    @cached_property
+    @computed_once
     def _found(self) -> tuple[Any, str, str, Any]:
         """The library that NumPy is linked with, the prefix and suffix of names in it, and the type of sizes.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from numpy import ndarray
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import CompiledFunction, address, type_of
+from ....first_use import computed_once
 from .convolution_correlation import accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, spaced
 from .convolution_kernels import convolve, interleave, multiply, pack, pack_weights
@@ -247,12 +247,12 @@ class ProductPlan(_Layout):
         )
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
 
-    @functools.cached_property
+    @computed_once
     def weight_kernel(self) -> CompiledFunction:
         """What packs the weights."""
         return pack_weights.compiled(T=self.type, ROWS=self.tile[0])
 
-    @functools.cached_property
+    @computed_once
     def kernel(self) -> CompiledFunction:
         """The loops, compiled."""
         T, W, (rows, columns) = self.type, self.work.width, self.tile
@@ -367,12 +367,12 @@ class CorrelationPlan(_Layout):
         )
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
 
-    @functools.cached_property
+    @computed_once
     def sum_kernel(self) -> CompiledFunction:
         """What adds up the sums of the ranges."""
         return add_up.compiled(T=self.type, W=self.work.width)
 
-    @functools.cached_property
+    @computed_once
     def kernel(self) -> CompiledFunction:
         """The loops, compiled."""
         T, W, (rows, columns) = self.type, self.work.width, self.tile
