@@ -12,6 +12,7 @@ from .device import Size, cpu, device, layout, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
+from .tracebacks import ending_at_caller, shorten
 
 new_size = tuple.__new__
 _Kind = TypeVar("_Kind")
@@ -95,9 +96,13 @@ class ArrayAttributes:
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
-        if dim is None:
-            return new_size(Size, self._array.shape)
-        return self._array.shape[wrap_dim(dim, self._array.ndim)]
+        try:
+            if dim is None:
+                return new_size(Size, self._array.shape)
+            return self._array.shape[wrap_dim(dim, self._array.ndim)]
+        except Exception as error:
+            shorten(error)
+            raise
 
     def dim(self) -> int:
         """The number of dimensions."""
@@ -115,6 +120,7 @@ class ArrayAttributes:
         """Bytes of one element."""
         return self._array.itemsize
 
+    @ending_at_caller
     def stride(self, dim: int | None = None) -> Any:
         """The steps, in elements, from one element to the next along each dimension, or along `dim`."""
         steps = storages.element_strides(self._array)
@@ -129,6 +135,7 @@ class ArrayAttributes:
         array = self._array
         return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
 
+    @ending_at_caller
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
         return storages.is_contiguous(self._array, memory_format)

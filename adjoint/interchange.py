@@ -12,6 +12,7 @@ from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
 from .late_bound import LATE
+from .tracebacks import ending_at_caller, shorten
 
 
 class DLDeviceType(enum.IntEnum):
@@ -35,18 +36,24 @@ class Interchange(ArrayAttributes):
 
     def item(self) -> Any:
         """The only element, as a Python number."""
-        array = self._array
-        if array.size != 1:
-            raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-        if type(array) is not ndarray:
-            check_item(array)
-        number = array.item()
-        return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
+        try:
+            array = self._array
+            if array.size != 1:
+                raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+            if type(array) is not ndarray:
+                check_item(array)
+            number = array.item()
+            return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
+        except Exception as error:
+            shorten(error)
+            raise
 
+    @ending_at_caller
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
         return storages.to_python(self._array)
 
+    @ending_at_caller
     def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
         """The array itself, sharing memory. For a tensor that requires grad, this needs `force` or `no_grad`."""
         if self.requires_grad and not force and LATE.is_grad_enabled():
@@ -60,22 +67,26 @@ class Interchange(ArrayAttributes):
             )
         return materialize(array)
 
+    @ending_at_caller
     def untyped_storage(self) -> storages.UntypedStorage:
         """The bytes of the storage of this tensor, shared with its views."""
         array = self._array
         return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
 
+    @ending_at_caller
     def storage(self) -> storages.TypedStorage:
         """The storage as elements of this tensor's dtype."""
         array = self._array
         return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
 
+    @ending_at_caller
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    @ending_at_caller
     def __dlpack__(self, **keywords: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -87,11 +98,13 @@ class Interchange(ArrayAttributes):
         kind, number = self._array.__dlpack_device__()
         return DLDeviceType(kind), number
 
+    @ending_at_caller
     def __len__(self) -> int:
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
         return len(self._array)
 
+    @ending_at_caller
     def __bool__(self) -> bool:
         array = self._array
         if array.size != 1:
@@ -101,12 +114,15 @@ class Interchange(ArrayAttributes):
         check_item(array)
         return bool(array.reshape(()))
 
+    @ending_at_caller
     def __int__(self) -> int:
         return int(self._only_number("int64_t"))
 
+    @ending_at_caller
     def __float__(self) -> float:
         return float(self._only_number("double"))
 
+    @ending_at_caller
     def __complex__(self) -> complex:
         return complex(self._only_number(None))
 
@@ -121,6 +137,7 @@ class Interchange(ArrayAttributes):
             return number.real
         return number
 
+    @ending_at_caller
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")

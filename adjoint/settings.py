@@ -6,8 +6,9 @@ threads.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
+
+from .notices import warn
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
@@ -82,11 +83,10 @@ def get_float32_matmul_precision() -> str:
 def set_float32_matmul_precision(precision: str) -> None:
     """Permit less precise products of float32 matrices ("high", "medium") or not ("highest"). Products stay precise."""
     if precision not in ("highest", "high", "medium"):
-        warnings.warn(
+        warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
             "setFloat32MatmulPrecision call has no effect.",
             UserWarning,
-            stacklevel=2,
         )
         return
     _kept["matmul_precision"] = precision

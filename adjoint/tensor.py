@@ -7,7 +7,6 @@ depend on the array alone are in `array_attributes`, conversions to Python and N
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +19,8 @@ from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
 from .late_bound import LATE
+from .notices import warn
+from .tracebacks import ending_at_caller
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # the methods that operators install
@@ -102,6 +103,7 @@ class Tensor(Interchange, TensorMethods):
         return result
 
     @data.setter
+    @ending_at_caller
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
@@ -135,9 +137,11 @@ class Tensor(Interchange, TensorMethods):
             array = array.astype(numpy.uint8)
         return wrap(numpy.asarray(array))
 
+    @ending_at_caller
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")
 
+    @ending_at_caller
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, Tensor):
             element = element._array
@@ -147,6 +151,7 @@ class Tensor(Interchange, TensorMethods):
             )
         return bool((self._array == element).any())
 
+    @ending_at_caller
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
@@ -163,6 +168,7 @@ class Tensor(Interchange, TensorMethods):
         text = printing.format_tensor(self, name, tensor_contents)
         return f"Parameter({text})" if "_is_param" in self.__dict__ else text
 
+    @ending_at_caller
     def __format__(self, specification: str) -> str:
         from . import printing
 
@@ -179,6 +185,7 @@ class Tensor(Interchange, TensorMethods):
         return base._edge is not None or edge is LEAF or is_recorded(edge)
 
     @requires_grad.setter
+    @ending_at_caller
     def requires_grad(self, value: bool) -> None:
         if value is not True and value is not False:
             raise RuntimeError("requires_grad must be a bool")
@@ -223,17 +230,17 @@ class Tensor(Interchange, TensorMethods):
         """The accumulated gradient of a leaf (or of a tensor that retains its gradient), or None."""
         grad = self._grad
         if grad is None and is_recorded(self._edge) and not self.retains_grad:
-            warnings.warn(
+            warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
                 "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
                 "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
                 "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
                 UserWarning,
-                stacklevel=2,
             )
         return grad
 
     @grad.setter
+    @ending_at_caller
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             LATE.check_new_grad(self, value)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy
 
 from ..dispatch.lazy_stubs import lazily_wrapped
+from ..notices import warn
 from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -56,7 +56,7 @@ def backward(
     tensor([2., 4.])
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
@@ -132,11 +132,10 @@ def grad(
     if allow_unused is None:
         allow_unused = materialize_grads
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
             "parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     targets = as_tuple(inputs)
     if not targets:
@@ -239,11 +238,10 @@ def warn_of_cycle() -> None:
     global _warned_of_cycle
     if is_warn_always_enabled() or not _warned_of_cycle:
         _warned_of_cycle = _warned_of_cycle or not is_warn_always_enabled()
-        warnings.warn(
+        warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
             "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
             "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
             "the cycle and avoid the leak.",
             UserWarning,
-            stacklevel=3,
         )

@@ -5,12 +5,12 @@ The `ctx` that `forward` and `backward` share is the node itself, so its attribu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..first_use import import_late
 from ..kernels.runtime.lazy_conj import materialize
+from ..notices import warn
 from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
@@ -18,6 +18,7 @@ from ..tape.interpreters import innermost
 from ..tape.node import Node, start
 from ..tape.saved import released
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from .debug.anomaly_mode import check_nan
 from .function_arguments import bound
 from .function_context import FunctionCtx
@@ -68,7 +69,7 @@ class FunctionNode(FunctionCtx, Node):
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """The old name of `saved_tensors`."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     @property
@@ -169,11 +170,10 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        warnings.warn(
+        warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
             "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -220,15 +220,19 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **keywords: Any) -> Any:
         """Run `forward` and record the node."""
-        separate = cls.setup_context is not Function.setup_context
-        if keywords or (separate and len(args) != cls._argument_count):
-            args = bound(cls.forward, args, keywords, separate)
-        if modes.FLAGS.special:
-            if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
-                return interpreter.apply_function(cls, args)
-            if modes.STATE.recorder is not None:
-                return modes.STATE.recorder.custom(cls.__name__, cls.applied, args)[1]
-        return cls.applied(args)[1]
+        try:
+            separate = cls.setup_context is not Function.setup_context
+            if keywords or (separate and len(args) != cls._argument_count):
+                args = bound(cls.forward, args, keywords, separate)
+            if modes.FLAGS.special:
+                if modes.STATE.interpreters and (interpreter := innermost(args)) is not None:
+                    return interpreter.apply_function(cls, args)
+                if modes.STATE.recorder is not None:
+                    return modes.STATE.recorder.custom(cls.__name__, cls.applied, args)[1]
+            return cls.applied(args)[1]
+        except Exception as error:
+            shorten(error)
+            raise
 
     @classmethod
     def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:

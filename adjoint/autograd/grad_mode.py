@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..dispatch.signatures import type_name
+from ..notices import warn
 from ..tape import modes
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
@@ -41,12 +41,11 @@ class _Mode:
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
-            warnings.warn(
+            warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
                 "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
                 "method and nothing else.",
                 FutureWarning,
-                stacklevel=2,
             )
             return self(lambda *args, **keywords: function(*args, **keywords))  # type: ignore[return-value]
         if inspect.isgeneratorfunction(function):

@@ -17,6 +17,7 @@ from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, history, is_recorded
+from ..tracebacks import ending_at_caller, shorten
 from .backward import backward_of
 
 
@@ -32,9 +33,14 @@ def backward(
     `gradient` is the vector of the vector-Jacobian product, of the shape of this tensor; a scalar needs none. For the
     other arguments, see `adjoint.autograd.backward`.
     """
-    backward_of(self, gradient, retain_graph, create_graph, inputs)
+    try:
+        backward_of(self, gradient, retain_graph, create_graph, inputs)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
+@ending_at_caller
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a returned tensor replaces the gradient."""
     if not self.requires_grad:
@@ -49,6 +55,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
     return extra.hooks.register(hook)
 
 
+@ending_at_caller
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Call `hook(tensor)` after the gradient of this leaf has been added to its `.grad`."""
     if self._base is not None:
@@ -64,6 +71,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
     return extra.post_hooks.register(hook)
 
 
+@ending_at_caller
 def retain_grad(self: Tensor) -> None:
     """Fill `.grad` of this tensor, which is not a leaf, during backward."""
     if not self.requires_grad:
@@ -75,6 +83,7 @@ def retain_grad(self: Tensor) -> None:
         own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
 
 
+@ending_at_caller
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` in place and return this tensor."""
     if requires_grad is not True and requires_grad is not False:
@@ -99,6 +108,7 @@ def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
     )
 
 
+@ending_at_caller
 def retains_grad(self: Tensor) -> bool:
     """Whether `.grad` of this tensor, which is not a leaf, is filled during backward."""
     edge = self._edge

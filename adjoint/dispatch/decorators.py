@@ -146,6 +146,7 @@ def public(
     fast: Any = None,
     contiguous: bool = False,
     retried: bool = True,
+    methods_retried: bool = True,
     forms: tuple[str, ...] | Callable[[], tuple[str, ...]] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a hand-written function composed of operators; `on_arrays` is its counterpart in the `xp` of formulas.
@@ -154,7 +155,8 @@ def public(
     other calls, and with `contiguous` also calls on tensors that are not contiguous.
 
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
-    Functions that check this themselves need no retry wrapper.
+    Functions that check this themselves, and let their errors end at the user's line (see `tracebacks`), need no retry
+    wrapper; `methods_retried=False`: methods that have no other tensor among their arguments do not.
 
     `forms`: the forms of the call, or a function that returns them, for errors about arguments that match none of them.
 
@@ -167,10 +169,9 @@ def public(
         if forms:
             FORMS[own_name] = forms
         names = (own_name, *alias)
-        see = retried and not makes_tensors(function)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, retried=see and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
+            publish(namespace, retried=retried, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
             if fast is not None:
@@ -178,7 +179,7 @@ def public(
                 installed = lazy_function(fast.operator, variant, method_name, function)
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # tools show the signature of `function`
-            setattr(Tensor, method_name, named(installed, method_name, see and takes_tensors(function, method_name)))
+            setattr(Tensor, method_name, named(installed, method_name, retried and methods_retried))
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
@@ -186,27 +187,6 @@ def public(
         return function
 
     return install
-
-
-_TENSORS = {
-    "condition", "exponent", "index", "indices", "input2", "mask", "max", "min", "other", "q", "source", "src", "tensor",
-    "test_elements", "value", "values", "vec2", "weight", "weights",
-}  # fmt: skip
-"""The names of parameters of methods, besides the first, that may be tensors."""
-
-
-def makes_tensors(function: Callable[..., Any]) -> bool:
-    """Whether a function creates a tensor from other objects."""
-    parameters = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
-    return "requires_grad" in parameters and parameters[0] != "input"
-
-
-def takes_tensors(function: Callable[..., Any], name: str) -> bool:
-    """Whether a method that is not a Python operator has parameters, besides the first, that may be tensors."""
-    if name.startswith("__"):
-        return False
-    code = function.__code__
-    return not _TENSORS.isdisjoint(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
 
 
 arrays.strided = storage.strided  # type: ignore[attr-defined]

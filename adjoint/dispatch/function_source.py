@@ -22,7 +22,7 @@ from .recording_source import (
     pack_lines,
     result_lines,
 )
-from .source import block, guard, public_name
+from .source import block, function, guard, public_function, public_name
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
 """NumPy's names for parameters; the slow path translates them."""
@@ -119,7 +119,8 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         lines += overwriting_body(op, leave)
     else:
         lines += body(op, leave, op.caller + 2 * (variant == "fast"))
-    return "\n".join(block(f"def {op.name}({parameters}):", lines)) + "\n", defaults
+    define = function if variant == "fast" else public_function
+    return define(op.name, parameters, lines), defaults
 
 
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
@@ -189,7 +190,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
         *guard([*unfit_arrays(op), *(["not self_array.flags.c_contiguous"] if contiguous else [])], leave),
         *body(op, leave, caller=1),
     ]
-    return "\n".join(block(f"def {op.name}(input, /, *{sizes}, **names):", lines)) + "\n"
+    return public_function(op.name, f"input, /, *{sizes}, **names", lines)
 
 
 # --- results --------------------------------------------------------------------------------------------------

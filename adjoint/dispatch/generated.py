@@ -28,6 +28,7 @@ from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_lis
 from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor
+from ..tracebacks import shorten
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, constant
@@ -90,6 +91,7 @@ _BASE: dict[str, Any] = {
     "unpack_array": unpack_array,
     "unpack_list": unpack_list,
     "call": slow_path.call,
+    "shorten": shorten,
     "run_slow_path": slow_path.run_slow_path,
     "in_new_order": in_new_order,
     "detached_copy": recording.detached_copy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .declaration import OPTIONAL_ARRAY, Operator
 from .kernel_source import overwriting_lines, passed_arguments
 from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
-from .source import block, guard, indented, public_name
+from .source import block, guard, indented, public_function, public_name
 
 
 def overwriting_body(op: Operator, leave: str) -> list[str]:
@@ -117,4 +117,4 @@ def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
         *bump_lines(op),
         "return input",
     ]
-    return "\n".join(block(f"def {op.name}({parameters}):", lines)) + "\n"
+    return public_function(op.name, parameters, lines)

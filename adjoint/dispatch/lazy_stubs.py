@@ -23,7 +23,9 @@ from ..first_use import import_late
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
+from ..tracebacks import shorten
 from ..uninterrupted import uninterrupted
+from .signatures import not_a_tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,9 +82,11 @@ class LazyStub:
             code, keywords = retry_code(original), {**(keywords or {}), "retried": self}
         put_code(function, code, original.__defaults__, keywords)
 
-    def again(self) -> Any:
-        """Repeat the call that has failed in the retry wrapper, as `overridden` describes."""
-        return overridden(sys._getframe(1))
+    def again(self, error: Exception) -> Any:
+        """Repeat the call that has failed in the retry wrapper."""
+        return repeated(error, self.function.__name__, sys._getframe(1))
+
+    shorten = staticmethod(shorten)
 
 
 def stub_of(function: Any) -> LazyStub | None:
@@ -179,6 +183,14 @@ def duplicate(function: FunctionType) -> FunctionType:
 # function and the arguments, so the call is repeated through a wrapper.
 
 
+def repeated(error: Exception, name: str, frame: FrameType) -> Any:
+    """Repeat the call of function `name`, failed in `frame`, if an argument overrides calls; else raise the user's error."""
+    again = overridden(frame)
+    if again is None:
+        raise not_a_tensor(error, name, frame) or error
+    return again()
+
+
 def overridden(frame: FrameType) -> Callable[[], Any] | None:
     """The failing call in `frame`, to be repeated through a wrapper; None unless one of its arguments overrides calls.
 
@@ -273,9 +285,17 @@ def signature_of_own(function: FunctionType) -> Mapping[str, inspect.Parameter]:
 
 STANDS_IN = "<adjoint stand-in:"
 
+PACKAGE = __name__.partition(".")[0]
+
 WRAPPER = """
     def {name}(*args, enter, **kwargs):
-        return enter(args, kwargs)
+        try:
+            return enter(args, kwargs)
+        except Exception as error:
+            from {package}.tracebacks import shorten
+
+            shorten(error)
+            raise
 """
 
 CONSTANTS = (None, True, False)
@@ -287,18 +307,19 @@ RETRY = """
             if {plain}:
                 return retried.original({positional})
             return retried.original({arguments})
-        except Exception:
-            again = retried.again()
-            if again is None:
+        except Exception as error:
+            try:
+                return retried.again(error)
+            except Exception as final:
+                retried.shorten(final)
                 raise
-        return again()
 """
 
 
 @cache
 def standing_in(cells: int) -> CodeType:
     """Code that passes all arguments to its parameter `enter`."""
-    return code_of("wrapper", WRAPPER.format(name="wrapper"), cells)
+    return code_of("wrapper", WRAPPER.format(name="wrapper", package=PACKAGE), cells)
 
 
 def retry_code(function: FunctionType) -> CodeType:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..tracebacks import shorten
 from .arguments import MISSING, invalid_arguments
-from .lazy_stubs import overridden
+from .lazy_stubs import repeated
 
 _TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
@@ -29,11 +30,12 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
             if _TRANSLATED.keys().isdisjoint(keywords):
                 return function(*args, **keywords)
             return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
-        except Exception:
-            again = overridden(sys._getframe())
-            if again is None:
+        except Exception as error:  # noqa: BLE001  (raised again)
+            try:
+                return repeated(error, function.__name__, sys._getframe())
+            except Exception as final:
+                shorten(final)
                 raise
-        return again()
 
     return translating
 

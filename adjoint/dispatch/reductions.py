@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from .annotations import Array, Dtype
 from .arguments import MISSING, invalid_arguments
 from .declaration import OPERATORS
@@ -81,8 +82,10 @@ def reduction(
         )
         FORMS[name] = lambda: _forms(every.operator, over.operator, listed_out, pairwise)
         if in_dtype:
-            return _published(_choosing_in_dtype(name, every, over), declaration, True, on_arrays=kernel)
-        return _published(_choosing(name, every, over, pairwise), declaration, True)
+            return _published(
+                _choosing_in_dtype(name, every, over), declaration, True, on_arrays=kernel, methods_retried=False
+            )
+        return _published(_choosing(name, every, over, pairwise), declaration, True, methods_retried=False)
 
     return declare
 
@@ -119,9 +122,9 @@ def _part(declaration: type, forward: Any, *left_out: str, **renamed: str) -> ty
     return type(declaration.__name__, (), {**members, "forward": staticmethod(forward)})
 
 
-def _published(function: Any, declaration: type, method: Any, on_arrays: Any = None) -> Any:
+def _published(function: Any, declaration: type, method: Any, **options: Any) -> Any:
     identify(function, declaration.__name__, declaration.__doc__, declaration.__module__)
-    return public(method=method, on_arrays=on_arrays)(function)
+    return public(method=method, **options)(function)
 
 
 def batch_over(name: str) -> Callable[..., Any]:
@@ -161,23 +164,27 @@ def _choosing(name: str, of_all: Any, over: Any, pairwise: str | None) -> Any:
     def function(
         input: Any = MISSING, dim: Any = MISSING, keepdim: Any = MISSING, *, out: Any = None, **names: Any
     ) -> Any:
-        if names:
-            if pairwise is not None and (other := _second_operand(name, input, names)) is not None:
-                dim = other
+        try:
             if names:
-                return with_numpy_names(function, names, input, dim, _given(dim, keepdim), out=out)
-        if dim is MISSING:
-            if keepdim is not MISSING:
-                raise invalid_arguments(name, input, keepdim=keepdim)
-            if out is None:
-                return of_all(input)
-            return (of_all if of_all.operator.out else over)(input, out=out)
-        if pairwise is not None:
-            if not isinstance(input, Tensor):
-                raise invalid_arguments(name, input, dim)
-            if isinstance(dim, Tensor):
-                return getattr(tensors, pairwise)(input, dim, out=out)
-        return over(input, dim, keepdim is not MISSING and keepdim, out=out)
+                if pairwise is not None and (other := _second_operand(name, input, names)) is not None:
+                    dim = other
+                if names:
+                    return with_numpy_names(function, names, input, dim, _given(dim, keepdim), out=out)
+            if dim is MISSING:
+                if keepdim is not MISSING:
+                    raise invalid_arguments(name, input, keepdim=keepdim)
+                if out is None:
+                    return of_all(input)
+                return (of_all if of_all.operator.out else over)(input, out=out)
+            if pairwise is not None:
+                if not isinstance(input, Tensor):
+                    raise invalid_arguments(name, input, dim)
+                if isinstance(dim, Tensor):
+                    return getattr(tensors, pairwise)(input, dim, out=out)
+            return over(input, dim, keepdim is not MISSING and keepdim, out=out)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return function
 
@@ -192,13 +199,17 @@ def _choosing_in_dtype(name: str, of_all: Any, over: Any) -> Any:
         out: Any = None,
         **names: Any,
     ) -> Any:
-        if names:
-            return with_numpy_names(function, names, input, dim, _given(dim, keepdim), dtype=dtype, out=out)
-        if dim is MISSING:
-            if keepdim is not MISSING:
-                raise invalid_arguments(name, input, keepdim=keepdim)
-            return of_all(input, dtype=dtype, out=out)
-        return over(input, dim, keepdim is not MISSING and keepdim, dtype=dtype, out=out)
+        try:
+            if names:
+                return with_numpy_names(function, names, input, dim, _given(dim, keepdim), dtype=dtype, out=out)
+            if dim is MISSING:
+                if keepdim is not MISSING:
+                    raise invalid_arguments(name, input, keepdim=keepdim)
+                return of_all(input, dtype=dtype, out=out)
+            return over(input, dim, keepdim is not MISSING and keepdim, dtype=dtype, out=out)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return function
 

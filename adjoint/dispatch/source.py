@@ -25,6 +25,18 @@ def block(head: str, body: Iterable[str]) -> list[str]:
     return [head, *indented(body)]
 
 
+def function(name: str, parameters: str, body: Iterable[str]) -> str:
+    """The source of a function."""
+    return "\n".join(block(f"def {name}({parameters}):", body)) + "\n"
+
+
+def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
+    """The source of a function whose errors end at the line of the user's call."""
+    return function(
+        name, parameters, [*block("try:", body), "except Exception as error:", "    shorten(error)", "    raise"]
+    )
+
+
 def guard(alternatives: Iterable[str], leave: str) -> list[str]:
     """Execute the statement `leave` if one of the conditions holds."""
     condition = " or ".join(alternatives)

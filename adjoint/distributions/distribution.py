@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import adjoint as torch
 from adjoint import Size, Tensor
 
+from ..notices import warn
 from . import constraints
 from .utils import lazy_property
 
@@ -51,10 +51,9 @@ class Distribution:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
             arg_constraints = {}
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
                 "distribution with `validate_args=False` to turn off validation.",
-                stacklevel=3,
             )
         for name, constraint in arg_constraints.items():
             derived = name not in vars(self) and isinstance(getattr(type(self), name, None), lazy_property)
@@ -133,9 +132,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Deprecated: `sample((n,))`."""
-        warnings.warn(
-            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", category=FutureWarning, stacklevel=2
-        )
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", category=FutureWarning)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -188,10 +185,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please initialize the "
                 "distribution with `validate_args=False` to turn off validation.",
-                stacklevel=3,
             )
             return
         if not support.check(value).all():

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ import adjoint as torch
 from adjoint import Tensor
 from adjoint.nn import functional as F
 
+from ..notices import warn
 from .bounded import ContinuousBernoulli, Uniform
 from .classes import Categorical, OneHotCategorical
 from .composed import Independent, TransformedDistribution
@@ -80,11 +80,10 @@ def _found(type_p: Any, type_q: Any) -> Divergence | None:
 
     left, right = min(matches, key=by_p), min(matches, key=by_q)
     if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
             f"Please register_kl({left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return _KL_REGISTRY[left]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Number
 from typing import Any
 
@@ -11,6 +10,7 @@ import adjoint as torch
 from adjoint import Size, Tensor
 from adjoint.nn import functional as F
 
+from ..notices import warn
 from . import constraints
 from .distribution import Distribution, expand_by_parameters
 from .exp_family import ExponentialFamily
@@ -67,9 +67,8 @@ class Wishart(OfCovariance, ExponentialFamily):
         self._event_shape = event_shape  # the constraint of `df` reads it
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if self.df.lt(p).any():
-            warnings.warn(
+            warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                stacklevel=2,
             )
         self._factorize(name, matrix)
         less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
@@ -114,7 +113,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         sample = self._bartlett_sampling(sample_shape)
         singular = ~self.support.check(sample)
         if singular.any():
-            warnings.warn("Singular sample detected.", stacklevel=2)
+            warn("Singular sample detected.")
             for _ in range(max_try_correction):
                 again = self._bartlett_sampling(sample_shape)
                 sample = torch.where(singular[..., None, None], again, sample)

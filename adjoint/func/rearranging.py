@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import keyword
 import re
-import warnings
 from collections.abc import Sequence
 from math import prod
 
 import adjoint as torch
+
+from ..notices import warn
 
 __all__ = ["DimensionBindError", "rearrange"]
 
@@ -166,4 +167,4 @@ def _check_name(name: str) -> None:
     if name[0] == "_" or name[-1] == "_":
         raise ValueError(f"Invalid axis identifier: {name}\naxis name should should not start or end with underscore")
     if keyword.iskeyword(name):
-        warnings.warn(f"It is discouraged to use axes names that are keywords: {name}", RuntimeWarning, stacklevel=5)
+        warn(f"It is discouraged to use axes names that are keywords: {name}", RuntimeWarning)

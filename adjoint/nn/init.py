@@ -6,11 +6,12 @@ The random numbers are drawn in PyTorch's order, so that the same seed gives the
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+
+from ..notices import warn
 
 _LINEAR = frozenset(
     ["linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
@@ -76,10 +77,9 @@ def trunc_normal_(
 ) -> torch.Tensor:
     """Fill with values from the normal distribution restricted to `[a, b]`."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
-            stacklevel=2,
         )
     accepted = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     # Where few normal values would be accepted, proposals are uniform (Robert, 1995).
@@ -234,7 +234,7 @@ def kaiming_normal_(
 
 def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return None
     fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
@@ -287,9 +287,7 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     old_name = new_name[:-1]
 
     def deprecated(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
-            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.", FutureWarning, stacklevel=2
-        )
+        warn(f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.", FutureWarning)
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = old_name

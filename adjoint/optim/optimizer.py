@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
@@ -12,6 +11,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ..notices import warn
+from ..tracebacks import end_at_caller, end_constructor_at_caller, shorten
 from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -58,19 +59,23 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        own = self.__dict__
-        if "_optimizer_step_pre_hooks" not in own:  # a subclass that never called __init__
-            self._make_hook_tables()
-        if not (
-            own["_optimizer_step_pre_hooks"]
-            or own["_optimizer_step_post_hooks"]
-            or _global_optimizer_pre_hooks
-            or _global_optimizer_post_hooks
-            or torch.autograd._profiler_enabled()
-        ):
-            return step(self, *args, **kwargs)
-        with torch.autograd.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
-            return among_hooks(self, *args, **kwargs)
+        try:
+            own = self.__dict__
+            if "_optimizer_step_pre_hooks" not in own:  # a subclass that never called __init__
+                self._make_hook_tables()
+            if not (
+                own["_optimizer_step_pre_hooks"]
+                or own["_optimizer_step_post_hooks"]
+                or _global_optimizer_pre_hooks
+                or _global_optimizer_post_hooks
+                or torch.autograd._profiler_enabled()
+            ):
+                return step(self, *args, **kwargs)
+            with torch.autograd.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                return among_hooks(self, *args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def among_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         given = (self, *args)
@@ -110,6 +115,7 @@ class Optimizer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        end_constructor_at_caller(cls)
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
@@ -244,10 +250,9 @@ class Optimizer:
         params = param_group["params"]
         own = set(params)
         if len(params) != len(own):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
             )
         present = {param for group in self.param_groups for param in group["params"]}
         if not present.isdisjoint(own):
@@ -382,3 +387,6 @@ def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         return type(value)(_cast(v, param) for v in value)  # type: ignore[call-arg]
     return value
+
+
+end_at_caller(Optimizer, "add_param_group", "load_state_dict", "state_dict")

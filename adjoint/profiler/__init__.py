@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +14,7 @@ from typing import Any, Self
 from ..autograd import profiler as profilers
 from ..autograd.profiler import ProfilerActivity, record_function
 from ..autograd.profiler_util import DeviceType, EventList
+from ..notices import warn
 from ..uninterrupted import uninterrupted
 from . import itt as itt
 
@@ -66,7 +66,7 @@ def schedule(
             f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
         )
     if warmup == 0:
-        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+        warn("Profiler won't be using warmup, this can skew profiler results")
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
@@ -157,7 +157,7 @@ class profile:
         if not any(isinstance(activity, ProfilerActivity) for activity in self.activities):
             raise AssertionError("No valid profiler activities found")
         if use_cuda or ProfilerActivity.CUDA in self.activities:
-            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+            warn("CUDA is not available, disabling CUDA profiling")
         if ProfilerActivity.CPU not in self.activities:
             raise AssertionError("No activities specified for the profiler")
         self.schedule = schedule

@@ -5,7 +5,6 @@ Tensors become calls of the functions that rebuild them, storages become referen
 
 import io
 import pickle
-import warnings
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from ..device import layout
 from ..dtypes import dtype
 from ..kernels.memory.storage import UntypedStorage
+from ..notices import warn
 from ..tensor import Tensor
 from . import tensors
 from .allowed import data_globals, global_name, qualified, user_globals, weights_globals
@@ -36,20 +36,19 @@ def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = 
     file = io.BytesIO()
     pickler = _Pickler(file, protocol, storages, legacy)
     pickler.dump(obj)
-    _warn_about_refusals(pickler.named, stacklevel=4 if legacy else 3)  # the line that calls `save`
+    _warn_about_refusals(pickler.named)
     return file.getvalue()
 
 
-def _warn_about_refusals(named: dict[str, None], stacklevel: int) -> None:
+def _warn_about_refusals(named: dict[str, None]) -> None:
     """Warn about the global names that `load` refuses whatever its options are."""
     known = weights_globals().keys() | data_globals().keys() | user_globals().keys()
     refused = [name for name in named if name not in known]
     if refused:
-        warnings.warn(
+        warn(
             f"the file names {', '.join(refused[:4])}{', ...' if len(refused) > 4 else ''}, which `load` refuses unless "
             "it is allowed by `torch.serialization.add_safe_globals`. Instead of a whole module or optimizer save its "
             "`state_dict()`",
-            stacklevel=stacklevel + 1,
         )
 
 

@@ -4,7 +4,6 @@ Their arguments come from an untrusted file, so they check all of them.
 """
 
 import importlib
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +17,7 @@ from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storage import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
+from ..notices import warn
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array
@@ -177,8 +177,7 @@ def _warn_about_hooks(tensor: Tensor) -> None:
     hooks = tensor._extra.hooks if tensor._extra is not None else None
     for hook in (hooks or {}).values():
         if not getattr(hook, "__torch_unserializable__", False):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
                 "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy
 import adjoint as torch
 
 from .. import Tensor
+from ..notices import warn
 
 _TOLERANCES = {
     torch.float16: (1e-3, 1e-5),
@@ -97,12 +97,11 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """An old form of `assert_close`: dtypes may differ, and other objects are converted to tensors."""
-    warnings.warn(
+    warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
         "Please use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
         "https://github.com/pytorch/pytorch/issues/61844.",
         FutureWarning,
-        stacklevel=2,
     )
     actual = actual if isinstance(actual, Tensor) else torch.tensor(actual)
     expected = expected if isinstance(expected, Tensor) else torch.tensor(expected, dtype=actual.dtype)

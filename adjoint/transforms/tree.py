@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..device import Size
+from ..notices import warn
 
 PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
@@ -67,11 +67,10 @@ _deregister_pytree_node = SUPPORTED_NODES.pop
 
 
 def _register_pytree_node(cls: type, *functions: Any, **options: Any) -> None:
-    warnings.warn(
+    warn(
         "`torch.utils._pytree._register_pytree_node` is deprecated. Please use `torch.utils._pytree.register_pytree_node` "
         "instead.",
         FutureWarning,
-        stacklevel=2,
     )
     register_pytree_node(cls, *functions, **options)
 

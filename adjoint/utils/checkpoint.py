@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -21,6 +20,7 @@ from typing import Any
 import adjoint as torch
 from adjoint.uninterrupted import PutDuring, uninterrupted
 
+from ..notices import warn
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [
@@ -81,7 +81,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if none of `inputs` is a tensor that requires grad."""
     if not any(value.requires_grad for value in inputs if isinstance(value, torch.Tensor)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
@@ -200,7 +200,7 @@ def checkpoint(
     """
     if use_reentrant is None:
         version = "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception."
-        warnings.warn(_PASS_EXPLICITLY.format(name="torch.utils.checkpoint", version=version), stacklevel=2)
+        warn(_PASS_EXPLICITLY.format(name="torch.utils.checkpoint", version=version))
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -246,7 +246,7 @@ def checkpoint_sequential(
     if use_reentrant is None:
         version = "In version 2.9 we will raise an exception if use_reentrant is not passed."
         name = "torch.utils.checkpoint.checkpoint_sequential"
-        warnings.warn(_PASS_EXPLICITLY.format(name=name, version=version), stacklevel=2)
+        warn(_PASS_EXPLICITLY.format(name=name, version=version))
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:

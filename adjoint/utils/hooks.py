@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import adjoint as torch
+
+from ..notices import warn
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -24,10 +25,9 @@ def warn_if_has_hooks(tensor: torch.Tensor) -> None:
     """Warn if `tensor` has backward hooks that serialization would drop."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
                 "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
             )
 
 
@@ -75,10 +75,9 @@ class BackwardHook:
         """Pass the tensors of `result` through the outputs' node, and return the result."""
         is_tuple = isinstance(result, tuple)
         if not is_tuple and not isinstance(result, torch.Tensor):
-            warnings.warn(
+            warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
                 f"but received {type(result)}",
-                stacklevel=2,
             )
             return result
         outputs = result if is_tuple else (result,)
@@ -114,11 +113,10 @@ class BackwardHook:
 
     def _call_hooks_without_input_gradients(self) -> None:
         if self.user_hooks:
-            warnings.warn(
+            warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no "
                 "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
                 "#torch.nn.Module.register_full_backward_hook for more details.",
-                stacklevel=5,
             )
         grad_inputs = (None,) * self.input_count
         for hook in self.user_hooks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy
 
 from ...dtypes import float32
 from ...kernels.runtime.floating import unwarned
+from ...notices import warn
 from ...operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
 from ...random import Generator
 from ...tensor import Tensor, wrap
@@ -54,10 +54,9 @@ def check_inputs(inputs: tuple[Any, ...]) -> None:
         if not is_source(value):
             continue
         if value._array.dtype not in (numpy.float64, numpy.complex128):
-            warnings.warn(
+            warn(
                 f"Input #{number} requires gradient and is not a double precision floating point or complex. This check will "
                 "likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=3,
             )
         if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)):
             raise RuntimeError(
@@ -194,7 +193,7 @@ def check_undefined_gradients(mapping: Mapping) -> None:
             error = raised
         if error is None and not any(gradient is not None and gradient._array.any() for gradient in found):
             continue
-        warnings.warn(report.UNDEFINED_WARNING, stacklevel=3)
+        warn(report.UNDEFINED_WARNING)
         words = report.UNDEFINED_GRADS_UNEXPECTED if error else report.UNDEFINED_GRADS_MEAN_ZERO
         raise failure(words, report.UNDEFINED_NOTE) from error
 

@@ -7,12 +7,12 @@ vectors of norm 1.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
+from ...notices import warn
 from ...tensor import Tensor, wrap
 
 __all__ = [
@@ -310,10 +310,9 @@ def get_numerical_jacobian_wrt_specific_input(
 
 def warn_of_deprecated(name: str) -> None:
     """Warn that a function is deprecated."""
-    warnings.warn(
+    warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be removed "
         "in a future version of PyTorch. If you have a specific use for this or feature request for this to be a stable API, "
         "please file us an issue at https://github.com/pytorch/pytorch/issues/new",
         FutureWarning,
-        stacklevel=3,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ...notices import warn
 from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
@@ -78,11 +79,10 @@ class detect_anomaly:
         self.prev = modes.ANOMALY.enabled
         self.prev_check_nan = modes.ANOMALY.check_nan
         self.check_nan = check_nan
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
             UserWarning,
-            stacklevel=2,
         )
 
     def __enter__(self) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import enum
 import functools
-import warnings
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
 from ...dispatch import profiled_functions
+from ...notices import warn
 from ...tape import modes
 from ...tape.profile_recorder import USER, Event, Recorder
 from ...uninterrupted import uninterrupted
@@ -82,16 +82,15 @@ class profile:
         if enabled and not use_cpu:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         if use_cuda:
-            warnings.warn(
+            warn(
                 "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
                 FutureWarning,
-                stacklevel=2,
             )
             use_device = "cuda"
         if enabled and use_device == "cuda":
-            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+            warn("CUDA is not available, disabling CUDA profiling")
         elif enabled and use_device is not None:
-            warnings.warn(f"The {use_device} is not a valid device option.", stacklevel=2)
+            warn(f"The {use_device} is not a valid device option.")
         self.enabled = enabled
         self.record_shapes = record_shapes
         self.profile_memory = profile_memory

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import adjoint as torch
 
+from ...notices import warn
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -121,9 +121,7 @@ class Hardtanh(Module):
         super().__init__()
         for old, new, value in (("min_value", "min_val", min_value), ("max_value", "max_val", max_value)):
             if value is not None:
-                warnings.warn(
-                    f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning, stacklevel=2
-                )
+                warn(f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning)
         min_val = min_val if min_value is None else min_value
         max_val = max_val if max_value is None else max_value
         assert max_val > min_val, f"max_val ({max_val}) must be greater than min_val ({min_val})"

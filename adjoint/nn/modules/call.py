@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import adjoint as torch
 
+from ...notices import warn
 from ...utils.hooks import BackwardHook, RemovableHandle
 from .registered import Registered
 
@@ -163,10 +163,9 @@ class _Call:
                 self.result = self.result if replacement is None else replacement
             except Exception as exception:  # noqa: BLE001  (the first error matters more than any other)
                 where = "global module forward hook" if id in _global_forward_hooks else "module forward hook"
-                warnings.warn(
+                warn(
                     f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
                     f"raised in forward: {exception}",
-                    stacklevel=3,
                 )
 
 
@@ -256,4 +255,4 @@ def _warn_of_missing_gradients(args: tuple[Any, ...], result: Any, node: Any) ->
                 f"grad_input. {advice}"
             )
     if message is not None:
-        warnings.warn(message, FutureWarning, stacklevel=5)
+        warn(message, FutureWarning)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+
+from ...notices import warn
 
 _FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
@@ -44,12 +45,11 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
     if dtype is not None and dtype.is_complex:
-        warnings.warn(
+        warn(
             "Complex modules are a new feature under active development whose design may change, and some modules "
             "might not work as expected when using complex tensors as parameters or buffers. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
             "as expected.",
-            stacklevel=3,
         )
     return None if device is None else torch.device(device), dtype, bool(values.get("non_blocking", False))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import adjoint as torch
 
+from ...notices import warn
 from .. import functional as F
 from .batchnorm import _NormBase
 
@@ -45,10 +45,9 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), "
                     f"but got: {channels}."
                 )
-            warnings.warn(
+            warn(
                 f"input's size at dim={feature_dim} does not match num_features. You can silence this warning by not "
                 "passing in num_features, which is not used because affine=False",
-                stacklevel=2,
             )
         if feature_dim == 0:
             return self._normalize(input.unsqueeze(0)).squeeze(0)

@@ -6,13 +6,14 @@ in `conversion`, and the look-up of dotted names in `lookup`.
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import adjoint as torch
 
+from ...notices import warn
+from ...tracebacks import end_at_caller, end_constructor_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 from . import call, conversion, lookup, registration, state_dict
@@ -90,6 +91,10 @@ class Module:
     _modules: dict[str, Module | None]
     forward: Callable[..., Any]
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        end_constructor_at_caller(cls)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
             if kwargs:
@@ -120,9 +125,13 @@ class Module:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._call_hooks or global_hooks:
-            return call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if self._call_hooks or global_hooks:
+                return call_with_hooks(self, args, kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -209,18 +218,26 @@ class Module:
     # Attributes
 
     def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        if "_modules" in own:  # after __init__
-            if name in (held := own["_parameters"]):
-                return held[name]
-            if name in (held := own["_modules"]):
-                return held[name]
-            if name in (held := own["_buffers"]):
-                return held[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        try:
+            own = self.__dict__
+            if "_modules" in own:  # after __init__
+                if name in (held := own["_parameters"]):
+                    return held[name]
+                if name in (held := own["_modules"]):
+                    return held[name]
+                if name in (held := own["_buffers"]):
+                    return held[name]
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __setattr__(self, name: str, value: Any) -> None:
-        registration.set_attribute(self, name, value, isinstance(value, Module))
+        try:
+            registration.set_attribute(self, name, value, isinstance(value, Module))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __delattr__(self, name: str) -> None:
         registration.delete_attribute(self, name)
@@ -361,12 +378,11 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
         if getattr(self, "_is_replica", False):
-            warnings.warn(
+            warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. "
                 "The parameters are copied (in a differentiable manner) from the original module. "
                 "This means they are not leaf nodes in autograd and so don't accumulate gradients. "
                 "If you need gradients in your forward method, consider using autograd.grad instead.",
-                stacklevel=2,
             )
         for param in self.parameters():
             if param.grad is None:
@@ -463,7 +479,7 @@ class Module:
             keep_vars: return the tensors themselves instead of detached ones.
         """
         if args:
-            warnings.warn(state_dict.POSITIONAL_ARGUMENTS, FutureWarning, stacklevel=2)
+            warn(state_dict.POSITIONAL_ARGUMENTS, FutureWarning)
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
@@ -583,6 +599,17 @@ class Module:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(name for name in names if not name[0].isdigit())
 
+
+end_at_caller(
+    Module,
+    *(
+        name
+        for name, value in vars(Module).items()
+        if callable(value) and not name.startswith("_") and name != "forward"
+    ),
+    "__init__",
+    "__delattr__",
+)
 
 # `load_state_dict` has a parameter of the same name as the module of functions.
 _load, _load_own = state_dict.load, state_dict.load_own

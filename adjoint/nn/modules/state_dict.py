@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ...notices import warn
 from ..parameter import Parameter
 from .registered import Registered
 
@@ -194,11 +194,10 @@ def _load_tensor(
         )
         return
     if param.is_meta and not value.is_meta and not assign:
-        warnings.warn(
+        warn(
             f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
             "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in "
             "the module instead of copying them in place?)",
-            stacklevel=2,
         )
     try:
         if assign:

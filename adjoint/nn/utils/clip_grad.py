@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Generator, Iterable
 from typing import Any
 
 import adjoint as torch
+
+from ...notices import warn
 
 Tensors = torch.Tensor | Iterable[torch.Tensor]
 
@@ -18,9 +19,8 @@ def _as_list(tensors: Tensors) -> list[torch.Tensor]:
 def _gradients(parameters: Tensors) -> list[torch.Tensor]:
     listed = _as_list(parameters)
     if isinstance(parameters, Generator) and not listed:
-        warnings.warn(
+        warn(
             "`parameters` is an empty generator, no gradient clipping will occur.",
-            stacklevel=3,
         )
     return [parameter.grad for parameter in listed if parameter.grad is not None]
 
@@ -94,10 +94,9 @@ def clip_grad_norm_(
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> torch.Tensor:
     """Deprecated name of `clip_grad_norm_`."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
-        stacklevel=2,
     )
     return clip_grad_norm_(*args, **kwargs)
 

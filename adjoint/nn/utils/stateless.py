@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
 import adjoint as torch
 
+from ...notices import warn
 from ..modules.module import Module
 
 __all__ = ["functional_call"]
@@ -23,11 +23,10 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Deprecated name of `torch.func.functional_call`."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of "
         "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return torch.func.functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict

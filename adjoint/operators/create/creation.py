@@ -23,6 +23,7 @@ from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.inference_tensors import mark_inference
 from ...tape.versions import bump
 from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
+from ...tracebacks import shorten
 from ..memory.conversion import checked_dtype, is_meta
 
 # --- what every constructor takes -----------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def warn_of_copy(name: str, data: Tensor) -> None:
     )
 
 
-@public()
+@public(retried=False)
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor holding a copy of `data`: a number, nested sequences of numbers, a NumPy array or a tensor.
 
@@ -194,13 +195,17 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     tensor([[1., 2.],
             [3., 4.]])
     """
-    if isinstance(data, Tensor):
-        warn_of_copy("torch.tensor", data)
-    dtype = checked_dtype(dtype, "tensor")
-    if hasattr(data, "without_history"):  # examples of a batch
-        copy = data.without_history(copy=True)
-        return copy if dtype is None else copy.to(dtype)
-    return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
+    try:
+        if isinstance(data, Tensor):
+            warn_of_copy("torch.tensor", data)
+        dtype = checked_dtype(dtype, "tensor")
+        if hasattr(data, "without_history"):  # examples of a batch
+            copy = data.without_history(copy=True)
+            return copy if dtype is None else copy.to(dtype)
+        return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @public()
@@ -368,15 +373,19 @@ def _filled(name, make, doc):
     def create(
         *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
     ):
-        kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
-        array = make(shape_of(sizes, size, name), kind.numpy)
-        if out is None:
-            return leaf(array, requires_grad, device, pin_memory, layout)
-        return finished(name, array, out, requires_grad)
+        try:
+            kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+            array = make(shape_of(sizes, size, name), kind.numpy)
+            if out is None:
+                return leaf(array, requires_grad, device, pin_memory, layout)
+            return finished(name, array, out, requires_grad)
+        except Exception as error:
+            shorten(error)
+            raise
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
-    return public()(create)
+    return public(retried=False)(create)
 
 
 zeros = _filled(

@@ -14,7 +14,7 @@ import numpy
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.lazy_stubs import overridden
+from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import check_memory, check_overlap
 from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
@@ -25,6 +25,7 @@ from ...tape.saved import unpack_list
 from ...tape.stale_error import stale_error
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
+from ...tracebacks import shorten
 from ..shape.view import alias, unsqueeze
 from . import batched_indexing
 from .keys import apply_basic, key_items
@@ -229,32 +230,37 @@ def index_put_(input, indices, values, accumulate=False):
 @public(namespace=None, method=("__getitem__",), retried=False)
 def getitem(input, key):
     """`input[key]`."""
-    if (type(input) is Tensor or type(input) in PLAIN_TYPES) and not _GATE.special and type(input._array) is ndarray:
-        kind = type(key)
-        if kind is int or kind is _slice:
-            result = leading_part(input, key, kind)
-            if result is not None:
-                return result
-        elif kind is tuple:
-            if key and type(key[-1]) is Tensor and (indices := whole_indices(key)) is not None:
-                return index(input, Indices.of(indices))
-            result = basic_view(input, key)
-            if result is not None:
-                return result
-        elif kind is Tensor and key._array.ndim and key._array.dtype.char in "li?":
-            return index(input, Indices.of_one(key))
-        elif key is None:
-            return unsqueeze(input, 0)
     try:
+        if (
+            (type(input) is Tensor or type(input) in PLAIN_TYPES)
+            and not _GATE.special
+            and type(input._array) is ndarray
+        ):
+            kind = type(key)
+            if kind is int or kind is _slice:
+                result = leading_part(input, key, kind)
+                if result is not None:
+                    return result
+            elif kind is tuple:
+                if key and type(key[-1]) is Tensor and (indices := whole_indices(key)) is not None:
+                    return index(input, Indices.of(indices))
+                result = basic_view(input, key)
+                if result is not None:
+                    return result
+            elif kind is Tensor and key._array.ndim and key._array.dtype.char in "li?":
+                return index(input, Indices.of_one(key))
+            elif key is None:
+                return unsqueeze(input, 0)
         result, indices = apply_basic(input, key_items(key), isinstance(key, tuple))
-    except Exception:
-        again = overridden(sys._getframe())
-        if again is None:
+        if all(item is None for item in indices):
+            return alias(result) if result is input else result
+        return index(result, Indices.of(indices))
+    except Exception as error:  # noqa: BLE001  (raised again)
+        try:
+            return repeated(error, "__getitem__", sys._getframe())
+        except Exception as final:
+            shorten(final)
             raise
-        return again()
-    if all(item is None for item in indices):
-        return alias(result) if result is input else result
-    return index(result, Indices.of(indices))
 
 
 def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
@@ -278,41 +284,41 @@ def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
 @public(namespace=None, method=("__setitem__",), retried=False)
 def setitem(input, key, value):
     """`input[key] = value`."""
-    if (
-        input._edge is None
-        and input._base is None
-        and input._extra is None
-        and not _GATE.special
-        and type(input._array) is ndarray
-        and assign(input, key, value)
-    ):
-        return
-    if key is False:
-        return
     try:
+        if (
+            input._edge is None
+            and input._base is None
+            and input._extra is None
+            and not _GATE.special
+            and type(input._array) is ndarray
+            and assign(input, key, value)
+        ):
+            return
+        if key is False:
+            return
         result, indices = apply_basic(input, (None,) if key is True else key_items(key))
         if not isinstance(value, Tensor):
             value = value_tensor(value, input)
-    except Exception:
-        again = overridden(sys._getframe())
-        if again is None:
-            raise
-        again()
-        return
-    if any(item is not None for item in indices):
-        if value._array.ndim and value._array.shape[0] == 1:
-            value = without_leading_ones(value)
-        index_put_arrays.inplace(result, Indices.of(indices), value, False)
-        return
-    sizes = result._array.shape
-    if value._array.shape != sizes:
-        if value._array.ndim == 0:
-            check_overlap(result)
-            result.fill_(value)
+        if any(item is not None for item in indices):
+            if value._array.ndim and value._array.shape[0] == 1:
+                value = without_leading_ones(value)
+            index_put_arrays.inplace(result, Indices.of(indices), value, False)
             return
-        value = without_leading_ones(value)
-    check_memory(result, [value], apart=False)
-    result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
+        sizes = result._array.shape
+        if value._array.shape != sizes:
+            if value._array.ndim == 0:
+                check_overlap(result)
+                result.fill_(value)
+                return
+            value = without_leading_ones(value)
+        check_memory(result, [value], apart=False)
+        result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
+    except Exception as error:  # noqa: BLE001  (raised again)
+        try:
+            repeated(error, "__setitem__", sys._getframe())
+        except Exception as final:
+            shorten(final)
+            raise
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:

@@ -9,7 +9,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Number
 from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.lazy_stubs import overridden
+from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import STRICT, stored
 from ...dispatch.sequential import is_batched
 from ...dispatch.signatures import type_name
@@ -18,6 +18,7 @@ from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import Tensor
+from ...tracebacks import shorten
 
 DOT = "result dtype {given} does not match input dtype {wanted}"
 MV = "addmv input tensors must have the same dtype, but got {given}, {wanted}, and {wanted}"
@@ -414,8 +415,9 @@ def linear(input, weight, bias=None, *, out=None):
                 rows = input.reshape((math.prod(shape[:-1]), shape[-1]))
                 return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
         return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
-    except Exception:
-        again = overridden(sys._getframe())
-        if again is None:
+    except Exception as error:  # noqa: BLE001  (raised again)
+        try:
+            return repeated(error, "linear", sys._getframe())
+        except Exception as final:
+            shorten(final)
             raise
-    return again()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import grid_sampling as kernels
 from ...kernels.nn.grid_sampling import Sampling
+from ...notices import warn
 
 
 @operator(kernel=kernels.weights, namespace=None, method=False, out=False)
@@ -169,10 +169,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             f"'{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(
+        warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
         )
         align_corners = False
     return tensors.grid_sampler(input, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)
@@ -214,10 +213,9 @@ def affine_grid(theta, size, align_corners=None):
     """
     size = tuple(size)
     if align_corners is None:
-        warnings.warn(
+        warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
         )
         align_corners = False
     if not theta.is_floating_point():

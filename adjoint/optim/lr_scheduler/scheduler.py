@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
 
+from ...notices import warn
 from ..optimizer import Optimizer
 
 _EPOCH_DEPRECATED = (
@@ -96,14 +96,14 @@ class LRScheduler:
             self._warn_of_wrong_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(_EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warn(_EPOCH_DEPRECATED, UserWarning)
         self._update_lr(epoch)
 
     def _warn_of_wrong_order(self) -> None:
         if not hasattr(self.optimizer.step, "_noted_by_scheduler"):
-            warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=3)
+            warn(_OVERRIDDEN, UserWarning)
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(_BEFORE_OPTIMIZER, UserWarning, stacklevel=3)
+            warn(_BEFORE_OPTIMIZER, UserWarning)
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self._get_lr_called_within_step = True
@@ -130,10 +130,9 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
                 UserWarning,
-                stacklevel=4,
             )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import adjoint as torch
 
+from ...notices import warn
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset, gather
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
@@ -163,10 +163,9 @@ class _Batches(Iterator[Any]):
         if loader.num_workers == 0 and loader.timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if loader.pin_memory:
-            warnings.warn(
+            warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
-                stacklevel=3,
             )
         self._loader = loader
         self._indices = iter(loader._indices)
@@ -188,10 +187,9 @@ class _Batches(Iterator[Any]):
             batch = self._collated(index)
         self._yielded += 1
         if self._reported_length is not None and self._yielded > self._reported_length:
-            warnings.warn(
+            warn(
                 f"Length of IterableDataset {loader.dataset} was reported to be {self._reported_length}"
                 f"(when accessing len(dataloader)), but {self._yielded} samples have been fetched. ",
-                stacklevel=2,
             )
         return batch
 

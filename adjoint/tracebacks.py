@@ -1,0 +1,110 @@
+"""Tracebacks that end at the user's line: errors leave out the frames of adjoint that they pass.
+
+An exception collects a frame of traceback wherever it leaves a function. A function at the border between the user's code and
+adjoint catches it, takes our frames out, and raises it again by a bare `raise`, which adds no frame of its own. Frames of the
+user that adjoint has called (hooks, custom functions, modules) stay. `ADJOINT_FULL_TRACEBACK=1` in the environment keeps
+everything.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+FULL = os.environ.get("ADJOINT_FULL_TRACEBACK", "0") not in ("", "0")
+
+_INSIDE = f"{__package__}."
+
+_LIBRARIES = {"numpy", "scipy", "ml_dtypes", "llvmlite"}
+"""The packages that compute for us; so does the standard library."""
+
+_STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
+
+
+def shorten(error: BaseException) -> None:
+    """Take the frames of adjoint out of the tracebacks of `error` and of the errors behind it; forget errors of adjoint's own.
+
+    An error that led to another within adjoint (its `__context__`) has no frame of the user: nobody but adjoint has seen it.
+    """
+    if FULL:
+        return
+    error.__traceback__ = without_our_frames(error.__traceback__)
+    if error.__cause__ is not None:
+        error.__cause__.__traceback__ = without_our_frames(error.__cause__.__traceback__)
+    while error.__context__ is not None:
+        context = error.__context__
+        context.__traceback__ = without_our_frames(context.__traceback__)
+        if context.__traceback__ is not None or context is error.__cause__:
+            error = context
+        else:
+            error.__context__ = context.__context__
+
+
+def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of adjoint, and without those of the libraries that adjoint has called."""
+    first = last = None
+    inside = False
+    while trace is not None:
+        frame, following = trace.tb_frame, trace.tb_next
+        inside = is_ours(frame.f_globals) or (inside and is_of_a_library(frame))
+        if not inside:
+            if last is None:
+                first = trace
+            else:
+                last.tb_next = trace
+            last = trace
+        trace = following
+    if last is not None:
+        last.tb_next = None
+    return first
+
+
+def is_ours(names: dict[str, Any]) -> bool:
+    """Whether the module with this namespace belongs to adjoint."""
+    package = names.get("__package__") or ""
+    return package == __package__ or package.startswith(_INSIDE)
+
+
+def is_of_a_library(frame: FrameType) -> bool:
+    """Whether the frame belongs to the standard library, or to one of the libraries that compute for adjoint."""
+    package = frame.f_globals.get("__package__") or ""
+    file = frame.f_code.co_filename
+    return (
+        package.partition(".")[0] in _LIBRARIES
+        or file.startswith("<frozen ")
+        or (file.startswith(_STANDARD_LIBRARY) and "site-packages" not in file)
+    )
+
+
+def ending_at_caller(function: _Function) -> _Function:
+    """Let the errors of `function`, which the user's code calls, end at the line of that call."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return wrapper  # type: ignore[return-value]
+
+
+def end_at_caller(owner: Any, *names: str) -> None:
+    """Let the errors of functions of a module, given by its namespace, or of methods of a class end at the user's call."""
+    for name in names:
+        if isinstance(owner, dict):
+            owner[name] = ending_at_caller(owner[name])
+        elif name in vars(owner):
+            setattr(owner, name, ending_at_caller(vars(owner)[name]))
+
+
+def end_constructor_at_caller(kind: type) -> None:
+    """Let the errors of the constructor end at the line of the user's call, if the class is not the user's own."""
+    if kind.__module__.startswith(_INSIDE):
+        end_at_caller(kind, "__init__")
