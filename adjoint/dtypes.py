@@ -13,6 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy
 
+from .tracebacks import ending_at_caller
+
 NumpyDtype = numpy.dtype[Any]
 
 
@@ -153,6 +155,7 @@ def get_default_dtype() -> dtype:
     return _default
 
 
+@ending_at_caller
 def set_default_dtype(d: dtype, /) -> None:
     """Set the type of tensors that are made from Python floats, and of quotients of integers.
 

@@ -13,6 +13,7 @@ from .device import cpu
 from .device import device as device_class
 from .kernels.create.mt19937 import Stream
 from .tensor import Tensor, wrap
+from .tracebacks import ending_at_caller
 from .uninterrupted import uninterrupted
 
 __all__ = [
@@ -55,6 +56,7 @@ class Generator:
         """The device of the generator."""
         return cpu
 
+    @ending_at_caller
     def manual_seed(self, seed: int, /) -> "Generator":
         """Restart from `seed`, an int in [-2**63, 2**64), and return the generator.
 
@@ -135,6 +137,7 @@ default_generator = Generator()
 """The generator for calls that name none."""
 
 
+@ending_at_caller
 def manual_seed(seed: Any) -> Generator:
     """Restart the default generator from `seed`, anything that `int` accepts, and return it.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .notices import warn
+from .tracebacks import ending_at_caller
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
@@ -27,6 +28,7 @@ _kept: dict[str, Any] = {
 _DEBUG_MODES = ("default", "warn", "error")
 
 
+@ending_at_caller
 def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
     """Request deterministic operations; all operations here are deterministic.
 
@@ -55,6 +57,7 @@ def get_deterministic_debug_mode() -> int:
     return int(_kept["deterministic"])
 
 
+@ending_at_caller
 def set_deterministic_debug_mode(debug_mode: Any) -> None:
     """Call `use_deterministic_algorithms` by number or name: "default" (0), "warn" (1) or "error" (2).
 
@@ -80,6 +83,7 @@ def get_float32_matmul_precision() -> str:
     return str(_kept["matmul_precision"])
 
 
+@ending_at_caller
 def set_float32_matmul_precision(precision: str) -> None:
     """Permit less precise products of float32 matrices ("high", "medium") or not ("highest"). Products stay precise."""
     if precision not in ("highest", "high", "medium"):
@@ -97,6 +101,7 @@ def get_num_interop_threads() -> int:
     return int(_kept["interop_threads"])
 
 
+@ending_at_caller
 def set_num_interop_threads(num: Any) -> None:
     """Set the number of threads that run operations in parallel; it has no effect here.
 
@@ -110,6 +115,7 @@ def set_num_interop_threads(num: Any) -> None:
     _kept["interop_threads"] = num
 
 
+@ending_at_caller
 def set_flush_denormal(mode: bool) -> bool:
     """Return whether flushing denormal numbers can be set to `mode`: only False is possible."""
     return not mode
@@ -120,6 +126,7 @@ def is_warn_always_enabled() -> bool:
     return bool(_kept["warn_always"])
 
 
+@ending_at_caller
 def set_warn_always(b: Any) -> None:
     """Request repeated warnings; Python's filters (`warnings.simplefilter`) decide whether they are repeated.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -108,3 +108,13 @@ def end_constructor_at_caller(kind: type) -> None:
     """Let the errors of the constructor end at the line of the user's call, if the class is not the user's own."""
     if kind.__module__.startswith(_INSIDE):
         end_at_caller(kind, "__init__")
+
+
+def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
+    """Let the errors of constructor, operators and public methods end at the line of the user's call, as above.
+
+    `but`: methods that see to it themselves, because they are called often.
+    """
+    if kind.__module__.startswith(_INSIDE):
+        functions = [name for name, value in vars(kind).items() if type(value) is FunctionType and name not in but]
+        end_at_caller(kind, *(name for name in functions if not name.startswith("_") or name.startswith("__")))

@@ -53,17 +53,19 @@ LAYERS = [
     {"adjoint.kernels"},
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
-    {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.notices", "adjoint.settings", "adjoint._version"},
-    {"adjoint.late_bound", "adjoint.uninterrupted"},
-    {"adjoint.first_use"},
+    {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version"},
+    {"adjoint.late_bound", "adjoint.notices", "adjoint.uninterrupted"},
+    {"adjoint.first_use", "adjoint.tracebacks"},
     {"adjoint.forks"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below
-# but `adjoint.uninterrupted`.
+# but `BELOW_THE_PUBLIC_API`.
 ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
 }
+
+BELOW_THE_PUBLIC_API = {"adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted"}
 
 # `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
 NOT_DRAWERS = {
@@ -178,7 +180,10 @@ def is_allowed(found: Import) -> bool:
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
-        return target in ("adjoint", "adjoint.uninterrupted") or target in ON_THE_PUBLIC_API
+        return (
+            target in ("adjoint", "adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted")
+            or target in ON_THE_PUBLIC_API
+        )
     return PACKAGES[source] < PACKAGES[target]
 
 

@@ -18,7 +18,7 @@ from ..tape.interpreters import innermost
 from ..tape.node import Node, start
 from ..tape.saved import released
 from ..tensor import Tensor
-from ..tracebacks import shorten
+from ..tracebacks import ending_at_caller, shorten
 from .debug.anomaly_mode import check_nan
 from .function_arguments import bound
 from .function_context import FunctionCtx
@@ -176,6 +176,7 @@ class Function(metaclass=FunctionMeta):
             DeprecationWarning,
         )
 
+    @ending_at_caller
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Raise: the operation is called with `apply`; a `Function` is never instantiated and called."""
         raise RuntimeError(

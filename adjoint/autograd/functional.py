@@ -12,6 +12,7 @@ from typing import Any
 from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
+from ..tracebacks import end_at_caller
 from ..transforms.reverse import jvp as forward_product
 from ..transforms.reverse import vjp as transposed_product
 from ..transforms.reverse import vmap
@@ -470,3 +471,6 @@ def _returned(values: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any
     if not create_graph:
         values = tuple(value.detach() for value in values)
     return values if many else values[0]
+
+
+end_at_caller(globals(), *__all__)

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from .arguments import invalid_arguments, is_number
 from .constants import NUMBERS
 from .declaration import ARRAY, Operator
@@ -205,15 +206,23 @@ def _inplace_function(choose: Any) -> Any:
 
 def _operation(function: Any, by_number: Any) -> Any:
     def operate(input: Any, other: Any) -> Any:
-        if type(other) in NUMBERS:
-            return by_number(input, other)
-        return function(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
+        try:
+            if type(other) in NUMBERS:
+                return by_number(input, other)
+            return function(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
+        except Exception as error:
+            shorten(error)
+            raise
 
     return operate
 
 
 def _exchanged(function: Any) -> Any:
     def operate(input: Any, other: Any) -> Any:
-        return function(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
+        try:
+            return function(other, input) if isinstance(other, Tensor) or is_number(other) else not_known()
+        except Exception as error:
+            shorten(error)
+            raise
 
     return operate

@@ -9,6 +9,7 @@ import adjoint as torch
 from adjoint import Size, Tensor
 
 from ..notices import warn
+from ..tracebacks import end_methods_at_caller
 from . import constraints
 from .utils import lazy_property
 
@@ -25,6 +26,10 @@ class Distribution:
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        end_methods_at_caller(cls)
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

@@ -1,12 +1,10 @@
 """Function transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`, `vmap`, and modules as functions."""
 
+from ..transforms.jacobians import hessian, jacfwd, jacrev
 from ..transforms.reverse import (
     debug_unwrap,
     grad,
     grad_and_value,
-    hessian,
-    jacfwd,
-    jacrev,
     jvp,
     linearize,
     vjp,

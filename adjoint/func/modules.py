@@ -8,9 +8,12 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import ending_at_caller
+
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
+@ending_at_caller
 def functional_call(
     module: torch.nn.Module,
     parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]],
@@ -156,6 +159,7 @@ def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
     return (owner._parameters if name in owner._parameters else owner._buffers), name
 
 
+@ending_at_caller
 def stack_module_state(models: Sequence[torch.nn.Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parameters and the buffers of several modules of one class, each stacked along a new first dimension.
 

@@ -12,6 +12,7 @@ from typing import Any
 import adjoint as torch
 
 from ..notices import warn
+from ..tracebacks import end_at_caller
 
 _LINEAR = frozenset(
     ["linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
@@ -294,6 +295,10 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     deprecated.__doc__ = f"Deprecated name of `{new_name}`."
     return deprecated
 
+
+end_at_caller(
+    globals(), "calculate_gain", *(name for name in list(globals()) if name.endswith("_") and not name.startswith("_"))
+)
 
 uniform = _deprecated(uniform_)
 normal = _deprecated(normal_)

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy
 
 from ..kernels.memory.storage import UntypedStorage
+from ..tracebacks import ending_at_caller
 from .allowed import data_globals, user_globals, weights_globals
 from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write_all
 from .legacy import read_legacy, write_legacy
@@ -39,6 +40,7 @@ Python's and NumPy's plain data.
 # Saving
 
 
+@ending_at_caller
 def save(
     obj: object,
     f: FileLike,
@@ -109,6 +111,7 @@ def save(
 # Loading
 
 
+@ending_at_caller
 def load(
     f: FileLike,
     map_location: MapLocation = None,

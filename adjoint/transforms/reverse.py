@@ -1,4 +1,4 @@
-"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products, Jacobians; they compose to any depth.
+"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products; they compose to any depth.
 
 A transform runs its function on copies of the inputs that are leaves of its own graph (reverse mode) or carry its own
 tangents (forward mode). Outer transforms differentiate through the copies.
@@ -23,6 +23,7 @@ from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
+from ..tracebacks import ending_at_caller
 from ..uninterrupted import uninterrupted
 from .batched_tensor import BatchedTensor
 from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, check_floating
@@ -32,7 +33,7 @@ from .vmap_interpreter import VmapInterpreter
 from .wrapped_tensors import debug_unwrap
 
 __all__ = [
-    "debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+    "debug_unwrap", "grad", "grad_and_value", "jvp", "linearize", "vjp", "vmap",
 ]  # fmt: skip
 
 LATE.vmap = vmap
@@ -197,7 +198,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
     (tensor(6.), tensor(9.))
     """
-    return functools.wraps(func)(_differentiated(func, argnums, has_aux))
+    return functools.wraps(func)(ending_at_caller(_differentiated(func, argnums, has_aux)))
 
 
 def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Callable[..., Any]:
@@ -229,6 +230,7 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
     both = _differentiated(func, argnums, has_aux)
 
     @functools.wraps(func)
+    @ending_at_caller
     def differentiated(*args: Any, **keywords: Any) -> Any:
         gradient, value = both(*args, **keywords)
         return (gradient, value[1]) if has_aux else gradient
@@ -246,6 +248,7 @@ def _check_scalar(output: Any) -> None:
         )
 
 
+@ending_at_caller
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `func` at `primals`, and a function that maps cotangents of the value to cotangents of `primals`.
 
@@ -304,6 +307,7 @@ class Forward(JvpInterpreter, Transform):
     refuses_captured = True
 
 
+@ending_at_caller
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The value of `func` at `primals` and its derivative in the direction of `tangents`, in forward mode.
 
@@ -368,6 +372,7 @@ def _check_tensors(values: list[Any], name: str) -> None:
             raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got {type(value)}")
 
 
+@ending_at_caller
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of `func` at `primals`, and its derivative there as a function of the tangents.
 
@@ -454,147 +459,3 @@ class Functional(Transform):
             with lower(level):
                 value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)
         return value
-
-
-# --- Jacobians --------------------------------------------------------------------------------------------------
-
-
-def _basis(tensors: list[Tensor]) -> list[Tensor]:
-    """The unit vectors of the joint space of all `tensors`; for each tensor, its part of shape (total, *shape)."""
-    counts = [tensor.numel() for tensor in tensors]
-    total = sum(counts)
-    parts, start = [], 0
-    for tensor, count in zip(tensors, counts, strict=True):
-        part = tensor.new_zeros((total, count))
-        part.diagonal(-start).fill_(1)
-        parts.append(part.view((total, *tensor.shape)))
-        start += count
-    return parts
-
-
-def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
-    for index, leaf in enumerate(leaves):
-        if leaf.is_complex():
-            raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {index}"
-            )
-
-
-def jacrev(
-    func: Callable[..., Any],
-    argnums: Any = 0,
-    *,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
-    _preallocate_and_copy: bool = False,
-) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, one row for each output, by reverse mode.
-
-    `chunk_size`: how many rows to compute at once; None: all.
-
-    >>> import adjoint as torch
-    >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    if chunk_size is not None and chunk_size <= 0:
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
-
-    @functools.wraps(func)
-    def jacobian(*args: Any, **keywords: Any) -> Any:
-        places = positions(argnums, len(args))
-
-        def partial(*chosen: Any) -> Any:
-            replaced = list(args)
-            for place, value in zip(places, chosen, strict=True):
-                replaced[place] = value
-            return func(*replaced, **keywords)
-
-        chosen = [args[place] for place in places]
-        _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
-        result = vjp(partial, *chosen, has_aux=has_aux)
-        output, pull = result[:2]
-        outputs, shape = tree_flatten(output)
-        _check_real(outputs, "outputs", "jacrev")
-        basis = tree_unflatten(_basis(outputs), shape)
-        rows = vmap(pull, chunk_size=chunk_size)(basis)
-        leaves, structure = tree_flatten(rows)
-        inputs = tree_flatten(tuple(args[place] for place in places))[0]
-        counts = [leaf.numel() for leaf in outputs]
-        split = [leaf.split(counts, 0) for leaf in leaves]
-        jacobians = []
-        for number, leaf in enumerate(outputs):
-            row = [parts[number].reshape((*leaf.shape, *x.shape)) for parts, x in zip(split, inputs, strict=True)]
-            nested = tree_unflatten(row, structure)
-            jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
-        found = tree_unflatten(jacobians, shape)
-        return (found, result[2]) if has_aux else found
-
-    return jacobian
-
-
-def jacfwd(
-    func: Callable[..., Any],
-    argnums: Any = 0,
-    has_aux: bool = False,
-    *,
-    randomness: str = "error",
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, one column for each input, by forward mode.
-
-    `chunk_size`: how many columns to compute at once; None: all.
-
-    >>> import adjoint as torch
-    >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-
-    @functools.wraps(func)
-    def jacobian(*args: Any, **keywords: Any) -> Any:
-        places = positions(argnums, len(args))
-        chosen = tuple(args[place] for place in places)
-
-        def partial(*values: Any) -> Any:
-            replaced = list(args)
-            for place, value in zip(places, values, strict=True):
-                replaced[place] = value
-            return func(*replaced, **keywords)
-
-        def column(directions: Any) -> Any:
-            results = jvp(partial, chosen, directions, has_aux=has_aux)
-            _check_real(tree_flatten(results[1])[0], "outputs", "jacfwd")
-            return results[1:] if has_aux else results[1]
-
-        inputs, structure = tree_flatten(chosen)
-        _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
-        basis = tree_unflatten(_basis(inputs), structure)
-        out_dims: Any = (0, None) if has_aux else 0
-        columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)
-        aux = None
-        if has_aux:
-            columns, aux = columns
-        leaves, shape = tree_flatten(columns)
-        counts = [leaf.numel() for leaf in inputs]
-        jacobians = []
-        for leaf in leaves:
-            parts = leaf.movedim(0, -1).split(counts, -1)
-            blocks = [part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)]
-            nested = tree_unflatten(blocks, structure)
-            jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
-        found = tree_unflatten(jacobians, shape)
-        return (found, aux) if has_aux else found
-
-    return jacobian
-
-
-def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """A function that returns the matrix of second derivatives of `func`: forward mode over reverse mode.
-
-    >>> import adjoint as torch
-    >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
-    tensor([[ 6.,  0.],
-            [ 0., 12.]])
-    """
-    return jacfwd(jacrev(func, argnums), argnums)

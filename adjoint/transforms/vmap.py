@@ -9,6 +9,7 @@ from typing import Any
 from ..dispatch.decorators import tensors as operators
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
+from ..tracebacks import ending_at_caller
 from .batched_tensor import BatchedTensor
 from .tree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from .vmap_interpreter import VmapInterpreter
@@ -16,6 +17,7 @@ from .vmap_interpreter import VmapInterpreter
 __all__ = ["vmap"]
 
 
+@ending_at_caller
 def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
@@ -47,6 +49,7 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
+    @ending_at_caller
     def mapped(*args: Any, **keywords: Any) -> Any:
         leaves, structure, dims, size = _batch_of(func, in_dims, args)
         if chunk_size is None or size <= chunk_size:

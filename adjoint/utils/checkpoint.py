@@ -21,6 +21,7 @@ import adjoint as torch
 from adjoint.uninterrupted import PutDuring, uninterrupted
 
 from ..notices import warn
+from ..tracebacks import ending_at_caller
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [
@@ -167,6 +168,7 @@ _PASS_EXPLICITLY = (
 )
 
 
+@ending_at_caller
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -231,6 +233,7 @@ def checkpoint(
     return result
 
 
+@ending_at_caller
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:

@@ -14,6 +14,7 @@ import numpy
 
 from ...notices import warn
 from ...tensor import Tensor, wrap
+from ...tracebacks import ending_at_caller
 
 __all__ = [
     "GradcheckError",
@@ -35,6 +36,7 @@ def require(holds: bool, words: str) -> None:
         raise AssertionError(words)
 
 
+@ending_at_caller
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -132,6 +134,7 @@ def gradcheck(
     return True
 
 
+@ending_at_caller
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

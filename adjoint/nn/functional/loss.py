@@ -159,7 +159,7 @@ def binary_cross_entropy_with_logits(
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    return operators.bce_with_logits(input, target, weight=weight, reduction=reduction, pos_weight=pos_weight)
+    return operators.bce_with_logits_of_floats(input, target, weight=weight, reduction=reduction, pos_weight=pos_weight)
 
 
 def kl_div(

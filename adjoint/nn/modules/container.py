@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from .module import Module, _indent
+from ...tracebacks import end_methods_at_caller
+from .module import Module
+from .printing import indented
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
@@ -201,7 +203,7 @@ class ModuleList(Module):
             else:
                 runs.append((i, i, text))
         lines = [
-            f"({start}): {_indent(text)}" if start == end else f"({start}-{end}): {end - start + 1} x {_indent(text)}"
+            f"({start}): {indented(text)}" if start == end else f"({start}-{end}): {end - start + 1} x {indented(text)}"
             for start, end, text in runs
         ]
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
@@ -305,3 +307,7 @@ def pairs(source: Any, called: str, kind: str) -> Iterator[tuple[str, Any]]:
         if len(pair) != 2:
             raise ValueError(f"{kind} update sequence element #{position} has length {len(pair)}; 2 is required")
         yield pair
+
+
+for _kind in (Sequential, ModuleList, ModuleDict):
+    end_methods_at_caller(_kind)

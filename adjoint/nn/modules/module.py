@@ -13,7 +13,7 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
-from ...tracebacks import end_at_caller, end_constructor_at_caller, shorten
+from ...tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 from . import call, conversion, lookup, registration, state_dict
@@ -26,6 +26,7 @@ from .call import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from .printing import printed
 from .registration import (
     add_hook,
     register_module_buffer_registration_hook,
@@ -92,8 +93,8 @@ class Module:
     forward: Callable[..., Any]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
         end_constructor_at_caller(cls)
+        super().__init_subclass__(**kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -385,11 +386,9 @@ class Module:
                 "If you need gradients in your forward method, consider using autograd.grad instead.",
             )
         for param in self.parameters():
-            if param.grad is None:
-                continue
             if set_to_none:
                 param.grad = None
-            else:
+            elif param.grad is not None:
                 param.grad = param.grad.detach()
                 param.grad.zero_()
 
@@ -587,34 +586,14 @@ class Module:
         """Return the text between the parentheses of the printed form; subclasses override it."""
         return ""
 
-    def __repr__(self) -> str:
-        extra = self.extra_repr()
-        lines = extra.split("\n") if extra else []
-        if not self._modules and len(lines) <= 1:
-            return f"{self._get_name()}({extra})"
-        lines += [f"({name}): {_indent(repr(module))}" for name, module in self._modules.items()]
-        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+    __repr__ = printed
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(name for name in names if not name[0].isdigit())
 
 
-end_at_caller(
-    Module,
-    *(
-        name
-        for name, value in vars(Module).items()
-        if callable(value) and not name.startswith("_") and name != "forward"
-    ),
-    "__init__",
-    "__delattr__",
-)
+end_methods_at_caller(Module, but=("__call__", "__getattr__", "__setattr__", "forward"))
 
 # `load_state_dict` has a parameter of the same name as the module of functions.
 _load, _load_own = state_dict.load, state_dict.load_own
-
-
-def _indent(text: str) -> str:
-    """Indent all lines but the first by two spaces."""
-    return text.replace("\n", "\n  ")

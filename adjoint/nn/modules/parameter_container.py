@@ -8,6 +8,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ...tracebacks import end_methods_at_caller
 from ..parameter import Parameter
 from .container import absolute_index, pairs
 from .module import Module
@@ -209,3 +210,7 @@ def _describe(value: Any, kind: str) -> str:
         return f"Object of type: {type(value).__name__}"
     name = "Parameter" if isinstance(value, Parameter) else "Tensor"
     return f"{name} containing: [{kind} of size {'x'.join(map(str, value.size()))}]"
+
+
+for _kind in (ParameterList, ParameterDict):
+    end_methods_at_caller(_kind)

@@ -8,6 +8,7 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
+from ...tracebacks import end_at_caller
 
 Tensors = torch.Tensor | Iterable[torch.Tensor]
 
@@ -107,3 +108,8 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     clip_value = float(clip_value)
     for grad in [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]:
         grad.clamp_(min=-clip_value, max=clip_value)
+
+
+end_at_caller(
+    globals(), "get_total_norm", "clip_grads_with_norm_", "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"
+)

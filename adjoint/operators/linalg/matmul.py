@@ -384,17 +384,25 @@ def _folded_transposed(input, stack):
 @public(namespace=None, method=("__matmul__",))
 def matmul_operator(input, other):
     """`input @ other`."""
-    if not isinstance(other, Tensor):
-        return not_known()
-    if input._array.ndim == 2 == other._array.ndim:
-        return mm(input, other)
-    return matmul(input, other)
+    try:
+        if not isinstance(other, Tensor):
+            return not_known()
+        if input._array.ndim == 2 == other._array.ndim:
+            return mm(input, other)
+        return matmul(input, other)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @public(namespace=None, method=("__rmatmul__",))
 def reflected_matmul(input, other):
     """`other @ input`, where `other` is no tensor."""
-    return matmul(other, input) if isinstance(other, Tensor) else not_known()
+    try:
+        return matmul(other, input) if isinstance(other, Tensor) else not_known()
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @public(namespace="functional", retried=False)

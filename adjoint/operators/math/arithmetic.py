@@ -19,6 +19,7 @@ from ...dispatch.signatures import alone, with_number
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+from ...tracebacks import shorten
 
 
 def conjugate(value):
@@ -165,11 +166,15 @@ def rsub(input, other, *, alpha=1):
 @public(namespace=None, method=("__rsub__",))
 def reflected_sub(input, other):
     """`other - input`."""
-    if type(other) in NUMBERS:
-        return rsub_number(input, other)
-    if not isinstance(input, Tensor):
-        return not_known()
-    return rsub(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
+    try:
+        if type(other) in NUMBERS:
+            return rsub_number(input, other)
+        if not isinstance(input, Tensor):
+            return not_known()
+        return rsub(input, other) if isinstance(other, Tensor) or is_number(other) else not_known()
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 # --- products, and quotients by numbers -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ...dispatch.signatures import OUT, number_either_way, with_number
 from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+from ...tracebacks import shorten
 
 
 @binary(
@@ -118,9 +119,13 @@ def true_divide_(input, other):
 @public(method=("__rtruediv__", "__rdiv__"), namespace=None)
 def rtruediv(input, other):
     """`other / input`, as PyTorch computes it: by the reciprocal."""
-    if not is_number(other) and not isinstance(other, (Tensor, numpy.ndarray)):
-        return not_known()
-    return input.reciprocal() * other
+    try:
+        if not is_number(other) and not isinstance(other, (Tensor, numpy.ndarray)):
+            return not_known()
+        return input.reciprocal() * other
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _floor_divide_of_numbers(input, other, out):

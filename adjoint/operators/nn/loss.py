@@ -390,6 +390,16 @@ class bce_with_logits:
         return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
 
 
+@public(namespace=None)
+def bce_with_logits_of_floats(input, target, weight=None, pos_weight=None, reduction="mean"):
+    """The cross entropy of the sigmoid of logits; refuses a target of integers, which is most often one for `cross_entropy`."""
+    if target._array.dtype.kind in "iu" and input._array.dtype.kind not in "iub":
+        raise RuntimeError(
+            f"result type {input.dtype.scalar_type} can't be cast to the desired output type {target.dtype.scalar_type}"
+        )
+    return bce_with_logits(input, target, weight, pos_weight, reduction)
+
+
 @public(name="binary_cross_entropy_with_logits", namespace="torch")
 def unreduced_bce_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """The cross entropy of the sigmoid of logits; `reduction` 1 is the mean and 2 the sum, while any other number is none."""
@@ -398,7 +408,7 @@ def unreduced_bce_with_logits(input, target, weight=None, pos_weight=None, reduc
             "binary_cross_entropy_with_logits(): argument 'reduction' (position 5) must be int, not "
             f"{type(reduction).__name__}"
         )
-    return bce_with_logits(input, target, weight, pos_weight, {1: "mean", 2: "sum"}.get(reduction, "none"))
+    return bce_with_logits_of_floats(input, target, weight, pos_weight, {1: "mean", 2: "sum"}.get(reduction, "none"))
 
 
 @public(namespace=None)

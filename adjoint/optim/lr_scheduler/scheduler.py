@@ -10,6 +10,7 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
+from ...tracebacks import end_methods_at_caller
 from ..optimizer import Optimizer
 
 _EPOCH_DEPRECATED = (
@@ -51,6 +52,10 @@ class LRScheduler:
 
     optimizer: Optimizer
     base_lrs: list[Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        end_methods_at_caller(cls)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         require_optimizer(optimizer)

@@ -10,9 +10,12 @@ import numpy
 
 import adjoint as torch
 
+from ...tracebacks import ending_at_caller
+
 __all__ = ["default_collate", "default_convert"]
 
 
+@ending_at_caller
 def default_collate(batch: Sequence[Any]) -> Any:
     """The samples of `batch` as one batch, with a new first dimension.
 
@@ -76,6 +79,7 @@ _COLLATE: tuple[tuple[Any, Callable[[Sequence[Any]], Any]], ...] = (
 )
 
 
+@ending_at_caller
 def default_convert(data: Any) -> Any:
     """Convert NumPy arrays and numbers in `data` to tensors, also within containers; other values are unchanged.
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import adjoint as torch
 
 from ...notices import warn
+from ...tracebacks import end_at_caller
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset, gather
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
@@ -262,3 +263,7 @@ def _checked_context(context: Any, num_workers: int) -> Any:
             f"but got multiprocessing_context={context}"
         )
     return context
+
+
+end_at_caller(DataLoader, "__init__", "__iter__", "__len__", "__setattr__")
+end_at_caller(_Batches, "__init__", "__next__")

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import adjoint as torch
 
 from ...notices import warn
+from ...tracebacks import end_methods_at_caller, ending_at_caller
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
@@ -27,6 +28,10 @@ class Dataset(Generic[T_co]):
 
     `__getitems__(indices)`, if defined, gets all samples of a batch at once.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        end_methods_at_caller(cls)
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -200,6 +205,7 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
+@ending_at_caller
 def random_split(
     dataset: Dataset[T], lengths: Sequence[int | float], generator: torch.Generator | None = None
 ) -> list[Subset[T]]:

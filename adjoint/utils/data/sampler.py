@@ -11,6 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import adjoint as torch
 
+from ...tracebacks import end_methods_at_caller
+
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
     "draw_seed",
@@ -31,6 +33,10 @@ def _is_count(value: Any) -> bool:
 
 class Sampler(Generic[T_co]):
     """An order of indices: subclasses define `__iter__`, and `__len__` if it is known."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        end_methods_at_caller(cls)
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError

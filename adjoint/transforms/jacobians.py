@@ -1,0 +1,157 @@
+"""Jacobians and Hessians of functions, in reverse and in forward mode, one row or one column for each unit vector."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..tensor import Tensor
+from ..tracebacks import ending_at_caller
+from .reverse import jvp, positions, vjp, vmap
+from .tree import tree_flatten, tree_unflatten
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def _basis(tensors: list[Tensor]) -> list[Tensor]:
+    """The unit vectors of the joint space of all `tensors`; for each tensor, its part of shape (total, *shape)."""
+    counts = [tensor.numel() for tensor in tensors]
+    total = sum(counts)
+    parts, start = [], 0
+    for tensor, count in zip(tensors, counts, strict=True):
+        part = tensor.new_zeros((total, count))
+        part.diagonal(-start).fill_(1)
+        parts.append(part.view((total, *tensor.shape)))
+        start += count
+    return parts
+
+
+def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
+    for index, leaf in enumerate(leaves):
+        if leaf.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {index}"
+            )
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Any = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, one row for each output, by reverse mode.
+
+    `chunk_size`: how many rows to compute at once; None: all.
+
+    >>> import adjoint as torch
+    >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    @ending_at_caller
+    def jacobian(*args: Any, **keywords: Any) -> Any:
+        places = positions(argnums, len(args))
+
+        def partial(*chosen: Any) -> Any:
+            replaced = list(args)
+            for place, value in zip(places, chosen, strict=True):
+                replaced[place] = value
+            return func(*replaced, **keywords)
+
+        chosen = [args[place] for place in places]
+        _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
+        result = vjp(partial, *chosen, has_aux=has_aux)
+        output, pull = result[:2]
+        outputs, shape = tree_flatten(output)
+        _check_real(outputs, "outputs", "jacrev")
+        basis = tree_unflatten(_basis(outputs), shape)
+        rows = vmap(pull, chunk_size=chunk_size)(basis)
+        leaves, structure = tree_flatten(rows)
+        inputs = tree_flatten(tuple(args[place] for place in places))[0]
+        counts = [leaf.numel() for leaf in outputs]
+        split = [leaf.split(counts, 0) for leaf in leaves]
+        jacobians = []
+        for number, leaf in enumerate(outputs):
+            row = [parts[number].reshape((*leaf.shape, *x.shape)) for parts, x in zip(split, inputs, strict=True)]
+            nested = tree_unflatten(row, structure)
+            jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
+        found = tree_unflatten(jacobians, shape)
+        return (found, result[2]) if has_aux else found
+
+    return jacobian
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Any = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, one column for each input, by forward mode.
+
+    `chunk_size`: how many columns to compute at once; None: all.
+
+    >>> import adjoint as torch
+    >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    @functools.wraps(func)
+    @ending_at_caller
+    def jacobian(*args: Any, **keywords: Any) -> Any:
+        places = positions(argnums, len(args))
+        chosen = tuple(args[place] for place in places)
+
+        def partial(*values: Any) -> Any:
+            replaced = list(args)
+            for place, value in zip(places, values, strict=True):
+                replaced[place] = value
+            return func(*replaced, **keywords)
+
+        def column(directions: Any) -> Any:
+            results = jvp(partial, chosen, directions, has_aux=has_aux)
+            _check_real(tree_flatten(results[1])[0], "outputs", "jacfwd")
+            return results[1:] if has_aux else results[1]
+
+        inputs, structure = tree_flatten(chosen)
+        _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
+        basis = tree_unflatten(_basis(inputs), structure)
+        out_dims: Any = (0, None) if has_aux else 0
+        columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)
+        aux = None
+        if has_aux:
+            columns, aux = columns
+        leaves, shape = tree_flatten(columns)
+        counts = [leaf.numel() for leaf in inputs]
+        jacobians = []
+        for leaf in leaves:
+            parts = leaf.movedim(0, -1).split(counts, -1)
+            blocks = [part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)]
+            nested = tree_unflatten(blocks, structure)
+            jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
+        found = tree_unflatten(jacobians, shape)
+        return (found, aux) if has_aux else found
+
+    return jacobian
+
+
+def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
+    """A function that returns the matrix of second derivatives of `func`: forward mode over reverse mode.
+
+    >>> import adjoint as torch
+    >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,26 @@
+"""Tracebacks of typical mistakes, beside PyTorch's."""
+
+import statistics
+
+import pytest
+
+import adjoint
+from tests.mistakes import MISTAKES, outcome
+
+torch = pytest.importorskip("torch")
+
+KINDER = {"F.mse_loss(x, None)": "TypeError"}
+"""Where PyTorch raises what its own implementation stumbled over (AttributeError), and adjoint a TypeError."""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tracebacks_are_no_longer_than_those_of_pytorch():
+    lengths, kinds = {adjoint: [], torch: []}, {}
+    for mistake in MISTAKES:
+        for library, found in lengths.items():
+            kind, trace = outcome(library, mistake)
+            found.append(trace.count("\n"))
+            kinds[library, mistake] = kind
+    different = [one for one in MISTAKES if kinds[adjoint, one] != KINDER.get(one, kinds[torch, one])]
+    assert not different
+    assert statistics.median(lengths[adjoint]) <= statistics.median(lengths[torch])

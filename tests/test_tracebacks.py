@@ -1,0 +1,82 @@
+"""Errors end at the line of the user's program."""
+
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+import adjoint
+from tests.mistakes import MISTAKES, outcome
+
+PACKAGE = str(Path(adjoint.__file__).parent)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_no_frame_of_adjoint_is_shown(mistake):
+    _, trace = outcome(adjoint, mistake)
+    assert PACKAGE not in trace
+    assert "<adjoint" not in trace
+    assert "During handling" not in trace
+
+
+def test_frames_of_the_user_between_frames_of_adjoint_stay():
+    class Broken(adjoint.nn.Module):
+        def forward(self, x):
+            return x.view(5)
+
+    model = adjoint.nn.Sequential(adjoint.nn.Identity(), Broken())
+    with pytest.raises(RuntimeError) as caught:
+        model(adjoint.ones(2, 3))
+    assert [entry.name for entry in traceback.extract_tb(caught.value.__traceback__)] == [
+        "test_frames_of_the_user_between_frames_of_adjoint_stay",
+        "forward",
+    ]
+
+
+def test_errors_of_hooks_show_the_hook_alone():
+    def hook(grad):
+        raise ValueError("no such gradient")
+
+    x = adjoint.ones(3, requires_grad=True)
+    y = x * 2
+    y.register_hook(hook)
+    with pytest.raises(ValueError) as caught:
+        y.sum().backward()
+    names = [entry.name for entry in traceback.extract_tb(caught.value.__traceback__)]
+    assert names == ["test_errors_of_hooks_show_the_hook_alone", "hook"]
+
+
+def test_an_error_that_the_user_handles_stays_visible():
+    try:
+        try:
+            adjoint.ones(3).view(5)
+        except RuntimeError:
+            adjoint.ones(3).view(7)
+    except RuntimeError as error:
+        trace = "".join(traceback.format_exception(error))
+    assert "shape '[5]'" in trace
+    assert "During handling" in trace
+    assert trace.count("Traceback") == 2
+
+
+PROGRAM = """
+import adjoint
+
+def main():
+    adjoint.ones(3).view(5)
+
+main()
+"""
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_environment_asks_for_full_tracebacks(full):
+    environment = {**os.environ, "ADJOINT_FULL_TRACEBACK": str(int(full))}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert ("infer_size" in done.stderr) == full
+    assert full or len(done.stderr.splitlines()) <= 4
