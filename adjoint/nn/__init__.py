@@ -2,8 +2,8 @@
 
 from ..first_use import late_names
 from . import functional, init, utils
-from .modules import LATE
 from .modules import *
+from .modules import LATE
 from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter

@@ -193,7 +193,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:  # type: ignore[misc]
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
         """Create a parameter without elements."""
         made: Any = torch.Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
         return made
@@ -209,7 +209,7 @@ class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):  # type: igno
 
     cls_to_become = torch.Tensor
 
-    def __new__(  # type: ignore[misc]
+    def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
         """Create a buffer without elements."""

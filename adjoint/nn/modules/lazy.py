@@ -131,7 +131,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: torch.Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: torch.Tensor) -> None:
         if self.has_uninitialized_params():
             with torch.no_grad():
                 self.in_features = input.shape[-1]
@@ -170,7 +170,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
-    def initialize_parameters(self, input: torch.Tensor, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: torch.Tensor, *args: Any, **kwargs: Any) -> None:
         """Materialize the weight and the bias for the channels of `input`."""
         if not self.has_uninitialized_params():
             return
@@ -315,7 +315,7 @@ class _LazyNormBase(LazyModuleMixin):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()  # type: ignore[misc]
 
-    def initialize_parameters(self, input: torch.Tensor) -> None:  # type: ignore[override]
+    def initialize_parameters(self, input: torch.Tensor) -> None:
         """Materialize parameters and statistics for the channels of `input`."""
         if not self.has_uninitialized_params():
             return
