@@ -65,7 +65,7 @@ ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
 }
 
-BELOW_THE_PUBLIC_API = {"adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted"}
+BELOW_THE_PUBLIC_API = {"adjoint.first_use", "adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted"}
 
 # `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
 NOT_DRAWERS = {
@@ -180,10 +180,7 @@ def is_allowed(found: Import) -> bool:
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
-        return (
-            target in ("adjoint", "adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted")
-            or target in ON_THE_PUBLIC_API
-        )
+        return target in ("adjoint", *BELOW_THE_PUBLIC_API) or target in ON_THE_PUBLIC_API
     return PACKAGES[source] < PACKAGES[target]
 
 

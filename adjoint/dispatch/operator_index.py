@@ -236,6 +236,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor torch": "float_power pow square square_",
         "operators": "number_pow pow_number pow_tensor power_backward",
     },
+    "math.short_time_fourier": {
+        "Tensor torch": "istft stft",
+    },
     "math.special": {
         "Tensor": "digamma_ erfinv_ igamma_ igammac_ lgamma_ mvlgamma_ polygamma_",
         "Tensor special torch": "digamma erf erfc erfinv i0 polygamma",
@@ -304,6 +307,13 @@ FAMILIES: dict[str, dict[str, str]] = {
             "feature_dropout feature_dropout_ native_dropout "
         ),
     },
+    "nn.fractional_pooling": {
+        "functional operators": "fractional_max_pool2d fractional_max_pool3d",
+        "operators": (
+            "fractional_max_pool2d_backward fractional_max_pool2d_of fractional_max_pool3d_backward "
+            "fractional_max_pool3d_of "
+        ),
+    },
     "nn.gating": {
         "Tensor functional torch": "prelu",
         "functional operators": "glu",
@@ -342,7 +352,7 @@ FAMILIES: dict[str, dict[str, str]] = {
             "batch_norm_gradients group_norm_gradients layer_norm_gradients native_batch_norm native_group_norm "
             "native_layer_norm "
         ),
-        "torch": "batch_norm group_norm layer_norm rms_norm",
+        "torch": "_weight_norm batch_norm group_norm layer_norm norm_except_dim rms_norm",
     },
     "nn.optimization": {
         "torch": "_count_steps_ _fused_update_",

@@ -41,6 +41,8 @@ from adjoint.nn.functional.activation import softsign as softsign
 from adjoint.nn.functional.activation import tanh as tanh
 from adjoint.nn.functional.activation import tanhshrink as tanhshrink
 from adjoint.nn.functional.activation import threshold as threshold
+from adjoint.nn.functional.attention import _canonical_mask as _canonical_mask
+from adjoint.nn.functional.attention import _none_or_dtype as _none_or_dtype
 from adjoint.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from adjoint.nn.functional.declared import operators as operators
@@ -84,8 +86,15 @@ from adjoint.nn.functional.normalization import normalize as normalize
 from adjoint.nn.functional.normalization import rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from adjoint.nn.functional.pooling import adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices
 from adjoint.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from adjoint.nn.functional.pooling import adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices
 from adjoint.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
+from adjoint.nn.functional.pooling import adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices
+from adjoint.nn.functional.pooling import fractional_max_pool2d as fractional_max_pool2d
+from adjoint.nn.functional.pooling import fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices
+from adjoint.nn.functional.pooling import fractional_max_pool3d as fractional_max_pool3d
+from adjoint.nn.functional.pooling import fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices
 from adjoint.nn.functional.pooling import lp_pool1d as lp_pool1d
 from adjoint.nn.functional.pooling import lp_pool2d as lp_pool2d
 from adjoint.nn.functional.pooling import lp_pool3d as lp_pool3d
