@@ -126,15 +126,15 @@ def moments_columns(x: Array, pivot: PerColumn) -> Any:
 
 
 @ChannelProgram
-def affine(x: Array, scale: PerChannel, shift: PerChannel | None) -> Any:
+def affine(x: Array, scale: PerChannel, shift: PerChannel) -> Any:
     """`x * scale + shift`."""
-    return x * scale if shift is None else x * scale + shift
+    return x * scale + shift
 
 
 @ChannelProgram
-def products(grad: Array, x: Array, mean: PerChannel) -> Any:
-    """The sum of `grad`, and that of its products with the distances from the mean."""
-    return channel.sum(grad), channel.sum(grad * (x - mean))
+def products(grad: Array, x: Array, mean: PerChannel, scale: PerChannel | None) -> Any:
+    """The sum of `grad`, that of its products with the distances from the mean, and `grad * scale`."""
+    return channel.sum(grad), channel.sum(grad * (x - mean)), None if scale is None else grad * scale
 
 
 @ChannelProgram
@@ -215,23 +215,24 @@ class _Channels:
         between = numpy.add.reduce(numpy.square(means - mean), 0) / len(means)
         return mean, numpy.add.reduce(squares, 0) / self.count + between
 
-    def products(self, grad: ndarray, x: ndarray, mean: ndarray) -> tuple[ndarray, ndarray]:
-        """For each channel the sum of `grad`, and that of its products with the distances of `x` from the mean."""
-        if self.are_columns:
-            total, along = products.columns.run((self.flat(grad), self.flat(x), mean), 1)
-            return total, along
-        means = numpy.broadcast_to(mean, self.shape[:2])
-        sums = products.rows.run((self.flat(grad), self.flat(x), means), 1)
-        total, along = (numpy.add.reduce(item.reshape(self.shape[:2]), 0) for item in sums)
-        return total, along
-
-    def run(self, program: ChannelProgram, arrays: list[ndarray], numbers: list[ndarray | None]) -> ndarray:
-        """Run the program on arrays, and on numbers for each channel, or sample and channel."""
+    def products(
+        self, grad: ndarray, x: ndarray, mean: ndarray, scale: ndarray | None
+    ) -> tuple[ndarray, ndarray, ndarray | None]:
+        """For each channel the sum of `grad`, and of its products with the distances of `x` from the mean; `grad * scale`."""
+        total, along, scaled = self._run(products, [grad, x], [mean, scale])
         if not self.are_columns:
-            by_plane = self.shape[:2]
-            numbers = [None if number is None else numpy.broadcast_to(number, by_plane) for number in numbers]
-        along = program.columns if self.are_columns else program.rows
-        return self.restored(along.run([*map(self.flat, arrays), *numbers], 1))
+            total, along = (numpy.add.reduce(item.reshape(self.shape[:2]), 0) for item in (total, along))
+        return total, along, None if scaled is None else self.restored(scaled)
+
+    def run(self, program: ChannelProgram, arrays: list[ndarray], numbers: list[ndarray]) -> ndarray:
+        """Run the program on arrays, and on numbers for each channel, or sample and channel."""
+        return self.restored(self._run(program, arrays, numbers))
+
+    def _run(self, program: ChannelProgram, arrays: list[ndarray], numbers: Sequence[ndarray | None]) -> Any:
+        if self.are_columns:
+            return program.columns.run([*map(self.flat, arrays), *numbers], 1)
+        by_plane = [None if number is None else numpy.broadcast_to(number, self.shape[:2]) for number in numbers]
+        return program.rows.run([*map(self.flat, arrays), *by_plane], 1)
 
 
 def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
@@ -314,18 +315,14 @@ def batch_norm_gradients(
         rows, total, along = channel_norm_backward_rows.run(arrays, 1)
         parameter = input if weight is None else weight
         return _gradients(channels.from_rows(rows), total.reshape(-1), along.reshape(-1), parameter, needs)
-    total, along = channels.products(grad, x, mean)
+    scale = invstd if weight is None else invstd * widen(weight)
+    total, along, to_input = channels.products(grad, x, mean, scale if needs[0] and not training else None)
     along = along * invstd
-    to_input: ndarray | None = None
-    if needs[0]:
-        scale = invstd if weight is None else invstd * widen(weight)
-        if training:  # (grad - offset - (x - mean) * slope) * scale
-            count = max(channels.count, 1)
-            slope = along * invstd / count
-            numbers = [scale, -slope * scale, (mean * slope - total / count) * scale]
-            to_input = channels.run(combined, [grad, x], numbers)
-        else:
-            to_input = channels.run(affine, [grad], [scale, None])
+    if needs[0] and training:  # (grad - offset - (x - mean) * slope) * scale
+        count = max(channels.count, 1)
+        slope = along * invstd / count
+        numbers = [scale, -slope * scale, (mean * slope - total / count) * scale]
+        to_input = channels.run(combined, [grad, x], numbers)
     return _gradients(to_input, total, along, input if weight is None else weight, needs)
 
 
@@ -381,7 +378,7 @@ def group_norm_gradients(
     g, x = grad.reshape(batch * channels, size), input.reshape(batch * channels, size)
     each = channels // groups
     means, inverses = (numpy.repeat(item, each, 1) for item in (mean, rstd))
-    total, along = (item.reshape(batch, channels) for item in products.rows.run((g, x, means), 1))
+    total, along = (item.reshape(batch, channels) for item in products.rows.run((g, x, means, None), 1)[:2])
     along = along * inverses
     to_input = None
     if needs[0]:
