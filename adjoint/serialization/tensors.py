@@ -3,7 +3,6 @@
 Their arguments come from an untrusted file, so they check all of them.
 """
 
-import importlib
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
+from ..first_use import import_late
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storage import TypedStorage, UntypedStorage
@@ -32,7 +32,7 @@ __all__ = [
 @cache
 def parameter_class() -> type[Tensor]:
     """The class of parameters. It is defined in a higher layer, so it is looked up on first use."""
-    found: type[Tensor] = importlib.import_module("adjoint.nn.parameter").Parameter
+    found: type[Tensor] = import_late("adjoint.nn.parameter").Parameter
     return found
 
 
