@@ -169,8 +169,8 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if storage_type(kind) is UNTYPED:
         return rebuild_tensor_v3, (UntypedStorage(root), *rest, kind)
     bits = lazy_bits_of(tensor._array)
-    pending = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
-    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([pending] if pending else []))
+    lazy = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
+    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([lazy] if lazy else []))
 
 
 def _warn_about_hooks(tensor: Tensor) -> None:

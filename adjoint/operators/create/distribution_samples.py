@@ -89,7 +89,7 @@ class standard_gamma:
     node="StandardGammaGradBackward0",
 )
 class standard_gamma_grad:
-    """How the sample `output` of the gamma law of concentration `self` moves with that."""
+    """How the sample `output` of the gamma distribution of concentration `self` moves with that."""
 
     def forward(self: Array, output: Array): ...
 

@@ -46,7 +46,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
+    """Raise if numbers are about to be drawn for the whole batch of a `vmap` that does not share them."""
     for level in modes.STATE.interpreters:
         if hasattr(level, "drawn") and level.random() == "different":
             raise RuntimeError(
@@ -379,11 +379,11 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
     """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
 
     def declare(declaration: Any) -> Any:
-        def changing(array: Any, *parameters: Any, generator: Any = None) -> Any:
+        def inplace(array: Any, *parameters: Any, generator: Any = None) -> Any:
             return sampler(stream_of(generator), array, *parameters)
 
         def kernel(array: Any, *parameters: Any, generator: Any = None) -> Any:
-            return changing(numpy.empty_like(array), *parameters, generator=generator)
+            return inplace(numpy.empty_like(array), *parameters, generator=generator)
 
         declaration.grad_self = zeros_like_grad
         return operator(
@@ -391,7 +391,7 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
             method=False,
             out=False,
             inplace=True,
-            kernel=Kernel(kernel, inplace=changing),
+            kernel=Kernel(kernel, inplace=inplace),
             node=node,
             batch="leading",
             **options,

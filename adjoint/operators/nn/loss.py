@@ -445,7 +445,7 @@ def one_hot(input, num_classes=-1):
         if num_classes == -1:
             raise RuntimeError(
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: one_hot needs "
-                "num_classes, as the examples may have unequal numbers of classes."
+                "num_classes, as the elements of the batch may have unequal numbers of classes."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
     wrong = out_of_bounds(array, (1 << 31) - 1 if num_classes == -1 else num_classes)

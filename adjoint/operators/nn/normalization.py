@@ -153,7 +153,7 @@ def _move(running: Tensor, towards, momentum):
 
 
 def _move_each(running_mean, running_var, mean, invstd, momentum, eps, count):
-    """The same for the statistics of examples."""
+    """The same for statistics with a batch dimension."""
     if is_readable(running_mean) or is_readable(running_var):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
