@@ -58,6 +58,7 @@ def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, runnin
 
 
 @operator(
+    kernel=lambda *args: kernels.batch_norm(*args[:-2], args[-1]),  # the momentum is for the running statistics
     namespace=None,
     method=False,
     out=False,
@@ -80,8 +81,7 @@ class native_batch_norm:
         training,
         momentum,
         eps,
-    ):
-        return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
+    ): ...
 
     def grad_inputs(grads, input, weight, result1, result2, running_mean, running_var, training, eps, needs, xp):
         if grads[0] is None:
