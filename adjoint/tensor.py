@@ -316,7 +316,7 @@ def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     return value if type(value) is ndarray or isinstance(value, (Meta, LazyConjNeg)) else numpy.asarray(value)
 
 
-def pending(tensor: Tensor) -> int:
+def lazy_bits(tensor: Tensor) -> int:
     """The bits of lazy conjugation and negation of `tensor` (for a batched tensor, of its batch)."""
     return CONJ * tensor.is_conj() + NEG * tensor.is_neg()
 

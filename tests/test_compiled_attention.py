@@ -90,6 +90,7 @@ def test_sizes(sizes, causal, dtype):
     _same(sizes, dtype, causal)
 
 
+@pytest.mark.one_each("mask")
 @pytest.mark.usefixtures("numpy_alone")
 @pytest.mark.parametrize("mask", [None, "full", "rows", "keys", "one"])
 @pytest.mark.parametrize("dropped", [False, True])

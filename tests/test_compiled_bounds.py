@@ -140,6 +140,7 @@ def run_guarded(at_end: bool) -> None:
     os._exit(0)  # arrays that are left cannot be freed once the interpreter has gone
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec("llvmlite") is None or sys.platform != "linux", reason="needs llvmlite and Linux")
 @pytest.mark.parametrize("side", SIDES)
 def test_nothing_outside_of_arrays_is_read_or_written(side: str) -> None:

@@ -11,6 +11,7 @@ from adjoint.kernels.compiled.linalg.cholesky import cholesky
 SIZES = [1, 2, 5, 16, 31, 33, 63, 64, 65, 100, 128, 130, 257]
 
 
+@pytest.mark.one_each("dtype")
 @pytest.mark.parametrize("width", [64, 32, 16])
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("f4", 2e-5), ("f8", 1e-13)])

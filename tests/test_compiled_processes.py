@@ -84,6 +84,7 @@ def test_a_child_that_is_forked_while_a_kernel_is_compiled_compiles_its_own():
     assert told.split() == ["1000", "True", "0"]
 
 
+@pytest.mark.thorough
 def test_the_environment_turns_compiled_kernels_off():
     program = """
     import sys

@@ -42,6 +42,7 @@ def _close(found, exact, depth):
     numpy.testing.assert_allclose(found, exact, rtol=0, atol=8 * numpy.finfo(found.dtype).eps * (depth + 4))
 
 
+@pytest.mark.one_each("size")
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -47,6 +47,7 @@ REFERENCES = {
 }
 
 
+@pytest.mark.one_each("width")
 @pytest.mark.parametrize(("dtype", "width"), [*[(dtype, 64) for dtype in DTYPES], ("f4", 32), ("f8", 16)], ids=str)
 @settings(max_examples=8, deadline=None, database=None, derandomize=True)
 @given(data=st.data())
@@ -99,6 +100,7 @@ def test_products_and_distances():
     numpy.testing.assert_allclose(reduce("sum_of_distances", glued, (0,), False, center), expected, rtol=1e-5)
 
 
+@pytest.mark.one_each("shape")
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "i4", "u1"])
 @pytest.mark.parametrize("nan", [0, 0.001, 0.3])

@@ -166,6 +166,7 @@ def test_a_forked_child_starts_workers_of_its_own():
     assert told == f"{[0] * 20} True\n"
 
 
+@pytest.mark.thorough
 def test_the_interpreter_exits_while_workers_look_for_work():
     for _ in range(5):
         assert _run(_PROGRAM + "print(correct())") == "True\n"

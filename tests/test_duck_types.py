@@ -49,7 +49,7 @@ print(list(map(torch.sin, [Duck()])), torch.nn.functional.linear(*[torch.ones(2,
     assert run("-c", program) == ["['sin'] linear"]
 
 
-def test_a_class_that_takes_over_nothing_opens_no_doors():
+def test_a_class_that_overrides_nothing_needs_no_wrappers():
     program = """
 import sys
 import adjoint as torch

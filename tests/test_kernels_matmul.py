@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.kernels.linalg import matmul as kernels
 from adjoint.kernels.runtime import parallel
 
@@ -12,6 +13,7 @@ from adjoint.kernels.runtime import parallel
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("layout", ["rows", "columns", "broadcast"])
 def test_stacks_of_products(monkeypatch, dtype, layout):
+    monkeypatch.setattr(LOOPS, "enabled", False)
     monkeypatch.setattr(parallel, "_num_threads", 3)
     calls = []
     real = parallel.parallel_rows

@@ -120,7 +120,7 @@ def test_nll_loss(shape, ignore_index, weighted, reduction):
         numpy.testing.assert_allclose(total, factors.sum())
     grad = numpy.ones(result.shape)
     numpy.testing.assert_allclose(
-        nll_loss_backward(grad, log_probs, target, weight, reduction, ignore_index), gradient, atol=1e-12
+        nll_loss_backward(grad, log_probs, target, weight, ignore_index, reduction), gradient, atol=1e-12
     )
 
 

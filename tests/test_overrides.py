@@ -85,7 +85,7 @@ print(torch.add(x, 1), x.add(1), x + 1, x.shape, cat([x]), F.relu(x), torch.nn.R
     assert run(program) == ["add", "method", "method", "shape", "cat", "relu", "relu"]
 
 
-def test_signatures_and_documentation_are_seen_through_doors():
+def test_signatures_and_documentation_are_seen_through_wrappers():
     assert list(inspect.signature(F.dropout).parameters)[:3] == ["input", "p", "training"]
     assert torch.add.__doc__ and torch.Tensor.sum.__name__ == "sum" and torch.multiply.__name__ == "multiply"
 
@@ -389,6 +389,6 @@ assert torch.allclose(Length(), torch.ones(1)) == ("allclose", ["Length", "Tenso
         ("torch.cat([torch.ones(1), Length()])", ("cat", ["list"])),
     ],
 )
-def test_the_first_object_that_is_no_tensor_opens_the_doors(call, expected):
+def test_the_first_object_that_is_no_tensor_puts_wrappers_in_place(call, expected):
     program = FIRST_MEETING.format(call=call, expected=expected)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

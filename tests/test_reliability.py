@@ -17,6 +17,7 @@ TORN = {"interrupts": 1}
 """How many tries may find something changed, which is never a gradient: one in some hundred does."""
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="experiments run in forked children")
 @pytest.mark.parametrize("name", NAMES)
 def test_it_survives(name):

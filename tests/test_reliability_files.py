@@ -17,6 +17,7 @@ NAMES = ["killed-saves", "full-disks", "hostile-files", "changed-files"]
 assert {EXPERIMENTS[name].run.__module__ for name in NAMES} == {files.__name__, hostile_files.__name__}
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings(
     "ignore:This process:DeprecationWarning"
 )  # that it forks with threads; the child needs none

@@ -14,6 +14,7 @@ from tests.reliability import EXPERIMENTS, in_place, indices, memory
 NAMES = {"strides": memory, "indices": indices, "in-place": in_place}
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it forks with threads; the child needs none
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_survives(name):

@@ -61,6 +61,7 @@ def test_import_runs_few_modules():
     assert len(run(program)) <= MOST_MODULES
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each part is used in a copy of one process")
 def test_each_part_may_be_the_first_that_is_used():
     program = """

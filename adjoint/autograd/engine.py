@@ -136,8 +136,8 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             if result is not None:
                 array = result._array if create_graph else result
                 if array.shape != place.shape or array.dtype is not place.dtype:
-                    result = fitted(result, edge, node, buffers)
-                if result is not None:
+                    deliver(result, edge, node, buffers)
+                else:
                     buffers[target] = summed(buffers[target], result) if target in buffers else result
             if target is edge:
                 uses[edge] = left = uses[edge] - 1
@@ -162,13 +162,9 @@ def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: Gr
             buffers[node] = grad
             return
     for edge, grad in zip(roots, grads, strict=True):
-        if edge is None:
-            continue
-        grad = None if grad is None else fitted(grad, edge, None, buffers)
-        target = edge[0] if type(edge) is tuple else edge
-        if grad is not None:
-            buffers[target] = buffers[target] + grad if target in buffers else grad
-        if target is edge:
+        if edge is not None and grad is not None:
+            deliver(grad, edge, None, buffers)
+        if edge is not None and type(edge) is not tuple:
             task.uses[edge] -= 1
             if not task.uses[edge] and edge in buffers:
                 finish_leaf(edge, buffers.pop(edge), task)
@@ -249,24 +245,22 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
     return order, uses
 
 
-def fitted(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> Any:
-    """`grad` in the form that the receiver at the end of `edge` requires; None if it has been added to earlier gradients.
+def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
+    """Add `grad`, in the form that the receiver at the end of `edge` requires, to the gradients that have arrived there.
 
-    For a node with several outputs, `grad` is added to the list of its gradients. A gradient for a view without history
-    is dropped.
+    A node with several outputs has a list of gradients. A gradient for a view without history is dropped.
     """
-    if type(edge) is not tuple:
-        return as_taken(grad, edge, source)
-    node, number = edge
-    if type(node.shape) is not list:
-        return None if node.is_nowhere else as_taken(grad, edge, source)
-    if grad.shape != node.shape[number] or grad.dtype is not node.dtype[number]:  # a tensor's dtype is never NumPy's
-        grad = as_taken(grad, edge, source)
-    held = buffers.get(node)
-    if held is None:
-        held = buffers[node] = [None] * len(node.shape)
-    held[number] = grad if held[number] is None else held[number] + grad
-    return None
+    target, number = edge if type(edge) is tuple else (edge, None)
+    if number is not None and target.is_nowhere:
+        return
+    grad = as_taken(grad, edge, source)
+    held = buffers.get(target)
+    if number is not None and type(target.shape) is list:
+        if held is None:
+            held = buffers[target] = [None] * len(target.shape)
+        held[number] = grad if held[number] is None else summed(held[number], grad)
+    else:
+        buffers[target] = grad if held is None else summed(held, grad)
 
 
 def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:

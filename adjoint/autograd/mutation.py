@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..kernels.memory import storage
 from ..tape import mode_switches, modes
-from ..tensor import Tensor, pending
+from ..tensor import Tensor, lazy_bits
 from ..uninterrupted import uninterrupted
 
 
@@ -37,7 +37,7 @@ class _AllowMutationOnSavedContext:
     def pack(self, tensor: Tensor) -> _Handle:
         """The handle of `tensor`: one for each combination of memory, layout and version."""
         array = tensor._array
-        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, pending(tensor))
+        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
         handle = self.tid_to_weakhandle.get(identity)
         if handle is None or handle not in self.original:
             handle = _Handle()

@@ -233,6 +233,8 @@ def _min(x: ndarray) -> Any:
 
 
 def _column_sum(x: ndarray) -> Any:
+    if len(x) <= BLOCK and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
+        return ones[: len(x)].T.dot(x)
     total = numpy.empty((1, x.shape[1], *(1,) * (x.ndim - 2)), x.dtype)
     column_sum(x, total)
     return total

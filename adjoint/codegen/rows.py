@@ -13,7 +13,8 @@
 A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element (`Array`),
 row (`PerRow`) or place in a row (`PerColumn`), or a place in the row for each row (`RowIndex`, integers). The other parameters
 are scalars. What it returns becomes the outputs, each of its extent: `None` is an output that is not asked for. `row.sum(x)`,
-`row.cumsum(x)`, `column.sum(x)` and what else `row` and `column` have is described in `expression`.
+`row.cumsum(x)`, `column.sum(x)` and what else `row` and `column` have is described in `expression`. A `ChannelProgram` is two
+programs that are one function: for channels that are rows, and for channels that are the places in a row.
 
 A program is data: `variants` are its expressions, one for each way that its control flow takes, and `choose` tells which one is
 for given arguments. An interpreter sees the arrays as (outer, length, inner), with the row along the middle.
@@ -34,7 +35,6 @@ from numpy import ndarray
 from ..first_use import computed_once
 from ..forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
-from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.shapes import normalize_dim
 from . import compiled_rows, source
 from .acceleration import LOOPS, Plans
@@ -42,7 +42,7 @@ from .compiled_rows import CompiledRows, RowCall
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
-from .row_tiles import Tile, dtype_of, run_rows
+from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
 
 SMALL = 1 << 15
@@ -56,18 +56,20 @@ _building = lock_across_forks()
 class RowProgram:
     """A traced row program, and the code made of it so far."""
 
-    def __init__(self, function: Callable[..., Any], refuse: Refusing | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], refuse: Refusing | None = None, channels: str = ROW, name: str = ""
+    ) -> None:
         self.function = function
-        self.name = function.__name__
+        self.name = name or function.__name__
         self.refuse = refuse
-        self.parameters = Parameters(function)
+        self.parameters = Parameters(function, channels)
         self._extents = list(self.parameters.extents.values())
         self._whole = self._extents.index(ELEMENT) if ELEMENT in self._extents else 0
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
-        self._calls: Plans[RowCall] = Plans()
-        """How arrays of these dtypes, shapes and strides are worked through by compiled loops."""
+        self._calls: Plans[RowCall | SmallCall] = Plans()
+        """How arrays of these dtypes, shapes and strides are worked through, by compiled loops or as small ones."""
 
     @computed_once
     def tree(self) -> Tree:
@@ -155,72 +157,100 @@ class RowProgram:
             NotImplementedError: if the program refuses the dtype.
         """
         variant = self.choose(*arrays, *scalars)
+        whole: Any = arrays[self._whole]
+        compiled = LOOPS.takes(whole.size if shape is None else math.prod(shape), compiled_rows.ELEMENTS)
         key = (
+            compiled,
             variant,
             dim,
             shape,
             *[None if item is None else (item.dtype, item.shape, item.strides) for item in arrays],
         )
         call = self._calls.get(key)
-        if call is not None and LOOPS.enabled:
+        if call is not None:
             results = call.run(arrays, scalars)
             if results is not NotImplemented:
                 return _returned(results)
-        whole: Any = arrays[self._whole]
         shape = whole.shape if shape is None else shape
         rank = len(shape)
         dim = dim if 0 <= dim < rank else normalize_dim(dim, rank)
         if self.refuse is not None:
             self.refuse(whole, dim)
-        token = WARNINGS[off_for_rows(shape[-1] if shape else 1)]
-        try:
-            return self._run(arrays, dim, scalars, shape, variant, key)
-        finally:
-            restore(token)
-
-    def _run(
-        self,
-        arrays: Sequence[ndarray | None],
-        dim: int,
-        scalars: Sequence[Any],
-        shape: tuple[int, ...],
-        variant: int,
-        key: Any,
-    ) -> Any:
-        first: Any = arrays[0]
-        dtype, compute = first.dtype, compute_dtype(first.dtype)
+        dtype, compute = arrays[0].dtype, compute_dtype(arrays[0].dtype)  # type: ignore[union-attr]
         length = shape[dim] if shape else 1
         outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
         geometry = (outer, length, inner) if length > 1 else (1, length, outer * inner)
-        outputs = self.variants[variant].outputs
         size = outer * length * inner
-        if size and LOOPS.takes(size, compiled_rows.ELEMENTS):
-            memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
-            call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
+        outputs = self.variants[variant].outputs
+        memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
+        if call is None and size:
+            if compiled:
+                call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
+            if call is None and size <= SMALL and compute is dtype:
+                function = self.straight(variant, compute.char)
+                if function is not None:
+                    call = SmallCall(function, arrays, self._extents, geometry, [item and item[0] for item in memory])
             if call is not None:
                 results = self._calls.keep(key, call).run(arrays, scalars)
                 if results is not NotImplemented:
                     return _returned(results)
-        views = [
-            None if a is None else _view(a, extent, geometry) for a, extent in zip(arrays, self._extents, strict=True)
-        ]
-        if 0 < size <= SMALL and compute is dtype and (function := self.straight(variant, compute.char)) is not None:
-            # Results would be laid out as their operands are.
-            results = function(*[None if view is None else row_major(view) for view in views], *scalars, length)
-            return _returned(
-                [
-                    None if result is None else _shaped(result, node.extent, shape, dim)
-                    for node, result in zip(outputs, results, strict=True)
-                ]
-            )
-        results = [None if is_absent(node) else _allocated(node, shape, dim, dtype, compute) for node in outputs]
+        # Without elements, what is not of elements is 0.
+        results = [None if item is None else (numpy.empty if size else numpy.zeros)(*item) for item in memory]
         if size:
+            inputs = [
+                (None if a is None else _view(a, extent, geometry), extent)
+                for a, extent in zip(arrays, self._extents, strict=True)
+            ]
             outs = [
                 None if a is None else _view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)
             ]
-            inputs = list(zip(views, self._extents, strict=True))
             run_rows(self.tile(variant, compute.char), geometry, inputs, scalars, outs)
         return _returned(results)
+
+
+class SmallCall:
+    """How small arrays of certain shapes, strides and dtypes are computed by a function for small arrays."""
+
+    __slots__ = ("_copied", "_function", "_length", "_shaped", "_views", "_warnings")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arrays: Sequence[ndarray | None],
+        extents: Sequence[str],
+        geometry: Geometry,
+        results: Sequence[tuple[int, ...] | None],
+    ) -> None:
+        _, length, inner = geometry
+        given = [
+            (number, item, (length,) if extent == COLUMN and inner == 1 else _shape_of(extent, geometry))
+            for number, (item, extent) in enumerate(zip(arrays, extents, strict=True))
+            if item is not None
+        ]
+        self._function = function
+        self._length = length
+        self._warnings = off_for_rows(length if inner == 1 else inner)
+        # Results would be laid out as their operands are.
+        self._copied = [number for number, item, _ in given if not item.flags.c_contiguous]
+        self._views = [(number, shape) for number, item, shape in given if item.shape != shape]
+        self._shaped = [(number, shape) for number, shape in enumerate(results) if shape is not None]
+
+    def run(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Any:
+        """The results, None for those that are not asked for."""
+        operands = list(arrays)
+        for number in self._copied:
+            operands[number] = numpy.ascontiguousarray(operands[number])
+        for number, shape in self._views:
+            operands[number] = operands[number].reshape(shape)
+        token = WARNINGS[self._warnings]
+        try:
+            results = list(self._function(*operands, *scalars, self._length))
+        finally:
+            restore(token)
+        for number, shape in self._shaped:
+            if results[number].shape != shape:
+                results[number] = results[number].reshape(shape)
+        return results
 
 
 Refusing = Callable[[ndarray, int], None]
@@ -232,6 +262,17 @@ def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]]
     return lambda function: RowProgram(function, refuse)
 
 
+class ChannelProgram:
+    """A function of elements and channels, as a program for channels in rows and one for channels in columns.
+
+    Its arrays of one number for each channel are annotated `PerChannel`, and `channel.sum(x)` is the sum of each channel.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.rows = RowProgram(function, channels=ROW, name=f"{function.__name__}_rows")
+        self.columns = RowProgram(function, channels=COLUMN, name=f"{function.__name__}_columns")
+
+
 # --- arguments and results ------------------------------------------------------------------------------------
 
 
@@ -239,27 +280,22 @@ def _returned(results: list[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _view(array: ndarray, extent: str, geometry: tuple[int, int, int]) -> ndarray:
-    """An array with its rows along dimension 1, of two dimensions, or of three if something lies below the row."""
+def _shape_of(extent: str, geometry: Geometry) -> tuple[int, ...]:
+    """The shape of an array with its rows along dimension 1, of two dimensions, or of three if something lies below the row."""
     outer, length, inner = geometry
-    shape: tuple[int, ...]
     if inner == 1:
-        shape = (outer, length) if extent == ELEMENT else (outer, 1) if extent == ROW else (1, length)
-    else:
-        shape = (outer, length, inner) if extent == ELEMENT else (outer, 1, inner) if extent == ROW else (1, length, 1)
+        return (outer, length) if extent == ELEMENT else (outer, 1) if extent == ROW else (1, length)
+    return (outer, length, inner) if extent == ELEMENT else (outer, 1, inner) if extent == ROW else (1, length, 1)
+
+
+def _view(array: ndarray, extent: str, geometry: Geometry) -> ndarray:
+    shape = _shape_of(extent, geometry)
     return array if array.shape == shape else array.reshape(shape)
 
 
 def _kept(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     """The shape with one element along `dim`."""
     return (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
-
-
-def _shaped(array: ndarray, extent: str, shape: tuple[int, ...], dim: int) -> ndarray:
-    if extent == COLUMN:
-        return array.reshape(-1)
-    wanted = shape if extent == ELEMENT else _kept(shape, dim)
-    return array if array.shape == wanted else array.reshape(wanted)
 
 
 def _memory(
@@ -270,8 +306,3 @@ def _memory(
         return shape, dtype_of(node.kind, dtype)
     wanted = _kept(shape, dim) if node.extent == ROW else (shape[dim] if shape else 1,)
     return wanted, dtype_of(node.kind, compute)
-
-
-def _allocated(node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype) -> ndarray:
-    memory = _memory(node, shape, dim, dtype, compute)
-    return numpy.empty(*memory) if node.extent == ELEMENT else numpy.zeros(*memory)

@@ -47,6 +47,9 @@ PerColumn: TypeAlias = Any
 RowIndex: TypeAlias = Any
 """The annotation of arrays of row programs that have one place in the row for each row."""
 
+PerChannel: TypeAlias = Any
+"""The annotation of arrays that have one number for each channel, where channels may be rows or places in a row."""
+
 _EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "RowIndex": ROW}
 
 
@@ -62,11 +65,12 @@ class _Undecided(BaseException):
 
 
 class Trace:
-    """One run of the function: the graph it creates, and the outcomes of its conditions."""
+    """One run of the function: the graph it creates, the outcomes of its conditions, and what the channels of arrays are."""
 
-    def __init__(self, path: dict[str, bool]) -> None:
+    def __init__(self, path: dict[str, bool], channels: str = ROW) -> None:
         self.graph = Graph()
         self.path = path
+        self.channels = channels
 
     def decide(self, condition: Node) -> bool:
         """The outcome of a condition on scalars; raises `_Undecided` if the path contains none yet."""
@@ -333,17 +337,29 @@ class Column:
         return apply("column_sum", x)
 
 
+class Channel:
+    """The namespace `channel` of traced row programs that are for channels in rows, and for channels in columns."""
+
+    @staticmethod
+    def sum(x: Any) -> Any:
+        """The sum of each channel: of the row, or over all rows."""
+        return row.sum(x) if x.trace.channels == ROW else column.sum(x)
+
+
 row = Row()
 column = Column()
+channel = Channel()
 
 
 # --- tracing --------------------------------------------------------------------------------------------------
 
 
 class Parameters:
-    """The parameters of a traced function by name: which are arrays, which may be None."""
+    """The parameters of a traced function by name: which are arrays, which may be None; `channels` are ROW or COLUMN."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], channels: str = ROW) -> None:
+        self.channels = channels
+        extents_of = {**_EXTENTS, "PerChannel": channels}
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.names = [name for name in code.co_varnames[:count] if name != "xp"]
@@ -356,12 +372,12 @@ class Parameters:
         # A quoted annotation in a module whose annotations are postponed is quoted twice.
         annotations = {name: str(text).strip("'\"") for name, text in function.__annotations__.items()}
         kinds = {name: text.removesuffix(" | None") for name, text in annotations.items()}
-        self.arrays = [name for name in self.names if kinds.get(name) in _EXTENTS]
+        self.arrays = [name for name in self.names if kinds.get(name) in extents_of]
         if not self.arrays:
             raise TracingError(
                 f"{function.__name__} has no parameter annotated {ARRAY!r} (a string: annotations are postponed)"
             )
-        self.extents = {name: _EXTENTS[kinds[name]] for name in self.arrays}
+        self.extents = {name: extents_of[kinds[name]] for name in self.arrays}
         self.integers = [name for name in self.arrays if kinds[name] == "RowIndex"]
         self.scalars = [name for name in self.names if name not in self.arrays]
         self.optional = [name for name in self.names if "None" in annotations.get(name, "")]
@@ -377,7 +393,7 @@ def trace(function: Callable[..., Any], parameters: Parameters | None = None) ->
 
 
 def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[str, bool]) -> Tree:
-    current = Trace(path)
+    current = Trace(path, parameters.channels)
     try:
         results = function(**_symbols(parameters, current))
     except _Undecided as undecided:

@@ -86,17 +86,17 @@ def operator(
             if reflected is not None:
                 setattr(Tensor, reflected, named(as_operator, reflected))
         if op.inplace:
-            changing = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
-            changing.operator = op
-            op.inplace_function = changing
-            function.inplace = changing
+            inplace = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
+            inplace.operator = op
+            op.inplace_function = inplace
+            function.inplace = inplace
             for name in names if method != () else ():
-                setattr(Tensor, f"{name}_", named(changing, f"{name}_"))
+                setattr(Tensor, f"{name}_", named(inplace, f"{name}_"))
                 if namespace is not None and (public_inplace is True or (public_inplace and name in public_inplace)):
-                    publish(namespace, **{f"{name}_": changing})
+                    publish(namespace, **{f"{name}_": inplace})
             if dunder in _AUGMENTED:
                 augmented = dunder.replace("__", "__i", 1)
-                setattr(Tensor, augmented, named(changing, augmented))
+                setattr(Tensor, augmented, named(inplace, augmented))
         return function
 
     return declare
@@ -143,7 +143,7 @@ def public(
     on_arrays: Callable[..., Any] | None = None,
     name: str | None = None,
     numpy_names: bool = False,
-    fast: Any = None,
+    separate_sizes: Any = None,
     contiguous: bool = False,
     retried: bool = True,
     methods_retried: bool = True,
@@ -151,7 +151,7 @@ def public(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a hand-written function composed of operators; `on_arrays` is its counterpart in the `xp` of formulas.
 
-    `fast`: the operator whose straight-line code handles a method call with separate sizes; the function handles all
+    `separate_sizes`: the operator whose straight-line code handles a method call with separate sizes; the function handles all
     other calls, and with `contiguous` also calls on tensors that are not contiguous.
 
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
@@ -174,9 +174,9 @@ def public(
             publish(namespace, retried=retried, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
-            if fast is not None:
+            if separate_sizes is not None:
                 variant = "sizes of contiguous" if contiguous else "sizes"
-                installed = lazy_function(fast.operator, variant, method_name, function)
+                installed = lazy_function(separate_sizes.operator, variant, method_name, function)
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # tools show the signature of `function`
             setattr(

@@ -13,8 +13,8 @@ from .arguments import MISSING, invalid_arguments, is_of_type
 from .declaration import Operator
 
 
-def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], changing: bool) -> list[Any]:
-    """The arguments of a deprecated form, in the order of the declaration; `changing`: of the in-place variant.
+def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], inplace: bool) -> list[Any]:
+    """The arguments of a deprecated form, in the order of the declaration; `inplace`: of the in-place variant.
 
     Raises:
         TypeError: if the arguments match no deprecated form either.
@@ -24,7 +24,7 @@ def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...],
     numbers = [value for value in given if is_of_type(value, "Number") and not isinstance(value, Tensor)]
     names = [name for name in op.names if name not in op.keyword_only]
     values = dict(zip([name for name in op.names if name in op.keyword_only], keywords, strict=True))
-    function = f"{op.function_name}_" if changing else op.function_name
+    function = f"{op.function_name}_" if inplace else op.function_name
     fits = len(tensors) == len(names) and len(tensors) + len(numbers) == len(given) and isinstance(given[-1], Tensor)
     if (
         not fits

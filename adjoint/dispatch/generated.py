@@ -109,7 +109,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
     """A function that generates its own code when first called."""
     kernel = op.kernel
     namespace = dict(
-        _BASE, OP=op, general=kernel.general, small=kernel.small, changing=kernel.inplace, RETURNS=op.returns
+        _BASE, OP=op, general=kernel.general, small=kernel.small, inplace_kernel=kernel.inplace, RETURNS=op.returns
     )
     if otherwise is not None:
         namespace["otherwise"] = otherwise

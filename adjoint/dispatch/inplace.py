@@ -67,8 +67,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         record_change(op, args, tensors, edges, lambda: None)
         return target
     array = target._array
-    changing = op.kernel.inplace if arrays[0] is array else None  # not if promotion has copied the target
-    if changing is None:
+    inplace_kernel = op.kernel.inplace if arrays[0] is array else None  # not if promotion has copied the target
+    if inplace_kernel is None:
         result = inplace_result(op, arrays, tensors)
     elif op.operands:
         check_fits(array.shape, broadcast_shapes(*(item.shape for item in given_arrays(op, arrays))))
@@ -81,8 +81,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
             array = arrays[0] = distinct(array)
 
     def change() -> None:
-        if changing is not None:
-            compute(op, arrays, changing)
+        if inplace_kernel is not None:
+            compute(op, arrays, inplace_kernel)
         else:
             numpy.copyto(array, result, casting="unsafe")
 

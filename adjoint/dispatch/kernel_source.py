@@ -98,7 +98,7 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     if isinstance(kernel.general, numpy.ufunc):
         return by_size(op, kernel.general, [f"general({passed}, out={array})"], passed, array)
     if kernel.inplace is not None:
-        general = quietly(op, kernel.inplace, f"changing({passed})")
+        general = quietly(op, kernel.inplace, f"inplace_kernel({passed})")
     else:
         name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
         general = quietly(op, getattr(kernel, name), f"changed = {name}({passed})")

@@ -142,7 +142,7 @@ def stored(
     if not recorded:
         refuse_gradient(name, [out] if underived else [result, out])
     check_dtype(name, result._array.dtype, out, same)
-    check_memory(out, [], apart=False)
+    check_memory(out, [], disjoint=False)
     if recorded and result.requires_grad:
         resize(out, result._array.shape)
         return out.copy_(result)
@@ -184,18 +184,18 @@ def check_castable(source: Any, target: Any) -> None:
         )
 
 
-def check_memory(target: Tensor, inputs: list[Tensor], apart: bool) -> None:
+def check_memory(target: Tensor, inputs: list[Tensor], disjoint: bool) -> None:
     """Raise if writing to `target` would overwrite other elements of `target` or of an input.
 
-    An input with exactly the same elements may be overwritten, unless `apart`.
+    An input with exactly the same elements may be overwritten, unless `disjoint`.
     """
     check_overlap(target)
     array = target._array
     for tensor in inputs:
         other = tensor._array
         same = other is array or (storage.address(other) == storage.address(array) and other.strides == array.strides)
-        if (apart and other is array) or (
-            (apart or not same) and array.size and other.size and storage.dense_and_overlapping(array, other)
+        if (disjoint and other is array) or (
+            (disjoint or not same) and array.size and other.size and storage.dense_and_overlapping(array, other)
         ):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
@@ -242,17 +242,17 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
         )
 
 
-def check_partial_overlap(target: Tensor, others: list[Any], apart: bool = False) -> None:
-    """Raise if another operand overlaps a part of the written memory; if `apart`, also if it is the same memory."""
+def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
+    """Raise if another operand overlaps a part of the written memory; if `disjoint`, also if it is the same memory."""
     array = target._array
     for other in others:
-        if not isinstance(other, numpy.ndarray) or not (apart or other is not array):
+        if not isinstance(other, numpy.ndarray) or not (disjoint or other is not array):
             continue
         if other is not array and not numpy.may_share_memory(array, other):
             continue
         begin = storage.address(array)
         same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
-        if (apart or not same) and (other is array or storage.dense_and_overlapping(array, other)):
+        if (disjoint or not same) and (other is array or storage.dense_and_overlapping(array, other)):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                 "location. Please clone() the tensor before performing the operation."

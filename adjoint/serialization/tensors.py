@@ -3,7 +3,6 @@
 Their arguments come from an untrusted file, so they check all of them.
 """
 
-import importlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any
 from .. import dtypes
 from ..device import layout, strided
 from ..dtypes import dtype
+from ..first_use import import_late
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storage import TypedStorage, UntypedStorage
@@ -32,7 +32,7 @@ __all__ = [
 @cache
 def parameter_class() -> type[Tensor]:
     """The class of parameters. It is defined in a higher layer, so it is looked up on first use."""
-    found: type[Tensor] = importlib.import_module("adjoint.nn.parameter").Parameter
+    found: type[Tensor] = import_late("adjoint.nn.parameter").Parameter
     return found
 
 
@@ -169,8 +169,8 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if storage_type(kind) is UNTYPED:
         return rebuild_tensor_v3, (UntypedStorage(root), *rest, kind)
     bits = lazy_bits_of(tensor._array)
-    pending = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
-    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([pending] if pending else []))
+    lazy = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
+    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([lazy] if lazy else []))
 
 
 def _warn_about_hooks(tensor: Tensor) -> None:

@@ -15,7 +15,7 @@ import numpy
 from ..kernels.memory import storage
 from ..kernels.runtime.lazy_conj import materialize, with_lazy_bits
 from ..late_bound import LATE
-from ..tensor import LEAF, Tensor, is_recorded, pending
+from ..tensor import LEAF, Tensor, is_recorded, lazy_bits
 from . import modes
 from .edges import current_edge, edge_of
 from .node import FREED_MESSAGE, Node, own_hooks, start
@@ -184,7 +184,7 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
-        self.bits = pending(base), pending(view)
+        self.bits = lazy_bits(base), lazy_bits(view)
         self.function = function
         self.function_class = type(function)
         self.shape = base._array.shape

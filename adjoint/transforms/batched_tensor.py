@@ -76,7 +76,7 @@ class BatchedTensor(Tensor, plain=False):
             return bool(self.value)
         raise RuntimeError(
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
-            "yet: the examples may go different ways; `where` chooses for each of them."
+            "yet: the elements of the batch may go different ways; `where` chooses for each of them."
         )
 
     def is_conj(self) -> bool:

@@ -227,7 +227,7 @@ def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
     """Raise: the result of the operator has a different shape for each batch element."""
     raise RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::"
-        f"{op.aten_name}. Please rewrite what you are doing with operators whose results have one shape for all examples."
+        f"{op.aten_name}. Please rewrite what you are doing with operators whose results have one shape for the whole batch."
     )
 
 

@@ -28,7 +28,7 @@ from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
-from ..tensor import Tensor, can_require_grad, pending
+from ..tensor import Tensor, can_require_grad, lazy_bits
 from ..uninterrupted import uninterrupted
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangents import TRANSPOSE, tangents
@@ -435,12 +435,12 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
     scale = 1
-    whole = LATE.lazy_view(whole, pending(base))
+    whole = LATE.lazy_view(whole, lazy_bits(base))
     if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return LATE.lazy_view(part, pending(view))
+    return LATE.lazy_view(part, lazy_bits(view))
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
@@ -453,12 +453,12 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
     """Memory for a tangent of `primal` with the same layout and the same lazy conjugation and negation, so that views match."""
     made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return LATE.lazy_view(made, pending(primal))
+    return LATE.lazy_view(made, lazy_bits(primal))
 
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the same lazy conjugation and negation as `primal`."""
-    if (bits := pending(primal)) == pending(tangent):
+    if (bits := lazy_bits(primal)) == lazy_bits(tangent):
         return tangent
     return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
 

@@ -1,6 +1,6 @@
 """Incomplete gamma and beta integrals, the multivariate gamma function, and what samples change by as their parameters do.
 
-A sample x of a law with distribution function F(x; a) and density f moves with its parameter, at constant F, by
+A sample x of a distribution with the distribution function F(x; a) and the density f moves with its parameter, at constant F, by
 dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its complement and
 their derivatives in `a` are here one integral each, from x on in the direction that keeps the integrand positive, so
 that nothing cancels; relative to the density at x, so that nothing overflows.
@@ -28,7 +28,7 @@ SMALL = 0.5
 """Below, power series in x are short, and of terms of one sign."""
 
 LARGE = 1e15
-"""Above, `a` is so large that the law is a normal one to all digits that the integrals would have."""
+"""Above, `a` is so large that the distribution is a normal one to all digits that the integrals would have."""
 
 TERMS = 20
 
@@ -64,7 +64,7 @@ def _wide(*arrays: ndarray) -> list[ndarray]:
     return [numpy.asarray(array, numpy.float64) for array in numpy.broadcast_arrays(*arrays)]
 
 
-# --- the gamma law --------------------------------------------------------------------------------------------
+# --- the gamma distribution --------------------------------------------------------------------------------------------
 
 
 def _gamma_scale(a: ndarray, x: ndarray) -> ndarray:
@@ -156,7 +156,7 @@ def _igammac(a: ndarray, x: ndarray) -> ndarray:
 
 @pointwise("igamma_cpu")
 def igamma(a: Array, x: Array) -> Any:
-    """The lower incomplete gamma function, regularized: how probably a sample of the gamma law is at most `x`."""
+    """The lower incomplete gamma function, regularized: how probably a sample of the gamma distribution is at most `x`."""
     return xp.lower_incomplete_gamma(a, x)
 
 
@@ -167,7 +167,7 @@ def igammac(a: Array, x: Array) -> Any:
 
 
 def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
-    """How a sample `x` of the gamma law of concentration `a` moves with `a`."""
+    """How a sample `x` of the gamma distribution of concentration `a` moves with `a`."""
     with unwarned():
         dtype = x.dtype
         a, x = _wide(a, x)
@@ -200,13 +200,13 @@ def _gamma_moves_near_0(a: ndarray, x: ndarray) -> ndarray:
     return x * total
 
 
-# --- the beta law ---------------------------------------------------------------------------------------------
+# --- the beta distribution ---------------------------------------------------------------------------------------------
 
 
 def dirichlet_grad(x: ndarray, concentration: ndarray, total: ndarray) -> ndarray:
-    """How a sample `x` of the beta law of parameters a = `concentration`, b = `total - a` moves with a, over 1 - x.
+    """How a sample `x` of the beta distribution of parameters a = `concentration`, b = `total - a` moves with a, over 1 - x.
 
-    A component of a Dirichlet sample has this law, and the others share what it leaves in proportions that do not
+    A component of a Dirichlet sample has this distribution, and the others share what it leaves in proportions that do not
     depend on it: as `concentration` moves component j by d, the others move by -d * x_i / (1 - x_j).
     """
     with unwarned():

@@ -45,12 +45,12 @@ def checked_bytes(
     offset: int,
     itemsize: int,
     available: int | None = None,
-    called: str = "set_",
+    operation: str = "set_",
 ) -> int:
     """The number of bytes that a storage must have for elements of `itemsize` bytes at the places that the rest tells.
 
     `stride` and `offset` count elements. If there are only `available` bytes, those must be among them. PyTorch's functions
-    differ in their words for the same mistake, and in which of two they find first: `called` says whose these are.
+    differ in their words for the same mistake, and in which of two they find first: `operation` says whose these are.
 
     Raises:
         RuntimeError: if no storage holds such elements, or not that of `available` bytes.
@@ -58,9 +58,9 @@ def checked_bytes(
     """
     if not {type(offset), *map(type, size), *map(type, stride)} <= _INTEGERS:
         raise TypeError("storage offset, sizes and strides must be int")
-    viewing = called == "as_strided"
+    viewing = operation == "as_strided"
     if len(size) != len(stride):
-        words = _LENGTHS.get(called, "unequal size length ({}) and stride length ({})")
+        words = _LENGTHS.get(operation, "unequal size length ({}) and stride length ({})")
         raise RuntimeError(words.format(len(size), len(stride)))
     if viewing and min(stride, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
@@ -75,7 +75,7 @@ def checked_bytes(
         raise RuntimeError("numel: integer multiplication overflow")
     needed = 0 if empty else (_last(size, stride, offset, itemsize) + 1) * itemsize
     if needed >= _LIMIT:
-        strides = "" if called == "resize_" or not stride else f" and strides={list(stride)}"
+        strides = "" if operation == "resize_" or not stride else f" and strides={list(stride)}"
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}{strides}")
     if available is not None and needed > available:
         raise RuntimeError(

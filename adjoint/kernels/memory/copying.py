@@ -98,7 +98,7 @@ def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | N
 
 def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Array:
     """An uninitialised array with the given strides in elements, the owner of just the memory that it spans."""
-    span = checked_bytes(shape, steps, 0, dtype.itemsize, called="empty_strided")
+    span = checked_bytes(shape, steps, 0, dtype.itemsize, operation="empty_strided")
     memory = numpy.empty(span // dtype.itemsize, dtype)
     return strided(memory, shape, steps, 0)
 

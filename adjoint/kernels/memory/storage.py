@@ -97,18 +97,18 @@ def strided(
     stride: tuple[int, ...],
     offset: int,
     dtype: Any = None,
-    called: str = "set_",
+    operation: str = "set_",
 ) -> Array:
     """A view of the storage of `array` with the given size, and strides and offset in elements of `dtype`, its own if None.
 
-    Whoever is told where to look (by a user, by a file) looks through this. For `called` see `checked_bytes`.
+    Code that gets size, strides and offset from a user or a file makes its view here. For `operation` see `checked_bytes`.
 
     Raises:
         RuntimeError: if it would look outside the storage.
     """
     dtype = dtype or array.dtype
     root, itemsize = root_of(array), dtype.itemsize
-    checked_bytes(size, stride, offset, itemsize, root.nbytes, called)
+    checked_bytes(size, stride, offset, itemsize, root.nbytes, operation)
     if 0 in size:
         return window(root, dtype, size, (0,) * len(size), 0)
     if min(stride, default=0) < 0:
@@ -298,10 +298,10 @@ class UntypedStorage:
         return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
 
     def extended(
-        self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, called: str = "set_"
+        self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, operation: str = "set_"
     ) -> Array:
         """What `strided` gives of it, where it is too small on memory that is large enough, to which it moves."""
-        needed = checked_bytes(size, stride, offset, kind.itemsize, called=called)
+        needed = checked_bytes(size, stride, offset, kind.itemsize, operation=operation)
         if self.device is meta:
             return remade(size, kind, stride)
         if needed > self.nbytes():

@@ -187,8 +187,8 @@ def nll_loss_backward(
     log_probs: ndarray,
     target: ndarray,
     weight: ndarray | None,
-    reduction: str,
     ignore_index: int,
+    reduction: str,
 ) -> ndarray:
     """The gradient of `log_probs`, of which only shape and type are used."""
     plain = _is_plain(log_probs, target, weight, ignore_index) and grad.ndim == 0 and grad.dtype is log_probs.dtype

@@ -14,9 +14,9 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import accelerated
-from ...codegen.rows import SMALL, RowProgram, row_program
-from ...codegen.tracing import PerColumn, PerRow, column, row, xp
-from ..runtime.floating import quietly, widen
+from ...codegen.rows import SMALL, ChannelProgram, row_program
+from ...codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row, xp
+from ..runtime.floating import widen
 from ..runtime.layout import has_channels_last, row_major
 
 Array = numpy.ndarray[Any, Any]
@@ -119,44 +119,26 @@ def moments_rows(x: Array) -> Any:
 
 
 @row_program()
-def affine_rows(x: Array, scale: PerRow, shift: PerRow) -> Any:
-    """`x * scale + shift`."""
-    return x * scale + shift
-
-
-@row_program()
-def products_rows(grad: Array, x: Array, mean: PerRow) -> Any:
-    """The sum of `grad`, and that of its products with the distances from the mean."""
-    return row.sum(grad), row.sum(grad * (x - mean))
-
-
-@row_program()
-def combined_rows(grad: Array, x: Array, factor: PerRow, slope: PerRow, shift: PerRow) -> Any:
-    """`grad * factor + x * slope + shift`."""
-    return grad * factor + (x * slope + shift)
-
-
-@row_program()
 def moments_columns(x: Array, pivot: PerColumn) -> Any:
     """The sum of the distances from a number near the mean, and that of their squares."""
     distance = x - pivot
     return column.sum(distance), column.sum(distance * distance)
 
 
-@row_program()
-def affine_columns(x: Array, scale: PerColumn, shift: PerColumn) -> Any:
+@ChannelProgram
+def affine(x: Array, scale: PerChannel, shift: PerChannel) -> Any:
     """`x * scale + shift`."""
     return x * scale + shift
 
 
-@row_program()
-def products_columns(grad: Array, x: Array, mean: PerColumn) -> Any:
-    """The sum of `grad`, and that of its products with the distances from the mean."""
-    return column.sum(grad), column.sum(grad * (x - mean))
+@ChannelProgram
+def products(grad: Array, x: Array, mean: PerChannel, scale: PerChannel | None) -> Any:
+    """The sum of `grad`, that of its products with the distances from the mean, and `grad * scale`."""
+    return channel.sum(grad), channel.sum(grad * (x - mean)), None if scale is None else grad * scale
 
 
-@row_program()
-def combined_columns(grad: Array, x: Array, factor: PerColumn, slope: PerColumn, shift: PerColumn) -> Any:
+@ChannelProgram
+def combined(grad: Array, x: Array, factor: PerChannel, slope: PerChannel, shift: PerChannel) -> Any:
     """`grad * factor + x * slope + shift`."""
     return grad * factor + (x * slope + shift)
 
@@ -233,22 +215,24 @@ class _Channels:
         between = numpy.add.reduce(numpy.square(means - mean), 0) / len(means)
         return mean, numpy.add.reduce(squares, 0) / self.count + between
 
-    def products(self, grad: ndarray, x: ndarray, mean: ndarray) -> tuple[ndarray, ndarray]:
-        """For each channel the sum of `grad`, and that of its products with the distances of `x` from the mean."""
-        if self.are_columns:
-            total, along = products_columns.run((self.flat(grad), self.flat(x), mean), 1)
-            return total, along
-        means = numpy.broadcast_to(mean, self.shape[:2])
-        sums = products_rows.run((self.flat(grad), self.flat(x), means), 1)
-        total, along = (numpy.add.reduce(item.reshape(self.shape[:2]), 0) for item in sums)
-        return total, along
-
-    def run(self, by_row: RowProgram, by_column: RowProgram, arrays: list[ndarray], numbers: list[ndarray]) -> ndarray:
-        """Run the program that is for this layout, with arrays, and with a number for each channel, or sample and channel."""
-        program = by_column if self.are_columns else by_row
+    def products(
+        self, grad: ndarray, x: ndarray, mean: ndarray, scale: ndarray | None
+    ) -> tuple[ndarray, ndarray, ndarray | None]:
+        """For each channel the sum of `grad`, and of its products with the distances of `x` from the mean; `grad * scale`."""
+        total, along, scaled = self._run(products, [grad, x], [mean, scale])
         if not self.are_columns:
-            numbers = [numpy.broadcast_to(number, self.shape[:2]) for number in numbers]
-        return self.restored(program.run([*map(self.flat, arrays), *numbers], 1))
+            total, along = (numpy.add.reduce(item.reshape(self.shape[:2]), 0) for item in (total, along))
+        return total, along, None if scaled is None else self.restored(scaled)
+
+    def run(self, program: ChannelProgram, arrays: list[ndarray], numbers: list[ndarray]) -> ndarray:
+        """Run the program on arrays, and on numbers for each channel, or sample and channel."""
+        return self.restored(self._run(program, arrays, numbers))
+
+    def _run(self, program: ChannelProgram, arrays: list[ndarray], numbers: Sequence[ndarray | None]) -> Any:
+        if self.are_columns:
+            return program.columns.run([*map(self.flat, arrays), *numbers], 1)
+        by_plane = [None if number is None else numpy.broadcast_to(number, self.shape[:2]) for number in numbers]
+        return program.rows.run([*map(self.flat, arrays), *by_plane], 1)
 
 
 def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
@@ -282,19 +266,6 @@ def batch_norm(
     In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
     backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
-    result: Triple = quietly(_batch_norm, input, weight, bias, running_mean, running_var, training, eps)
-    return result
-
-
-def _batch_norm(
-    input: ndarray,
-    weight: ndarray | None,
-    bias: ndarray | None,
-    running_mean: ndarray | None,
-    running_var: ndarray | None,
-    training: bool,
-    eps: float,
-) -> Triple:
     x = input if has_channels_last(input) else row_major(input)
     channels = _Channels(x)
     if training and channels.are_whole_rows:
@@ -311,7 +282,7 @@ def _batch_norm(
     shift = -mean * scale
     if bias is not None:
         shift += widen(bias)
-    return channels.run(affine_rows, affine_columns, [x], [scale, shift]), *saved
+    return channels.run(affine, [x], [scale, shift]), *saved
 
 
 def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: float) -> tuple[ndarray, ndarray]:
@@ -344,18 +315,14 @@ def batch_norm_gradients(
         rows, total, along = channel_norm_backward_rows.run(arrays, 1)
         parameter = input if weight is None else weight
         return _gradients(channels.from_rows(rows), total.reshape(-1), along.reshape(-1), parameter, needs)
-    total, along = channels.products(grad, x, mean)
+    scale = invstd if weight is None else invstd * widen(weight)
+    total, along, to_input = channels.products(grad, x, mean, scale if needs[0] and not training else None)
     along = along * invstd
-    to_input: ndarray | None = None
-    if needs[0]:
-        scale = invstd if weight is None else invstd * widen(weight)
-        if training:  # (grad - offset - (x - mean) * slope) * scale
-            count = max(channels.count, 1)
-            slope = along * invstd / count
-            numbers = [scale, -slope * scale, (mean * slope - total / count) * scale]
-            to_input = channels.run(combined_rows, combined_columns, [grad, x], numbers)
-        else:
-            to_input = channels.run(affine_rows, affine_columns, [grad], [scale, numpy.zeros_like(scale)])
+    if needs[0] and training:  # (grad - offset - (x - mean) * slope) * scale
+        count = max(channels.count, 1)
+        slope = along * invstd / count
+        numbers = [scale, -slope * scale, (mean * slope - total / count) * scale]
+        to_input = channels.run(combined, [grad, x], numbers)
     return _gradients(to_input, total, along, input if weight is None else weight, needs)
 
 
@@ -388,7 +355,7 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
         scale, shift = scale * factor, shift * factor
     if bias is not None:
         shift += widen(bias)
-    result = affine_rows.run((input.reshape(batch * channels, size), scale, shift), 1)
+    result = affine.rows.run((input.reshape(batch * channels, size), scale, shift), 1)
     return result.reshape(input.shape), mean, rstd
 
 
@@ -411,7 +378,7 @@ def group_norm_gradients(
     g, x = grad.reshape(batch * channels, size), input.reshape(batch * channels, size)
     each = channels // groups
     means, inverses = (numpy.repeat(item, each, 1) for item in (mean, rstd))
-    total, along = (item.reshape(batch, channels) for item in products_rows.run((g, x, means), 1))
+    total, along = (item.reshape(batch, channels) for item in products.rows.run((g, x, means, None), 1)[:2])
     along = along * inverses
     to_input = None
     if needs[0]:
@@ -421,6 +388,6 @@ def group_norm_gradients(
         slope = numpy.add.reduce((along * factor).reshape(by_group), 2) / (each * size or 1) * rstd * rstd
         slope, offset = numpy.repeat(slope, each, 1), numpy.repeat(offset * rstd, each, 1)
         arrays = g, x, inverses * factor, -slope, means * slope - offset
-        to_input = combined_rows.run(arrays, 1).reshape(input.shape)
+        to_input = combined.rows.run(arrays, 1).reshape(input.shape)
     parameter = input if weight is None else weight
     return _gradients(to_input, numpy.add.reduce(total, 0), numpy.add.reduce(along, 0), parameter, needs)

@@ -1,7 +1,7 @@
 """Arrays of which each element is yet to be conjugated, negated, or both: views of memory that holds the others.
 
-Whoever computes resolves them first. What NumPy asks of them otherwise it gets of the resolved elements, and what it writes to
-them is written as it is read.
+Code that computes on such an array must call `materialize` first. Where NumPy has hooks, the array materializes itself, and
+what is written to it is conjugated or negated in its memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 CONJ, NEG = 1, 2
-"""The bits that say what is pending."""
+"""The bits of an array: its elements are conjugated, negated, or both, when they are read."""
 
 _RAW = frozenset((numpy.empty_like, numpy.zeros_like, numpy.ones_like, numpy.may_share_memory, numpy.shares_memory))
 
@@ -36,7 +36,7 @@ class LazyConjNeg(numpy.ndarray[Any, Any]):
         if function is numpy.copyto and isinstance(args[0], LazyConjNeg):
             args[0][...] = numpy.asarray(materialize(args[1])).astype(args[0].dtype)
             return None
-        read = without_lazy_bits if function in _RAW else _resolved_each
+        read = without_lazy_bits if function in _RAW else _materialized_each
         return function(*map(read, args), **{name: read(value) for name, value in keywords.items()})
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -50,7 +50,7 @@ class LazyConjNeg(numpy.ndarray[Any, Any]):
         return materialize(self)
 
 
-def _resolving(name: str) -> Any:
+def _materializing(name: str) -> Any:
     return lambda self, *args, **keywords: getattr(materialize(self), name)(*args, **keywords)
 
 
@@ -58,7 +58,7 @@ for _name in (
     "argmax argmin argpartition argsort astype byteswap choose clip compress conj conjugate cumprod cumsum diagonal dot "
     "item nonzero repeat searchsorted sort take tobytes tolist trace __complex__ __deepcopy__ __float__ __int__"
 ).split():
-    setattr(LazyConjNeg, _name, _resolving(_name))
+    setattr(LazyConjNeg, _name, _materializing(_name))
 
 
 _CLASSES: tuple[Any, ...] = (
@@ -68,12 +68,12 @@ _CLASSES: tuple[Any, ...] = (
 
 
 def lazy_bits_of(array: Any) -> int:
-    """What is pending of an array."""
+    """The bits of an array; 0 for a plain one."""
     return array.bits if isinstance(array, LazyConjNeg) else 0
 
 
 def with_lazy_bits(array: Any, bits: int) -> Any:
-    """A view of `array` of whose elements `bits` are pending that were not, and the other way round."""
+    """A view of `array` with these `bits` toggled."""
     return array.view(_CLASSES[lazy_bits_of(array) ^ bits]) if bits else array
 
 
@@ -83,12 +83,12 @@ def without_lazy_bits(array: Any) -> Any:
 
 
 def materialize(array: Any) -> Any:
-    """A plain array of the elements of one of which something is pending; anything else as it is."""
+    """The elements of a lazy array as a plain array; anything else as it is."""
     return _turned(array.view(numpy.ndarray), array.bits) if isinstance(array, LazyConjNeg) else array
 
 
-def _resolved_each(value: Any) -> Any:
-    return [*map(_resolved_each, value)] if isinstance(value, (list, tuple)) else materialize(value)
+def _materialized_each(value: Any) -> Any:
+    return [*map(_materialized_each, value)] if isinstance(value, (list, tuple)) else materialize(value)
 
 
 def _turned(array: Any, bits: int) -> Any:

@@ -84,9 +84,9 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
     """A view of the storage with the given shape, strides and offset in elements."""
     offset = storage.storage_offset(self) if storage_offset is None else whole(storage_offset)
     try:
-        return storage.strided(self, tuple(size), tuple(stride), offset, called="as_strided")
+        return storage.strided(self, tuple(size), tuple(stride), offset, operation="as_strided")
     except TypeError:  # NumPy's integers, or tensors that are some
-        return storage.strided(self, tuple(map(whole, size)), tuple(map(whole, stride)), offset, called="as_strided")
+        return storage.strided(self, tuple(map(whole, size)), tuple(map(whole, stride)), offset, operation="as_strided")
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:

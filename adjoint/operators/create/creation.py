@@ -199,7 +199,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if isinstance(data, Tensor):
             warn_of_copy("torch.tensor", data)
         dtype = checked_dtype(dtype, "tensor")
-        if hasattr(data, "without_history"):  # examples of a batch
+        if hasattr(data, "without_history"):  # a tensor with a batch dimension
             copy = data.without_history(copy=True)
             return copy if dtype is None else copy.to(dtype)
         return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)

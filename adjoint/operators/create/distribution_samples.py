@@ -11,25 +11,23 @@ from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
-from .random import stream_of, zeros_like_grad
+from .random import drawing, zeros_like_grad
 
 
-@operator(namespace="torch", method=True, batch="leading")
+@operator(kernel=drawing(kernels.poisson), namespace="torch", method=True, batch="leading")
 class poisson:
     """Numbers of events where the elements of `self` are expected, Poisson-distributed."""
 
-    def forward(self: Array, generator=None):
-        return kernels.poisson(stream_of(generator), self)
+    def forward(self: Array, generator=None): ...
 
     grad_self = zeros_like_grad
 
 
-@operator(namespace=None, method=(), name="multinomial")
+@operator(kernel=drawing(kernels.multinomial), namespace=None, method=(), name="multinomial")
 class indices_of_chances:
     """Indices drawn with the probabilities in each row of `self`."""
 
-    def forward(self: Array, num_samples, replacement=False, *, generator=None):
-        return kernels.multinomial(stream_of(generator), self, num_samples, replacement)
+    def forward(self: Array, num_samples, replacement=False, *, generator=None): ...
 
 
 @public(method=True)
@@ -58,23 +56,35 @@ def _check_trials(count, prob, generator=None):
             )
 
 
-@operator(namespace="torch", method=(), out=False, node="NotImplemented", check=_check_trials)
+@operator(
+    kernel=drawing(kernels.binomial),
+    namespace="torch",
+    method=(),
+    out=False,
+    node="NotImplemented",
+    check=_check_trials,
+)
 class binomial:
     """How many of `count` trials succeed, each with probability `prob`, in tensors of one dtype."""
 
-    def forward(count: Array, prob: Array, generator=None):
-        return kernels.binomial(stream_of(generator), count, prob)
+    def forward(count: Array, prob: Array, generator=None): ...
 
     grad_count = underived("binomial")
     grad_prob = underived("binomial")
 
 
-@operator(name="_standard_gamma", namespace="torch", method=(), out=False, node="StandardGammaBackward0")
+@operator(
+    kernel=drawing(kernels.standard_gamma),
+    name="_standard_gamma",
+    namespace="torch",
+    method=(),
+    out=False,
+    node="StandardGammaBackward0",
+)
 class standard_gamma:
     """Numbers from gamma distributions of concentrations `self` and rate 1; they move with those (`kernels.incomplete`)."""
 
-    def forward(self: Array, generator=None):
-        return kernels.standard_gamma(stream_of(generator), self)
+    def forward(self: Array, generator=None): ...
 
     def grad_self(grad, self, result, xp):
         return grad * xp._standard_gamma_grad(self, result)
@@ -89,7 +99,7 @@ class standard_gamma:
     node="StandardGammaGradBackward0",
 )
 class standard_gamma_grad:
-    """How the sample `output` of the gamma law of concentration `self` moves with that."""
+    """How the sample `output` of the gamma distribution of concentration `self` moves with that."""
 
     def forward(self: Array, output: Array): ...
 
@@ -99,14 +109,13 @@ class standard_gamma_grad:
     grad_output = grad_self
 
 
-@operator(name="_sample_dirichlet", namespace="torch", method=(), out=False)
+@operator(kernel=drawing(kernels.sample_dirichlet), name="_sample_dirichlet", namespace="torch", method=(), out=False)
 class sample_dirichlet:
     """Points of the simplex, along the last dimension, from Dirichlet distributions."""
 
     differentiable = ()
 
-    def forward(self: Array, generator=None):
-        return kernels.sample_dirichlet(stream_of(generator), self)
+    def forward(self: Array, generator=None): ...
 
 
 @operator(kernel=incomplete.dirichlet_grad, name="_dirichlet_grad", namespace="torch", method=(), out=False)

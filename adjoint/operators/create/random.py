@@ -6,6 +6,7 @@ The gradient of what is drawn is zero.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -46,7 +47,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise if numbers are about to be drawn for all examples of a `vmap` together that does not share them."""
+    """Raise if numbers are about to be drawn for the whole batch of a `vmap` that does not share them."""
     for level in modes.STATE.interpreters:
         if hasattr(level, "drawn") and level.random() == "different":
             raise RuntimeError(
@@ -223,35 +224,48 @@ def randperm(
     return finished("randperm", array, out, requires_grad, device, pin_memory, layout)
 
 
+def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callable[..., Any]:
+    """The kernel of an operator whose last argument is a generator: `sampler(stream, ...)` with the other arguments.
+
+    With `like_first`, the sampler fills a new array that is like the first argument, in place of this argument.
+    """
+
+    def kernel(*arguments: Any, **generator: Any) -> Any:
+        *parameters, source = *arguments, *generator.values()
+        if like_first:
+            parameters[0] = numpy.empty_like(parameters[0])
+        return sampler(stream_of(source), *parameters)
+
+    kernel.__name__ = sampler.__name__
+    return kernel
+
+
 # --- drawn with given parameters ------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), node="NormalBackward1")
+@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward1")
 class normal_of_mean:
     """Normally distributed numbers about the given means, of one standard deviation."""
 
-    def forward(mean: Array, std=1.0, *, generator=None):
-        return kernels.normal(stream_of(generator), mean, std)
+    def forward(mean: Array, std=1.0, *, generator=None): ...
 
     grad_mean = zeros_like_grad
 
 
-@operator(namespace=None, method=(), node="NormalBackward2")
+@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward2")
 class normal_of_std:
     """Normally distributed numbers about one mean, of the given standard deviations."""
 
-    def forward(mean, std: Array, *, generator=None):
-        return kernels.normal(stream_of(generator), mean, std)
+    def forward(mean, std: Array, *, generator=None): ...
 
     grad_std = zeros_like_grad
 
 
-@operator(namespace=None, method=(), node="NormalBackward3")
+@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward3")
 class normal_of_both:
     """Normally distributed numbers of the given means and standard deviations."""
 
-    def forward(mean: Array, std: Array, *, generator=None):
-        return kernels.normal(stream_of(generator), mean, std)
+    def forward(mean: Array, std: Array, *, generator=None): ...
 
     grad_mean = zeros_like_grad
     grad_std = zeros_like_grad
@@ -333,22 +347,26 @@ def _wrong_normal(*arguments, **names):
     )
 
 
-@operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
+@operator(kernel=drawing(kernels.bernoulli), namespace=None, method=(), node="BernoulliBackward0", batch="leading")
 class bernoulli_of_each:
     """1 with the probability that the element of `self` gives, otherwise 0."""
 
-    def forward(self: Array, *, generator=None):
-        return kernels.bernoulli(stream_of(generator), self)
+    def forward(self: Array, *, generator=None): ...
 
     grad_self = zeros_like_grad
 
 
-@operator(namespace=None, method=(), node="BernoulliBackward0", batch="leading")
+@operator(
+    kernel=drawing(kernels.bernoulli_, like_first=True),
+    namespace=None,
+    method=(),
+    node="BernoulliBackward0",
+    batch="leading",
+)
 class bernoulli_of_one:
     """1 with probability `p`, otherwise 0, in the shape of `self`."""
 
-    def forward(self: Array, p, *, generator=None):
-        return kernels.bernoulli_(stream_of(generator), numpy.empty_like(self), p)
+    def forward(self: Array, p, *, generator=None): ...
 
     grad_self = zeros_like_grad
 
@@ -379,19 +397,13 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
     """Declare an operator that fills its tensor with what `sampler(stream, array, ...)` draws."""
 
     def declare(declaration: Any) -> Any:
-        def changing(array: Any, *parameters: Any, generator: Any = None) -> Any:
-            return sampler(stream_of(generator), array, *parameters)
-
-        def kernel(array: Any, *parameters: Any, generator: Any = None) -> Any:
-            return changing(numpy.empty_like(array), *parameters, generator=generator)
-
         declaration.grad_self = zeros_like_grad
         return operator(
             namespace=None,
             method=False,
             out=False,
             inplace=True,
-            kernel=Kernel(kernel, inplace=changing),
+            kernel=Kernel(drawing(sampler, like_first=True), inplace=drawing(sampler)),
             node=node,
             batch="leading",
             **options,
@@ -476,10 +488,7 @@ class bernoulli:
 
 
 @operator(
-    kernel=Kernel(
-        lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), numpy.empty_like(array), p),
-        inplace=lambda array, p, generator=None: kernels.bernoulli_(stream_of(generator), array, p),
-    ),
+    kernel=Kernel(drawing(kernels.bernoulli_, like_first=True), inplace=drawing(kernels.bernoulli_)),
     namespace=None,
     method=(),
     out=False,

@@ -32,7 +32,7 @@ from .keys import apply_basic, key_items
 from .part_views import basic_view, leading_part
 
 _slice = type(numpy.s_[:])
-_GATE = modes.FLAGS
+_FLAGS = modes.FLAGS
 
 
 # --- the operators --------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def getitem(input, key):
     try:
         if (
             (type(input) is Tensor or type(input) in PLAIN_TYPES)
-            and not _GATE.special
+            and not _FLAGS.special
             and type(input._array) is ndarray
         ):
             kind = type(key)
@@ -289,7 +289,7 @@ def setitem(input, key, value):
             input._edge is None
             and input._base is None
             and input._extra is None
-            and not _GATE.special
+            and not _FLAGS.special
             and type(input._array) is ndarray
             and assign(input, key, value)
         ):
@@ -311,7 +311,7 @@ def setitem(input, key, value):
                 result.fill_(value)
                 return
             value = without_leading_ones(value)
-        check_memory(result, [value], apart=False)
+        check_memory(result, [value], disjoint=False)
         result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
     except Exception as error:  # noqa: BLE001  (raised again)
         try:

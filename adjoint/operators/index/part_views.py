@@ -25,7 +25,7 @@ _FULL = _slice(None)
 _LEADING = [(_FULL,) * dim for dim in range(65)]
 """The part of a NumPy key that leaves the dimensions before a dimension as they are."""
 
-_GATE, _STATE = modes.FLAGS, modes.STATE
+_FLAGS, _STATE = modes.FLAGS, modes.STATE
 
 
 def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
@@ -47,10 +47,10 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
         return None
     edge = input._edge if input._base is None else current_edge(input)
     if edge is not None:
-        if _GATE.no_grad and not _STATE.grad_enabled:
+        if _FLAGS.no_grad and not _STATE.grad_enabled:
             return None
         frame = sys._getframe(2)
-        if frame.f_globals is not _GATE.user:
+        if frame.f_globals is not _FLAGS.user:
             frame = nearest_user_frame(frame)
         if edge is LEAF:
             edge = input
@@ -71,12 +71,12 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     """
     edge = input._edge if input._base is None else current_edge(input)
     if edge is not None:
-        if _GATE.no_grad and not _STATE.grad_enabled:
+        if _FLAGS.no_grad and not _STATE.grad_enabled:
             return None
         if edge is LEAF:
             edge = input
         frame = sys._getframe(2)
-        if frame.f_globals is not _GATE.user:
+        if frame.f_globals is not _FLAGS.user:
             frame = nearest_user_frame(frame)
     elif input._extra is not None and input._extra.inference:
         return None
@@ -136,7 +136,7 @@ def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
         counter = shared_counter(input)
     result._counter = counter
     result._view_version = counter[0]
-    if edge is None and _GATE.no_grad and not _STATE.grad_enabled:
+    if edge is None and _FLAGS.no_grad and not _STATE.grad_enabled:
         result._creation = creation_unrecorded(result._creation)
     return result
 

@@ -179,7 +179,8 @@ def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **
     """Whether `isclose` holds for all elements."""
     if not is_readable(input, other):
         raise RuntimeError(
-            "vmap over torch.allclose isn't supported yet. The examples may differ in whether they are close: use isclose."
+            "vmap over torch.allclose isn't supported yet. The elements of the batch may differ in whether they are close: use "
+            "isclose."
         )
     return bool(isclose(input, other, rtol, atol, equal_nan, **names)._array.all())
 

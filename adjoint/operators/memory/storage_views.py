@@ -225,7 +225,7 @@ _READINGS: dict[str, tuple[int, Any]] = {
     "view_as_real": (0, kernels.view_as_complex),
     "view_as_complex": (0, kernels.view_as_real),
 }
-"""By operation, what it makes pending, and what it made its result of."""
+"""By operation, the bits that it toggles, and what it made its result of."""
 
 
 def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
@@ -236,14 +236,14 @@ def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
 
 
 def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
-    """The edge of what is like `array` where `bits` of what `edge` leads to are made pending."""
+    """The edge of what is like `array`, after `bits` of what `edge` leads to are toggled."""
     for bit, name in ((CONJ, "conjugate"), (NEG, "_neg_view")):
         edge = (_node(name, array, edge), 0) if bits & bit else edge
     return edge
 
 
 def lazily(tensor: Tensor, bits: int) -> Tensor:
-    """A view of `tensor` of which `bits` more are pending."""
+    """A view of `tensor` with these `bits` toggled."""
     tensor = tensors.conjugate(tensor) if bits & CONJ else tensor
     return tensors._neg_view(tensor) if bits & NEG else tensor
 

@@ -46,6 +46,7 @@ def blocked_attention_gradients(grad, query, key, value, mask, kept, share, caus
 
 
 @operator(
+    kernel=kernels.blocked_attention,
     namespace=None,
     method=False,
     out=False,
@@ -60,8 +61,7 @@ class blocked_attention:
     nondifferentiable = ("statistics",)
     saved_display = {"kept": None, "statistics": None}
 
-    def forward(query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale):
-        return kernels.blocked_attention(query, key, value, attn_mask, kept, dropout_p, is_causal, scale)
+    def forward(query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale): ...
 
     def grad_inputs(
         grads, query, key, value, attn_mask, kept, dropout_p, is_causal, scale, output, statistics, needs, xp

@@ -108,18 +108,20 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
 
 
 @operator(
-    outputs=("output", "mask"), out=False, method=(), tangent="elementwise", batch="leading", random=True
-)  # by the mask that was drawn
+    kernel=lambda self, p, train: kernels.dropout(stream_of(None), self, p, train),
+    outputs=("output", "mask"),
+    out=False,
+    method=(),
+    tangent="elementwise",  # by the mask that was drawn
+    batch="leading",
+    random=True,
+)
 class native_dropout:
     """Elements set to zero with probability `p`, the others divided by `1 - p`, and the mask of those kept."""
 
     nondifferentiable = ("mask",)
 
-    def forward(self: Array, p, train):
-        if train is False:
-            return self.copy(), numpy.ones(self.shape, numpy.bool_)
-        noise = kernels.dropout_mask(stream_of(None), copying.empty_like(self), p)
-        return self * noise, numpy.asarray(noise != 0)
+    def forward(self: Array, p, train): ...
 
     def grad_self(grads, mask, p, train, xp):
         if train is False:

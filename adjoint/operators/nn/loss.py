@@ -195,8 +195,7 @@ def _nll_backward_operator(dims, batch):
 
         saved_display = REDUCTION
 
-        def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction):
-            return kernels.nll_loss_backward(self, log_probs, target, weight, reduction, ignore_index)
+        def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
         def grad_self(grad, target, weight, ignore_index, reduction, xp):
             return getattr(xp, f"nll_loss{dims}_of")(grad, target, weight, ignore_index, reduction)
@@ -205,7 +204,7 @@ def _nll_backward_operator(dims, batch):
             return xp.zeros_like(grad)
 
     operator(
-        namespace=None, method=False, out=False, name=f"nll_loss{dims}_backward",
+        kernel=kernels.nll_loss_backward, namespace=None, method=False, out=False, name=f"nll_loss{dims}_backward",
         node=f"NllLoss{dims.upper()}BackwardBackward0", batch=batch,
     )(declaration)  # fmt: skip
 
@@ -455,7 +454,7 @@ def one_hot(input, num_classes=-1):
         if num_classes == -1:
             raise RuntimeError(
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: one_hot needs "
-                "num_classes, as the examples may have unequal numbers of classes."
+                "num_classes, as the elements of the batch may have unequal numbers of classes."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
     wrong = out_of_bounds(array, (1 << 31) - 1 if num_classes == -1 else num_classes)

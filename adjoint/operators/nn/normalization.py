@@ -59,6 +59,7 @@ def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, runnin
 
 
 @operator(
+    kernel=lambda *args: kernels.batch_norm(*args[:-2], args[-1]),  # the momentum is for the running statistics
     namespace=None,
     method=False,
     out=False,
@@ -81,8 +82,7 @@ class native_batch_norm:
         training,
         momentum,
         eps,
-    ):
-        return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
+    ): ...
 
     def grad_inputs(grads, input, weight, result1, result2, running_mean, running_var, training, eps, needs, xp):
         if grads[0] is None:
@@ -154,7 +154,7 @@ def _move(running: Tensor, towards, momentum):
 
 
 def _move_each(running_mean, running_var, mean, invstd, momentum, eps, count):
-    """The same for the statistics of examples."""
+    """The same for statistics with a batch dimension."""
     if is_readable(running_mean) or is_readable(running_var):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "

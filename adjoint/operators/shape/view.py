@@ -106,7 +106,7 @@ class unsafe_view:
         return grad.reshape(self_shape)
 
 
-@public(namespace=None, method=("view",), fast=view_shape, forms=("torch.dtype dtype", "tuple of ints size"))
+@public(namespace=None, method=("view",), separate_sizes=view_shape, forms=("torch.dtype dtype", "tuple of ints size"))
 def view(input, /, *size, dtype=None, **names):
     """The tensor with another shape, or its bytes as another dtype, on the same memory.
 
@@ -165,7 +165,7 @@ def reshape(input, shape):
     return reshaped(input, checked_sizes(shape, "reshape", "shape", 2))
 
 
-@public(namespace=None, method=("reshape",), fast=view_shape, contiguous=True)
+@public(namespace=None, method=("reshape",), separate_sizes=view_shape, contiguous=True)
 def reshape_method(input, /, *shape, **names):
     """The method of `adjoint.reshape`: sizes one by one or as a sequence."""
     return reshaped(input, sizes_of(shape, names, "reshape", "shape"))
@@ -328,7 +328,7 @@ class expand:
         return batch.aligned(value, len(size)).expand((batch.size, *size))
 
 
-@public(namespace=None, method=("expand",), fast=expand)
+@public(namespace=None, method=("expand",), separate_sizes=expand)
 def expand_method(input, /, *size, implicit=False, **names):
     """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
     return expand(input, sizes_of(size, names, "expand"))
@@ -415,7 +415,7 @@ def permute_function(input, dims):
     return permute(input, checked_sizes(dims, "permute", "dims", 2))
 
 
-@public(namespace=None, method=("permute",), fast=permute)
+@public(namespace=None, method=("permute",), separate_sizes=permute)
 def permute_method(input, /, *dims, **names):
     """The dimensions in another order, one by one or as a sequence."""
     return permute(input, sizes_of(dims, names, "permute", "dims"))

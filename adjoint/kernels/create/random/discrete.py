@@ -7,6 +7,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.acceleration import accelerated
+from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ..mt19937 import Stream
 from .continuous import exponential_
@@ -252,3 +253,11 @@ def _poisson_rejection(stream: Stream, rate: float) -> float:
         left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
         if left <= -rate + k * log_rate - math.lgamma(k + 1.0):
             return float(k)
+
+
+def dropout(stream: Stream, x: ndarray, p: float, train: bool | None) -> tuple[ndarray, ndarray]:
+    """The elements times a `dropout_mask` (unless `train` is False), and which are kept."""
+    if train is False:
+        return x.copy(), numpy.ones(x.shape, numpy.bool_)
+    noise = dropout_mask(stream, empty_like(x), p)
+    return x * noise, numpy.asarray(noise != 0)
