@@ -1,9 +1,11 @@
 """Threads that run compiled kernels: they wait for work outside of Python, so that it is handed over in less than a microsecond.
 
-The thread that submits work writes down a function, its arguments and a range, opens a gate, and takes pieces of the range
-itself. A worker that finds the gate open enters, and takes pieces until none is left. The submitting thread closes the gate
-and waits for those inside. So it never waits for a worker that sleeps or has not started: on a busy machine it does the
-work alone.
+The thread that submits work writes down a function, its arguments and a range under a new ticket, and takes pieces of the range
+itself. A worker that finds a new ticket takes pieces until none is left. The submitting thread waits until all pieces that have
+been taken are done. So it never waits for a worker that sleeps or has not started: on a busy machine it does the work alone.
+
+To read what another processor has written takes 100 to 250 ns for each line of the cache, more than all else here. So what
+a worker has to know lies on one line, and what counts pieces is written by those alone who take them.
 
 A worker without work looks for some again and again for about ten milliseconds; then it sleeps in Python until it is woken. It
 does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
@@ -20,31 +22,35 @@ from functools import cache
 from queue import SimpleQueue
 from typing import Any
 
-from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_store, call_address, pause
+from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .compilation import CompiledFunction, c_type
+from .element_types import PointerType
 from .external import c_function
 from .host import HOST
-from .language import Int, Pointer, i32, i64, loops, minimum
+from .language import Int, Pointer, as_pointer, i32, i64, loops, maximum, minimum, prefetch
 from .values import llvm_type
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
-GATE = 0
-"""How many workers are inside; `CLOSED` is added while nobody may enter."""
-SUBMITTED = 16
-"""1 while a thread has submitted work: there is place for one."""
-FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(32, 37)
-"""The work: machine code, what it gets beside its range, how many rows there are, how many are taken at a time, and by how many
-threads."""
+TICKET, FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(6)
+"""The work and its number, 0 while it is written down: machine code, what it gets beside its range, how many rows there are,
+how many are taken at a time, and by how many threads."""
+SUBMITTED, LAST_TICKET = 16, 17
+"""1 while a thread has submitted work: there is place for one; the number of the last work."""
+DONE = 32
+"""How many pieces workers have done since the process began."""
 AWAKE = 48
 """How many workers look for work."""
 STOP = 64
 """1 when workers are to leave."""
-NEXT, LINE = 80, 16
-"""For each thread, the first row of its part that nobody has taken; and how far these words are apart."""
+TAKEN, LOOKS, LINE = 80, 81, 16
+"""For each thread: the ticket of its part that pieces were last taken of, and the next piece; whether the thread looks for work.
+How far apart these words of two threads are."""
 MOST_THREADS = 64
-WORDS = NEXT + LINE * MOST_THREADS
+WORDS = TAKEN + LINE * MOST_THREADS
 
-CLOSED = 1 << 32
+PIECE_BITS = 16
+"""How many bits of `TAKEN` the number of a piece has; the ticket has the others."""
+MOST_PIECES = (1 << PIECE_BITS) - 1
 
 LOOK_SECONDS = 1e-2
 """How long a worker without work looks for some before it sleeps. To wake it takes the interpreter lock and some 50 µs: with a
@@ -62,19 +68,45 @@ def wait(looks: Int) -> None:
 
 
 @loops(noalias=False, plain=True)
-def take_pieces(shared: Pointer[i64], own: Int) -> None:
-    """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'."""
-    rows = shared[ROWS]
-    piece = shared[PIECE]
-    threads = shared[THREADS]
+def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int) -> Int:
+    """A piece of a part of the range that nobody else takes, from `first` to `last`; `last` if there is none."""
+    piece = last
+    looking = True
+    while looking:
+        found = atomic_load(taken)
+        found_ticket = found >> PIECE_BITS
+        following = found & MOST_PIECES if found_ticket == ticket else first
+        if following >= last or found_ticket > ticket:  # later work: this one is done
+            looking = False
+        elif atomic_replace(taken, found, ticket << PIECE_BITS | (following + 1)) == found:
+            piece = following
+            looking = False
+    return piece
+
+
+@loops(noalias=False, plain=True)
+def take_pieces(
+    shared: Pointer[i64], own: Int, ticket: Int, function: Int, arguments: Int, rows: Int, piece: Int, threads: Int
+) -> Int:
+    """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'.
+
+    The first piece is the submitter's, the first thread's, who need not ask for it. How many have been done.
+    """
+    pieces = (rows + piece - 1) // piece
+    done = i64(0)
+    if own == 0:
+        call_address(function, arguments, i64(0), minimum(piece, rows))
+        done += 1
     for i in range(threads):
         part = (own + i) % threads
-        end = (part + 1) * rows // threads
-        start = atomic_add(shared + (NEXT + part * LINE), piece)
-        while start < end:
-            stop = minimum(start + piece, end)
-            call_address(shared[FUNCTION], shared[ARGUMENTS], start, stop)
-            start = atomic_add(shared + (NEXT + part * LINE), piece)
+        first = i64(1) if part == 0 else part * pieces // threads
+        last = (part + 1) * pieces // threads
+        number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last)
+        while number < last:
+            call_address(function, arguments, number * piece, minimum(number * piece + piece, rows))
+            done += 1
+            number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last)
+    return done
 
 
 @loops(noalias=False, plain=True)
@@ -83,19 +115,22 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
     if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
         call_address(function, arguments, i64(0), rows)
     else:
-        threads = minimum(threads, MOST_THREADS)
-        shared[FUNCTION] = function
-        shared[ARGUMENTS] = arguments
-        shared[ROWS] = rows
-        shared[PIECE] = piece
-        shared[THREADS] = threads
-        for part in range(threads):
-            atomic_store(shared + (NEXT + part * LINE), part * rows // threads)
-        atomic_add(shared + GATE, -CLOSED)
-        take_pieces(shared, 0)
-        atomic_add(shared + GATE, CLOSED)
+        piece = maximum(piece, (rows + MOST_PIECES - 1) // MOST_PIECES)
+        pieces = (rows + piece - 1) // piece
+        threads = minimum(minimum(threads, MOST_THREADS), pieces)
+        ticket = shared[LAST_TICKET] + 1
+        shared[LAST_TICKET] = ticket
+        before = atomic_load(shared + DONE)
+        atomic_store(shared + TICKET, 0)
+        atomic_store(shared + FUNCTION, function)
+        atomic_store(shared + ARGUMENTS, arguments)
+        atomic_store(shared + ROWS, rows)
+        atomic_store(shared + PIECE, piece)
+        atomic_store(shared + THREADS, threads)
+        atomic_store(shared + TICKET, ticket)
+        by_workers = pieces - take_pieces(shared, 0, ticket, function, arguments, rows, piece, threads)
         looks = 0
-        while atomic_load(shared + GATE) != CLOSED:
+        while atomic_load(shared + DONE) - before != by_workers:
             wait(looks)
             looks += 1
         atomic_store(shared + SUBMITTED, 0)
@@ -105,22 +140,28 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     """Work whenever there is work; return when there was none for so many looks."""
     atomic_add(shared + AWAKE, 1)
+    atomic_store(shared + (LOOKS + own * LINE), 1)
+    seen = i64(0)
     idle = 0
     while idle < looks:
         idle += 1
-        if atomic_load(shared + GATE) < CLOSED:
-            inside = atomic_add(shared + GATE, 1)
-            if inside < CLOSED and inside + 1 < shared[THREADS]:
-                take_pieces(shared, own)
-                idle = 0
-            atomic_add(shared + GATE, -1)
-            waited = 0
-            while atomic_load(shared + GATE) < CLOSED:  # the others still work on what they took
-                wait(waited)
-                waited += 1
+        ticket = atomic_load(shared + TICKET)
+        if ticket != seen and ticket != 0:
+            function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
+            rows, piece = atomic_load(shared + ROWS), atomic_load(shared + PIECE)
+            threads = atomic_load(shared + THREADS)
+            if atomic_load(shared + TICKET) == ticket:  # otherwise what has been read may be of two works
+                seen = ticket
+                if own < threads:
+                    prefetch(as_pointer(arguments, i64))
+                    done = take_pieces(shared, own, ticket, function, arguments, rows, piece, threads)
+                    if done > 0:
+                        atomic_add(shared + DONE, done)
+                    idle = 0
         pause()
         if idle % 1024 == 0 and atomic_load(shared + STOP) != 0:
             idle = looks
+    atomic_store(shared + (LOOKS + own * LINE), 0)
     atomic_add(shared + AWAKE, -1)
 
 
@@ -128,9 +169,13 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
 def splitter(types: tuple[Any, ...]) -> Any:
     """A function that lets `run_ranges` call a kernel with parameters of these types, which a range follows.
 
-    It takes the address of the kernel, its arguments, then the number of rows, how many are taken at a time, the number of
-    threads, and the address of the shared memory.
+    It takes the address of the shared memory and of the kernel, its arguments, then the number of rows, how many are taken at a
+    time, and the number of threads.
     """
+    word = ctypes.c_int64
+    if len(types) == 1 and isinstance(types[0], PointerType):  # `run_ranges` calls such a kernel itself
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, word, word, word)
+        return prototype(run_ranges.compiled().code.address)
     HOST.define("adjoint_run_ranges", run_ranges.compiled().code.address)
     texts = [llvm_type(type_) for type_ in types]
     name = "split_" + "_".join(text.replace(" ", "") for text in texts)
@@ -138,7 +183,7 @@ def splitter(types: tuple[Any, ...]) -> Any:
     held = f"{{ {', '.join(['ptr', *texts])} }}"
     fields = ["ptr %kernel", *(f"{text} %a{i}" for i, text in enumerate(texts))]
     lines = ["declare void @adjoint_run_ranges(ptr, ptr, ptr, i64, i64, i64)"]
-    lines += [f"define void @{name}(ptr %kernel, {parameters}i64 %rows, i64 %piece, i64 %threads, ptr %shared) {{"]
+    lines += [f"define void @{name}(ptr %shared, ptr %kernel, {parameters}i64 %rows, i64 %piece, i64 %threads) {{"]
     lines += [f"  %held = alloca {held}"]
     for i, field in enumerate(fields):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {field}, ptr %p{i}"]
@@ -151,8 +196,7 @@ def splitter(types: tuple[Any, ...]) -> Any:
     arguments = "".join(f"{text} %v{i + 1}, " for i, text in enumerate(texts))
     lines += [f"  call void %v0({arguments}i64 %start, i64 %stop)", "  ret void", "}", ""]
     code = HOST.compile(name, "\n".join(lines), explicit=True, plain=True)
-    word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *map(c_type, types), word, word, word, ctypes.c_void_p)(code.address)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *map(c_type, types), word, word, word)(code.address)
 
 
 class Workers:
@@ -161,12 +205,11 @@ class Workers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._calls: SimpleQueue[None] = SimpleQueue()
+        self._calls: list[SimpleQueue[None]] = []
         self._memory = (ctypes.c_int64 * (WORDS + 8))()
         first = -(-ctypes.addressof(self._memory) // 64) * 64  # the start of a cache line
         self.address = first
         self._words = (ctypes.c_int64 * WORDS).from_address(first)
-        self._words[GATE] = CLOSED
 
     @property
     def awake(self) -> int:
@@ -178,7 +221,7 @@ class Workers:
         split = function.split
         if split is None:
             split = function.split = splitter(function.parameters[:-2])
-        split(function.code.address, *arguments, rows, piece, threads, self.ready(threads))
+        split(self.ready(threads), function.code.address, *arguments, rows, piece, threads)
 
     def ready(self, threads: int) -> int:
         """Let so many threads look for work, the calling one included; the address of the shared memory."""
@@ -188,18 +231,21 @@ class Workers:
 
     def _wake(self, count: int) -> None:
         """Let `count` threads look for work."""
+        count = min(count, MOST_THREADS - 1)
         if len(self._threads) < count:
             self._start(count)
-        for _ in range(count - self._words[AWAKE] - self._calls.qsize()):
-            self._calls.put(None)
+        for number, calls in enumerate(self._calls[:count]):
+            if not self._words[LOOKS + (number + 1) * LINE] and calls.empty():
+                calls.put(None)
 
     def _start(self, count: int) -> None:
         function = serve.compiled()
         with self._lock:
             while len(self._threads) < count:
+                calls: SimpleQueue[None] = SimpleQueue()
                 thread = threading.Thread(
                     target=self._serve,
-                    args=(function, len(self._threads) + 1),
+                    args=(function, len(self._threads) + 1, calls),
                     name=f"adjoint-kernels-{len(self._threads)}",
                     daemon=True,
                 )
@@ -208,14 +254,15 @@ class Workers:
                 except RuntimeError:  # the system allows no more, or the interpreter exits: the caller works alone
                     return
                 self._threads.append(thread)
+                self._calls.append(calls)
 
-    def _serve(self, function: CompiledFunction, own: int) -> None:
+    def _serve(self, function: CompiledFunction, own: int, calls: SimpleQueue[None]) -> None:
         looks = 1 << 10
         begin = time.perf_counter()
         function(self.address, own, looks)
         looks = max(looks, int(looks * LOOK_SECONDS / (time.perf_counter() - begin)))
         while not self._words[STOP]:
-            self._calls.get()
+            calls.get()
             function(self.address, own, looks)
 
     def leave(self) -> None:
