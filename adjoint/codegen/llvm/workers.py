@@ -7,8 +7,10 @@ been taken are done. So it never waits for a worker that sleeps or has not start
 To read what another processor has written takes 100 to 250 ns for each line of the cache, more than all else here. So what
 a worker has to know lies on one line, and what counts pieces is written by those alone who take them.
 
-A worker without work looks for some again and again for about ten milliseconds; then it sleeps in Python until it is woken. It
-does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
+A worker without work looks for some again and again for about ten milliseconds; then it sleeps until who submits work wakes it.
+It does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
+It sleeps in compiled code, by one of Python's locks: in Python it would have to wait for the interpreter lock, for up to
+5 milliseconds, before it could work.
 """
 
 from __future__ import annotations
@@ -19,15 +21,14 @@ import os
 import threading
 import time
 from functools import cache
-from queue import SimpleQueue
 from typing import Any
 
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .compilation import CompiledFunction, c_type
 from .element_types import PointerType
-from .external import c_function
+from .external import apart, c_function, external
 from .host import HOST
-from .language import Int, Pointer, as_pointer, i32, i64, loops, maximum, minimum, prefetch
+from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
 from .values import llvm_type
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
@@ -42,9 +43,10 @@ AWAKE = 48
 """How many workers look for work."""
 STOP = 64
 """1 when workers are to leave."""
-TAKEN, LOOKS, LINE = 80, 81, 16
-"""For each thread: the ticket of its part that pieces were last taken of, and the next piece; whether the thread looks for work.
-How far apart these words of two threads are."""
+TAKEN, ASLEEP, LOCK, THREAD, MOVED, PROCESSORS, LINE = 80, 88, 89, 90, 91, 96, 32
+"""For each thread: the ticket of its part that pieces were last taken of, and the next piece; whether the thread sleeps; the
+lock that it waits for then; its number in the system; whether it may use all of its processors again, and which these are. How
+far apart these words of two threads are."""
 MOST_THREADS = 64
 WORDS = TAKEN + LINE * MOST_THREADS
 
@@ -53,8 +55,31 @@ PIECE_BITS = 16
 MOST_PIECES = (1 << PIECE_BITS) - 1
 
 LOOK_SECONDS = 1e-2
-"""How long a worker without work looks for some before it sleeps. To wake it takes the interpreter lock and some 50 µs: with a
-millisecond here, steps of small models took a third longer."""
+"""How long a worker without work looks for some before it sleeps. To wake it takes some 50 µs."""
+
+_CALIBRATED = 1 << 10
+"""How many looks are timed."""
+
+_acquire = external("adjoint_acquire_lock", lambda: _of_python("PyThread_acquire_lock"), i32, i64, i32)
+_release = external("adjoint_release_lock", lambda: _of_python("PyThread_release_lock"), None, i64)
+
+
+def _of_python(name: str) -> int:
+    """Where a function of the interpreter is that may be called without its lock."""
+    found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+CAN_MOVE = hasattr(os, "sched_setaffinity")
+"""Whether the system lets a program say which processors a thread may use."""
+
+PROCESSOR_WORDS = 16
+"""How many words a set of processors has."""
+
+_this_processor = c_function("sched_getcpu", i32)
+_get_processors = c_function("sched_getaffinity", i32, i32, i64, PointerType(i64))
+_set_processors = c_function("sched_setaffinity", i32, i32, i64, PointerType(i64))
 
 yield_processor = c_function("sched_yield", i32) if hasattr(os, "sched_yield") else pause
 
@@ -110,6 +135,50 @@ def take_pieces(
 
 
 @loops(noalias=False, plain=True)
+def send_away(shared: Pointer[i64], own: Int) -> None:
+    """Let a sleeping worker wake on another processor than this one: virtual machines often choose this one."""
+    processors = shared + (PROCESSORS + own * LINE)
+    others = local(i64, PROCESSOR_WORDS)
+    here = i64(_this_processor())
+    thread = i32(shared[THREAD + own * LINE])
+    if here >= 0 and here < 64 * PROCESSOR_WORDS and thread > 0:
+        if _get_processors(thread, i64(8 * PROCESSOR_WORDS), processors) == i32(0):
+            left = i64(0)
+            for k in rolled(PROCESSOR_WORDS):
+                word = processors[k] & ~(i64(1) << (here % 64)) if k == here // 64 else processors[k]
+                others[k] = word
+                left = left | word
+            if left != 0 and _set_processors(thread, i64(8 * PROCESSOR_WORDS), others) == i32(0):
+                shared[MOVED + own * LINE] = 1
+
+
+@loops(noalias=False, plain=True)
+def wake(shared: Pointer[i64], threads: Int) -> None:
+    """Wake the workers below this number that sleep."""
+    for own in range(1, threads):
+        if atomic_load(shared + (ASLEEP + own * LINE)) != 0:
+            atomic_store(shared + (ASLEEP + own * LINE), 0)
+            atomic_add(shared + AWAKE, 1)
+            if CAN_MOVE:
+                send_away(shared, own)
+            _release(shared[LOCK + own * LINE])
+
+
+_wake_apart = apart(wake)
+
+
+@loops(noalias=False, plain=True)
+def sleep(shared: Pointer[i64], own: Int) -> None:
+    """Wait until `wake` is called."""
+    atomic_store(shared + (ASLEEP + own * LINE), 1)
+    atomic_add(shared + AWAKE, -1)
+    _acquire(shared[LOCK + own * LINE], i32(1))
+    if CAN_MOVE and shared[MOVED + own * LINE] != 0:
+        shared[MOVED + own * LINE] = 0
+        _set_processors(i32(0), i64(8 * PROCESSOR_WORDS), shared + (PROCESSORS + own * LINE))
+
+
+@loops(noalias=False, plain=True)
 def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, piece: Int, threads: Int) -> None:
     """Call `function(arguments, start, stop)` for ranges that together cover `range(rows)`, on so many threads."""
     if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
@@ -128,6 +197,8 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
         atomic_store(shared + PIECE, piece)
         atomic_store(shared + THREADS, threads)
         atomic_store(shared + TICKET, ticket)
+        if atomic_load(shared + AWAKE) < threads - 1:
+            _wake_apart(shared, threads)
         by_workers = pieces - take_pieces(shared, 0, ticket, function, arguments, rows, piece, threads)
         looks = 0
         while atomic_load(shared + DONE) - before != by_workers:
@@ -137,31 +208,43 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
 
 
 @loops(noalias=False, plain=True)
-def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
-    """Work whenever there is work; return when there was none for so many looks."""
-    atomic_add(shared + AWAKE, 1)
-    atomic_store(shared + (LOOKS + own * LINE), 1)
-    seen = i64(0)
-    idle = 0
-    while idle < looks:
-        idle += 1
+def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
+    """The ticket of work, if it is not the one that has been seen; 0 if there was none for so many looks."""
+    found = i64(0)
+    left = looks
+    while left > 0:
+        left -= 1
         ticket = atomic_load(shared + TICKET)
         if ticket != seen and ticket != 0:
-            function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
-            rows, piece = atomic_load(shared + ROWS), atomic_load(shared + PIECE)
-            threads = atomic_load(shared + THREADS)
-            if atomic_load(shared + TICKET) == ticket:  # otherwise what has been read may be of two works
-                seen = ticket
-                if own < threads:
-                    prefetch(as_pointer(arguments, i64))
-                    done = take_pieces(shared, own, ticket, function, arguments, rows, piece, threads)
-                    if done > 0:
-                        atomic_add(shared + DONE, done)
-                    idle = 0
-        pause()
-        if idle % 1024 == 0 and atomic_load(shared + STOP) != 0:
-            idle = looks
-    atomic_store(shared + (LOOKS + own * LINE), 0)
+            found = ticket
+            left = i64(0)
+        else:
+            pause()
+            if left % 1024 == 0 and atomic_load(shared + STOP) != 0:
+                left = i64(0)
+    return found
+
+
+@loops(noalias=False, plain=True)
+def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
+    """Work whenever there is work; sleep when there was none for so many looks; return when workers are to leave."""
+    atomic_add(shared + AWAKE, 1)
+    seen = i64(0)
+    while atomic_load(shared + STOP) == 0:
+        ticket = look(shared, seen, looks)
+        function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
+        rows, piece = atomic_load(shared + ROWS), atomic_load(shared + PIECE)
+        threads = atomic_load(shared + THREADS)
+        if ticket == 0:
+            if atomic_load(shared + STOP) == 0:
+                sleep(shared, own)
+        elif atomic_load(shared + TICKET) == ticket:  # otherwise what has been read may be of two works
+            seen = ticket
+            if own < threads:
+                prefetch(as_pointer(arguments, i64))
+                done = take_pieces(shared, own, ticket, function, arguments, rows, piece, threads)
+                if done > 0:
+                    atomic_add(shared + DONE, done)
     atomic_add(shared + AWAKE, -1)
 
 
@@ -199,13 +282,38 @@ def splitter(types: tuple[Any, ...]) -> Any:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *map(c_type, types), word, word, word)(code.address)
 
 
+@cache
+def _looks() -> int:
+    """How many looks take `LOOK_SECONDS`."""
+    nobody = (ctypes.c_int64 * WORDS)()
+    # The interpreter lock is kept: to wait for it would be timed too.
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    function = prototype(look.compiled().code.address)
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        function(ctypes.addressof(nobody), 0, _CALIBRATED)
+        times.append(time.perf_counter() - begin)
+    return int(_CALIBRATED * LOOK_SECONDS / min(times))
+
+
+def _held_lock() -> int:
+    """A new lock of Python's that its first user waits for."""
+    allocate = ctypes.pythonapi.PyThread_allocate_lock
+    allocate.restype = ctypes.c_void_p
+    lock: int | None = allocate()
+    if lock is None:
+        raise MemoryError
+    ctypes.pythonapi.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
+    return lock
+
+
 class Workers:
     """The threads of this process that run compiled kernels."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._calls: list[SimpleQueue[None]] = []
         self._memory = (ctypes.c_int64 * (WORDS + 8))()
         first = -(-ctypes.addressof(self._memory) // 64) * 64  # the start of a cache line
         self.address = first
@@ -224,28 +332,21 @@ class Workers:
         split(self.ready(threads), function.code.address, *arguments, rows, piece, threads)
 
     def ready(self, threads: int) -> int:
-        """Let so many threads look for work, the calling one included; the address of the shared memory."""
-        if self._words[AWAKE] < threads - 1:
-            self._wake(threads - 1)
+        """Have so many threads, the calling one included; the address of the shared memory."""
+        if len(self._threads) < threads - 1:
+            self._start(min(threads, MOST_THREADS) - 1)
         return self.address
-
-    def _wake(self, count: int) -> None:
-        """Let `count` threads look for work."""
-        count = min(count, MOST_THREADS - 1)
-        if len(self._threads) < count:
-            self._start(count)
-        for number, calls in enumerate(self._calls[:count]):
-            if not self._words[LOOKS + (number + 1) * LINE] and calls.empty():
-                calls.put(None)
 
     def _start(self, count: int) -> None:
         function = serve.compiled()
+        looks = _looks()
         with self._lock:
             while len(self._threads) < count:
-                calls: SimpleQueue[None] = SimpleQueue()
+                own = len(self._threads) + 1
+                self._words[LOCK + own * LINE] = _held_lock()
                 thread = threading.Thread(
-                    target=self._serve,
-                    args=(function, len(self._threads) + 1, calls),
+                    target=function,
+                    args=(self.address, own, looks),
                     name=f"adjoint-kernels-{len(self._threads)}",
                     daemon=True,
                 )
@@ -253,17 +354,8 @@ class Workers:
                     thread.start()
                 except RuntimeError:  # the system allows no more, or the interpreter exits: the caller works alone
                     return
+                self._words[THREAD + own * LINE] = thread.native_id or 0
                 self._threads.append(thread)
-                self._calls.append(calls)
-
-    def _serve(self, function: CompiledFunction, own: int, calls: SimpleQueue[None]) -> None:
-        looks = 1 << 10
-        begin = time.perf_counter()
-        function(self.address, own, looks)
-        looks = max(looks, int(looks * LOOK_SECONDS / (time.perf_counter() - begin)))
-        while not self._words[STOP]:
-            calls.get()
-            function(self.address, own, looks)
 
     def leave(self) -> None:
         """Let the workers leave compiled code, before the interpreter takes it away."""
