@@ -44,6 +44,15 @@ def atomic_exchange(lowering: Lowering, pointer: Any, value: Any) -> Any:
 
 
 @_builtin
+def atomic_replace(lowering: Lowering, pointer: Any, expected: Any, value: Any) -> Any:
+    """Write a number where the expected one is, undivided by other threads; the number that was there."""
+    type_ = pointer.type.target
+    numbers = f"{lowering.as_type(expected, type_)}, {lowering.as_type(value, type_)}"
+    pair = lowering.value(f"cmpxchg {pointer}, {numbers} seq_cst seq_cst", type_)
+    return lowering.value(f"extractvalue {{ {llvm_type(type_)}, i1 }} {pair.name}, 0", type_)
+
+
+@_builtin
 def pause(lowering: Lowering) -> None:
     """Let a loop that waits for another thread's write use less of the processor."""
     name, arguments = {

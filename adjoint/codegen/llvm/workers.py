@@ -1,12 +1,16 @@
 """Threads that run compiled kernels: they wait for work outside of Python, so that it is handed over in less than a microsecond.
 
-The thread that submits work writes down a function, its arguments and a range, opens a gate, and takes pieces of the range
-itself. A worker that finds the gate open enters, and takes pieces until none is left. The submitting thread closes the gate
-and waits for those inside. So it never waits for a worker that sleeps or has not started: on a busy machine it does the
-work alone.
+The thread that submits work writes down a function, its arguments and a range under a new ticket, and takes pieces of the range
+itself. A worker that finds a new ticket takes pieces until none is left. The submitting thread waits until all pieces that have
+been taken are done. So it never waits for a worker that sleeps or has not started: on a busy machine it does the work alone.
 
-A worker without work looks for some again and again for about ten milliseconds; then it sleeps in Python until it is woken. It
-does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
+To read what another processor has written takes 100 to 250 ns for each line of the cache, more than all else here. So what
+a worker has to know lies on one line, and what counts pieces is written by those alone who take them.
+
+A worker without work looks for some again and again for about ten milliseconds; then it sleeps until who submits work wakes it.
+It does not offer its processor to other threads meanwhile: OpenBLAS's, which look for work without ever doing so, would keep it.
+It sleeps in compiled code, by one of Python's locks: in Python it would have to wait for the interpreter lock, for up to
+5 milliseconds, before it could work.
 """
 
 from __future__ import annotations
@@ -17,38 +21,65 @@ import os
 import threading
 import time
 from functools import cache
-from queue import SimpleQueue
 from typing import Any
 
-from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_store, call_address, pause
+from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .compilation import CompiledFunction, c_type
-from .external import c_function
+from .element_types import PointerType
+from .external import apart, c_function, external
 from .host import HOST
-from .language import Int, Pointer, i32, i64, loops, minimum
+from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
 from .values import llvm_type
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
-GATE = 0
-"""How many workers are inside; `CLOSED` is added while nobody may enter."""
-SUBMITTED = 16
-"""1 while a thread has submitted work: there is place for one."""
-FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(32, 37)
-"""The work: machine code, what it gets beside its range, how many rows there are, how many are taken at a time, and by how many
-threads."""
+TICKET, FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(6)
+"""The work and its number, 0 while it is written down: machine code, what it gets beside its range, how many rows there are,
+how many are taken at a time, and by how many threads."""
+SUBMITTED, LAST_TICKET = 16, 17
+"""1 while a thread has submitted work: there is place for one; the number of the last work."""
+DONE = 32
+"""How many pieces workers have done since the process began."""
 AWAKE = 48
 """How many workers look for work."""
 STOP = 64
 """1 when workers are to leave."""
-NEXT, LINE = 80, 16
-"""For each thread, the first row of its part that nobody has taken; and how far these words are apart."""
+TAKEN, ASLEEP, LOCK, THREAD, MOVED, PROCESSORS, LINE = 80, 88, 89, 90, 91, 96, 32
+"""For each thread: the ticket of its part that pieces were last taken of, and the next piece; whether the thread sleeps; the
+lock that it waits for then; its number in the system; whether it may use all of its processors again, and which these are. How
+far apart these words of two threads are."""
 MOST_THREADS = 64
-WORDS = NEXT + LINE * MOST_THREADS
+WORDS = TAKEN + LINE * MOST_THREADS
 
-CLOSED = 1 << 32
+PIECE_BITS = 16
+"""How many bits of `TAKEN` the number of a piece has; the ticket has the others."""
+MOST_PIECES = (1 << PIECE_BITS) - 1
 
 LOOK_SECONDS = 1e-2
-"""How long a worker without work looks for some before it sleeps. To wake it takes the interpreter lock and some 50 µs: with a
-millisecond here, steps of small models took a third longer."""
+"""How long a worker without work looks for some before it sleeps. To wake it takes some 50 µs."""
+
+_CALIBRATED = 1 << 10
+"""How many looks are timed."""
+
+_acquire = external("adjoint_acquire_lock", lambda: _of_python("PyThread_acquire_lock"), i32, i64, i32)
+_release = external("adjoint_release_lock", lambda: _of_python("PyThread_release_lock"), None, i64)
+
+
+def _of_python(name: str) -> int:
+    """Where a function of the interpreter is that may be called without its lock."""
+    found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+CAN_MOVE = hasattr(os, "sched_setaffinity")
+"""Whether the system lets a program say which processors a thread may use."""
+
+PROCESSOR_WORDS = 16
+"""How many words a set of processors has."""
+
+_this_processor = c_function("sched_getcpu", i32)
+_get_processors = c_function("sched_getaffinity", i32, i32, i64, PointerType(i64))
+_set_processors = c_function("sched_setaffinity", i32, i32, i64, PointerType(i64))
 
 yield_processor = c_function("sched_yield", i32) if hasattr(os, "sched_yield") else pause
 
@@ -62,19 +93,89 @@ def wait(looks: Int) -> None:
 
 
 @loops(noalias=False, plain=True)
-def take_pieces(shared: Pointer[i64], own: Int) -> None:
-    """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'."""
-    rows = shared[ROWS]
-    piece = shared[PIECE]
-    threads = shared[THREADS]
+def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int) -> Int:
+    """A piece of a part of the range that nobody else takes, from `first` to `last`; `last` if there is none."""
+    piece = last
+    looking = True
+    while looking:
+        found = atomic_load(taken)
+        found_ticket = found >> PIECE_BITS
+        following = found & MOST_PIECES if found_ticket == ticket else first
+        if following >= last or found_ticket > ticket:  # later work: this one is done
+            looking = False
+        elif atomic_replace(taken, found, ticket << PIECE_BITS | (following + 1)) == found:
+            piece = following
+            looking = False
+    return piece
+
+
+@loops(noalias=False, plain=True)
+def take_pieces(
+    shared: Pointer[i64], own: Int, ticket: Int, function: Int, arguments: Int, rows: Int, piece: Int, threads: Int
+) -> Int:
+    """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'.
+
+    The first piece is the submitter's, the first thread's, who need not ask for it. How many have been done.
+    """
+    pieces = (rows + piece - 1) // piece
+    done = i64(0)
+    if own == 0:
+        call_address(function, arguments, i64(0), minimum(piece, rows))
+        done += 1
     for i in range(threads):
         part = (own + i) % threads
-        end = (part + 1) * rows // threads
-        start = atomic_add(shared + (NEXT + part * LINE), piece)
-        while start < end:
-            stop = minimum(start + piece, end)
-            call_address(shared[FUNCTION], shared[ARGUMENTS], start, stop)
-            start = atomic_add(shared + (NEXT + part * LINE), piece)
+        first = i64(1) if part == 0 else part * pieces // threads
+        last = (part + 1) * pieces // threads
+        number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last)
+        while number < last:
+            call_address(function, arguments, number * piece, minimum(number * piece + piece, rows))
+            done += 1
+            number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last)
+    return done
+
+
+@loops(noalias=False, plain=True)
+def send_away(shared: Pointer[i64], own: Int) -> None:
+    """Let a sleeping worker wake on another processor than this one: virtual machines often choose this one."""
+    processors = shared + (PROCESSORS + own * LINE)
+    others = local(i64, PROCESSOR_WORDS)
+    here = i64(_this_processor())
+    thread = i32(shared[THREAD + own * LINE])
+    if here >= 0 and here < 64 * PROCESSOR_WORDS and thread > 0:
+        if _get_processors(thread, i64(8 * PROCESSOR_WORDS), processors) == i32(0):
+            left = i64(0)
+            for k in rolled(PROCESSOR_WORDS):
+                word = processors[k] & ~(i64(1) << (here % 64)) if k == here // 64 else processors[k]
+                others[k] = word
+                left = left | word
+            if left != 0 and _set_processors(thread, i64(8 * PROCESSOR_WORDS), others) == i32(0):
+                shared[MOVED + own * LINE] = 1
+
+
+@loops(noalias=False, plain=True)
+def wake(shared: Pointer[i64], threads: Int) -> None:
+    """Wake the workers below this number that sleep."""
+    for own in range(1, threads):
+        if atomic_load(shared + (ASLEEP + own * LINE)) != 0:
+            atomic_store(shared + (ASLEEP + own * LINE), 0)
+            atomic_add(shared + AWAKE, 1)
+            if CAN_MOVE:
+                send_away(shared, own)
+            _release(shared[LOCK + own * LINE])
+
+
+_wake_apart = apart(wake)
+
+
+@loops(noalias=False, plain=True)
+def sleep(shared: Pointer[i64], own: Int) -> None:
+    """Wait until `wake` is called."""
+    atomic_store(shared + (ASLEEP + own * LINE), 1)
+    atomic_add(shared + AWAKE, -1)
+    _acquire(shared[LOCK + own * LINE], i32(1))
+    if CAN_MOVE and shared[MOVED + own * LINE] != 0:
+        shared[MOVED + own * LINE] = 0
+        _set_processors(i32(0), i64(8 * PROCESSOR_WORDS), shared + (PROCESSORS + own * LINE))
 
 
 @loops(noalias=False, plain=True)
@@ -83,44 +184,67 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
     if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
         call_address(function, arguments, i64(0), rows)
     else:
-        threads = minimum(threads, MOST_THREADS)
-        shared[FUNCTION] = function
-        shared[ARGUMENTS] = arguments
-        shared[ROWS] = rows
-        shared[PIECE] = piece
-        shared[THREADS] = threads
-        for part in range(threads):
-            atomic_store(shared + (NEXT + part * LINE), part * rows // threads)
-        atomic_add(shared + GATE, -CLOSED)
-        take_pieces(shared, 0)
-        atomic_add(shared + GATE, CLOSED)
+        piece = maximum(piece, (rows + MOST_PIECES - 1) // MOST_PIECES)
+        pieces = (rows + piece - 1) // piece
+        threads = minimum(minimum(threads, MOST_THREADS), pieces)
+        ticket = shared[LAST_TICKET] + 1
+        shared[LAST_TICKET] = ticket
+        before = atomic_load(shared + DONE)
+        atomic_store(shared + TICKET, 0)
+        atomic_store(shared + FUNCTION, function)
+        atomic_store(shared + ARGUMENTS, arguments)
+        atomic_store(shared + ROWS, rows)
+        atomic_store(shared + PIECE, piece)
+        atomic_store(shared + THREADS, threads)
+        atomic_store(shared + TICKET, ticket)
+        if atomic_load(shared + AWAKE) < threads - 1:
+            _wake_apart(shared, threads)
+        by_workers = pieces - take_pieces(shared, 0, ticket, function, arguments, rows, piece, threads)
         looks = 0
-        while atomic_load(shared + GATE) != CLOSED:
+        while atomic_load(shared + DONE) - before != by_workers:
             wait(looks)
             looks += 1
         atomic_store(shared + SUBMITTED, 0)
 
 
 @loops(noalias=False, plain=True)
+def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
+    """The ticket of work, if it is not the one that has been seen; 0 if there was none for so many looks."""
+    found = i64(0)
+    left = looks
+    while left > 0:
+        left -= 1
+        ticket = atomic_load(shared + TICKET)
+        if ticket != seen and ticket != 0:
+            found = ticket
+            left = i64(0)
+        else:
+            pause()
+            if left % 1024 == 0 and atomic_load(shared + STOP) != 0:
+                left = i64(0)
+    return found
+
+
+@loops(noalias=False, plain=True)
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
-    """Work whenever there is work; return when there was none for so many looks."""
+    """Work whenever there is work; sleep when there was none for so many looks; return when workers are to leave."""
     atomic_add(shared + AWAKE, 1)
-    idle = 0
-    while idle < looks:
-        idle += 1
-        if atomic_load(shared + GATE) < CLOSED:
-            inside = atomic_add(shared + GATE, 1)
-            if inside < CLOSED and inside + 1 < shared[THREADS]:
-                take_pieces(shared, own)
-                idle = 0
-            atomic_add(shared + GATE, -1)
-            waited = 0
-            while atomic_load(shared + GATE) < CLOSED:  # the others still work on what they took
-                wait(waited)
-                waited += 1
-        pause()
-        if idle % 1024 == 0 and atomic_load(shared + STOP) != 0:
-            idle = looks
+    seen = i64(0)
+    while atomic_load(shared + STOP) == 0:
+        ticket = look(shared, seen, looks)
+        function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
+        rows, piece = atomic_load(shared + ROWS), atomic_load(shared + PIECE)
+        threads = atomic_load(shared + THREADS)
+        if ticket == 0:
+            if atomic_load(shared + STOP) == 0:
+                sleep(shared, own)
+        elif atomic_load(shared + TICKET) == ticket:  # otherwise what has been read may be of two works
+            seen = ticket
+            if own < threads:
+                prefetch(as_pointer(arguments, i64))
+                done = take_pieces(shared, own, ticket, function, arguments, rows, piece, threads)
+                if done > 0:
+                    atomic_add(shared + DONE, done)
     atomic_add(shared + AWAKE, -1)
 
 
@@ -128,9 +252,13 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
 def splitter(types: tuple[Any, ...]) -> Any:
     """A function that lets `run_ranges` call a kernel with parameters of these types, which a range follows.
 
-    It takes the address of the kernel, its arguments, then the number of rows, how many are taken at a time, the number of
-    threads, and the address of the shared memory.
+    It takes the address of the shared memory and of the kernel, its arguments, then the number of rows, how many are taken at a
+    time, and the number of threads.
     """
+    word = ctypes.c_int64
+    if len(types) == 1 and isinstance(types[0], PointerType):  # `run_ranges` calls such a kernel itself
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, word, word, word)
+        return prototype(run_ranges.compiled().code.address)
     HOST.define("adjoint_run_ranges", run_ranges.compiled().code.address)
     texts = [llvm_type(type_) for type_ in types]
     name = "split_" + "_".join(text.replace(" ", "") for text in texts)
@@ -138,7 +266,7 @@ def splitter(types: tuple[Any, ...]) -> Any:
     held = f"{{ {', '.join(['ptr', *texts])} }}"
     fields = ["ptr %kernel", *(f"{text} %a{i}" for i, text in enumerate(texts))]
     lines = ["declare void @adjoint_run_ranges(ptr, ptr, ptr, i64, i64, i64)"]
-    lines += [f"define void @{name}(ptr %kernel, {parameters}i64 %rows, i64 %piece, i64 %threads, ptr %shared) {{"]
+    lines += [f"define void @{name}(ptr %shared, ptr %kernel, {parameters}i64 %rows, i64 %piece, i64 %threads) {{"]
     lines += [f"  %held = alloca {held}"]
     for i, field in enumerate(fields):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {field}, ptr %p{i}"]
@@ -151,8 +279,33 @@ def splitter(types: tuple[Any, ...]) -> Any:
     arguments = "".join(f"{text} %v{i + 1}, " for i, text in enumerate(texts))
     lines += [f"  call void %v0({arguments}i64 %start, i64 %stop)", "  ret void", "}", ""]
     code = HOST.compile(name, "\n".join(lines), explicit=True, plain=True)
-    word = ctypes.c_int64
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *map(c_type, types), word, word, word, ctypes.c_void_p)(code.address)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *map(c_type, types), word, word, word)(code.address)
+
+
+@cache
+def _looks() -> int:
+    """How many looks take `LOOK_SECONDS`."""
+    nobody = (ctypes.c_int64 * WORDS)()
+    # The interpreter lock is kept: to wait for it would be timed too.
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    function = prototype(look.compiled().code.address)
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        function(ctypes.addressof(nobody), 0, _CALIBRATED)
+        times.append(time.perf_counter() - begin)
+    return int(_CALIBRATED * LOOK_SECONDS / min(times))
+
+
+def _held_lock() -> int:
+    """A new lock of Python's that its first user waits for."""
+    allocate = ctypes.pythonapi.PyThread_allocate_lock
+    allocate.restype = ctypes.c_void_p
+    lock: int | None = allocate()
+    if lock is None:
+        raise MemoryError
+    ctypes.pythonapi.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
+    return lock
 
 
 class Workers:
@@ -161,12 +314,10 @@ class Workers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._calls: SimpleQueue[None] = SimpleQueue()
         self._memory = (ctypes.c_int64 * (WORDS + 8))()
         first = -(-ctypes.addressof(self._memory) // 64) * 64  # the start of a cache line
         self.address = first
         self._words = (ctypes.c_int64 * WORDS).from_address(first)
-        self._words[GATE] = CLOSED
 
     @property
     def awake(self) -> int:
@@ -178,28 +329,24 @@ class Workers:
         split = function.split
         if split is None:
             split = function.split = splitter(function.parameters[:-2])
-        split(function.code.address, *arguments, rows, piece, threads, self.ready(threads))
+        split(self.ready(threads), function.code.address, *arguments, rows, piece, threads)
 
     def ready(self, threads: int) -> int:
-        """Let so many threads look for work, the calling one included; the address of the shared memory."""
-        if self._words[AWAKE] < threads - 1:
-            self._wake(threads - 1)
+        """Have so many threads, the calling one included; the address of the shared memory."""
+        if len(self._threads) < threads - 1:
+            self._start(min(threads, MOST_THREADS) - 1)
         return self.address
-
-    def _wake(self, count: int) -> None:
-        """Let `count` threads look for work."""
-        if len(self._threads) < count:
-            self._start(count)
-        for _ in range(count - self._words[AWAKE] - self._calls.qsize()):
-            self._calls.put(None)
 
     def _start(self, count: int) -> None:
         function = serve.compiled()
+        looks = _looks()
         with self._lock:
             while len(self._threads) < count:
+                own = len(self._threads) + 1
+                self._words[LOCK + own * LINE] = _held_lock()
                 thread = threading.Thread(
-                    target=self._serve,
-                    args=(function, len(self._threads) + 1),
+                    target=function,
+                    args=(self.address, own, looks),
                     name=f"adjoint-kernels-{len(self._threads)}",
                     daemon=True,
                 )
@@ -207,16 +354,8 @@ class Workers:
                     thread.start()
                 except RuntimeError:  # the system allows no more, or the interpreter exits: the caller works alone
                     return
+                self._words[THREAD + own * LINE] = thread.native_id or 0
                 self._threads.append(thread)
-
-    def _serve(self, function: CompiledFunction, own: int) -> None:
-        looks = 1 << 10
-        begin = time.perf_counter()
-        function(self.address, own, looks)
-        looks = max(looks, int(looks * LOOK_SECONDS / (time.perf_counter() - begin)))
-        while not self._words[STOP]:
-            self._calls.get()
-            function(self.address, own, looks)
 
     def leave(self) -> None:
         """Let the workers leave compiled code, before the interpreter takes it away."""
