@@ -155,6 +155,27 @@ def splitter(types: tuple[Any, ...]) -> Any:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *map(c_type, types), word, word, word, ctypes.c_void_p)(code.address)
 
 
+_TRIED = 1 << 10
+"""How many looks are timed."""
+
+
+def _looks(serving: CompiledFunction) -> int:
+    """How many times a worker looks for work before it sleeps.
+
+    The time of a look is the least of several, taken with the interpreter lock held, so that waiting for the lock or for a
+    processor is not part of it: workers that look for too short a time sleep within every step of a small model.
+    """
+    memory = (ctypes.c_int64 * WORDS)()
+    memory[GATE] = CLOSED
+    look = ctypes.PYFUNCTYPE(None, *map(c_type, serving.parameters))(serving.code.address)
+    times = []
+    for _ in range(4):
+        begin = time.perf_counter()
+        look(ctypes.addressof(memory), 1, _TRIED)
+        times.append(time.perf_counter() - begin)
+    return max(_TRIED, int(_TRIED * LOOK_SECONDS / min(times)))
+
+
 class Workers:
     """The threads of this process that run compiled kernels."""
 
@@ -196,10 +217,11 @@ class Workers:
     def _start(self, count: int) -> None:
         function = serve.compiled()
         with self._lock:
+            looks = _looks(function)
             while len(self._threads) < count:
                 thread = threading.Thread(
                     target=self._serve,
-                    args=(function, len(self._threads) + 1),
+                    args=(function, len(self._threads) + 1, looks),
                     name=f"adjoint-kernels-{len(self._threads)}",
                     daemon=True,
                 )
@@ -209,11 +231,8 @@ class Workers:
                     return
                 self._threads.append(thread)
 
-    def _serve(self, function: CompiledFunction, own: int) -> None:
-        looks = 1 << 10
-        begin = time.perf_counter()
+    def _serve(self, function: CompiledFunction, own: int, looks: int) -> None:
         function(self.address, own, looks)
-        looks = max(looks, int(looks * LOOK_SECONDS / (time.perf_counter() - begin)))
         while not self._words[STOP]:
             self._calls.get()
             function(self.address, own, looks)
