@@ -97,12 +97,12 @@ class LargeFormula:
         given = dict(zip(self.parameters.names, values, strict=True))
         operands = [given[name] for name in self.parameters.arrays]
         dtype = given["grad"].dtype
-        if dtype.kind == "f" and LOOPS.enabled:
-            if all(type(item) is ndarray and item.dtype is dtype for item in operands):
-                scalars = [given[name] for name in self.parameters.scalars]
-                result = self.compiled.run(operands, scalars, dtype, computed_in(dtype))
-                if result is not NotImplemented:
-                    return result
+        alike = all(type(item) is ndarray and item.dtype is dtype for item in operands)
+        if alike and dtype.kind == "f" and LOOPS.enabled:
+            scalars = [given[name] for name in self.parameters.scalars]
+            result = self.compiled.run(operands, scalars, dtype, computed_in(dtype))
+            if result is not NotImplemented:
+                return result
         return self._written(*values)
 
     def _written(self, *values: Any) -> Any:
