@@ -53,7 +53,7 @@ def mm(self: Array, mat2: Array) -> Array:
     """The product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
-        if self.size >= _SIDE * _SIDE or LOOPS.every_size:
+        if self.size >= _SMALLEST or LOOPS.every_size:
             result = shared_product(self, mat2)
             if result is not NotImplemented:
                 return result
@@ -65,11 +65,11 @@ def mm(self: Array, mat2: Array) -> Array:
     return product(self, mat2)
 
 
-_SIDE = 8
-"""Factors with fewer rows or columns are left to NumPy."""
+_SMALLEST = 64
+"""Smaller factors are left to NumPy without a look at the other."""
 
-_ON_ONE_THREAD = 1 << 18
-"""Up to so many multiplications BLAS computes the product of two matrices on the calling thread."""
+_ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
+"""Up to so many multiplications OpenBLAS computes the product of two matrices, and that with a vector, on the calling thread."""
 
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
@@ -80,7 +80,7 @@ def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
     (rows, depth), (same, columns) = a.shape, b.shape
     if depth != same:
         return NotImplemented
-    large = min(rows, depth, columns) >= _SIDE and rows * depth * columns > _ON_ONE_THREAD
+    large = rows * depth * columns > (_ON_ONE_THREAD if rows > 1 and columns > 1 else _BY_A_VECTOR)
     return LOOPS.run("linalg.products.product", a, b, added) if large or LOOPS.every_size else NotImplemented
 
 
@@ -199,7 +199,7 @@ def _same_as_added(self: Array, factor: Array) -> None:
 def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     """`self + mat1 @ mat2`."""
     if (
-        (mat1.size >= _SIDE * _SIDE or LOOPS.every_size)
+        (mat1.size >= _SMALLEST or LOOPS.every_size)
         and mat1.ndim == 2 == mat2.ndim
         and self.ndim == 1
         and self.shape == mat2.shape[1:]
