@@ -16,6 +16,7 @@ import numpy
 
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import LargeUfuncs
+from ..codegen.large_formulas import LargeFormula
 from ..first_use import computed_once
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
@@ -32,7 +33,7 @@ from ..tracebacks import shorten
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, constant
-from .declaration import Operator
+from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
 from .lazy_stubs import building
@@ -162,7 +163,12 @@ class Code:
         if name not in self._node_classes:
             op = self.op
             namespace = dict(_BASE, OP=op, joint=op.joint)
-            namespace.update({f"vjp_{name}": formula for name, formula in op.formulas.items()})
+            for item, formula in op.formulas.items():
+                namespace[f"vjp_{item}"] = formula
+                tensors_saved = [
+                    saved for saved in (*op.saved_inputs, *op.saved_results) if saved in parameters_of(formula)
+                ]
+                namespace[f"large_{item}"] = LargeFormula(formula, f"{op.name}_grad_{item}", tensors_saved, arrays)
             self._node_classes.setdefault(name, node_source.node_class(op, namespace, name))
         return self._node_classes[name]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..codegen.large_formulas import is_arithmetic, large_from
 from ..tape.node import Node
 from ..tape.saved_attributes import saved_attributes
 from .declaration import Operator, parameters_of
@@ -43,6 +44,9 @@ def backward_source(op: Operator, recorded: bool) -> str:
         terms = []
         for index, (name, formula) in enumerate(op.formulas.items()):
             term = f"vjp_{name}({formula_arguments(formula, {'xp': xp})})"
+            if not recorded and not op.several and is_arithmetic(formula):
+                given = ", ".join(item for item in parameters_of(formula) if item != "xp")
+                term = f"({term} if grad.size < {large_from()} else large_{name}({given}))"
             terms.append(f"{term} if edges[{index}] is not None else None" if several else term)
         if op.sequence is not None:
             lines.append(f"    return {terms[0]}")

@@ -51,6 +51,10 @@ class Blas:
                 return library, prefix, suffix, size
         raise CompilationError("NumPy's BLAS is not OpenBLAS")
 
+    def require(self) -> None:
+        """Raise CompilationError unless NumPy has OpenBLAS: others, such as Accelerate, may be faster than any kernel."""
+        self._found  # noqa: B018
+
     @property
     def size_type(self) -> Any:
         """The type of sizes and distances."""

@@ -1,7 +1,8 @@
-"""Products of matrices, and of stacks of matrices, by BLAS on the threads of compiled kernels.
+"""Products of matrices, and of stacks of matrices, on the threads of compiled kernels.
 
-A product is cut into parts, by rows and by columns of the result. BLAS computes each on the thread that takes it. A bias is
-there before, and BLAS adds to it.
+A product is cut into parts, by rows and by columns of the result, each computed on the thread that takes it: of register tiles
+(`panels`), or by BLAS where the result leaves much of its tiles empty. A bias is what sums begin with; for BLAS it is there
+before, and BLAS adds to it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from ....codegen.llvm.language import (
 from ....codegen.llvm.workers import run_ranges, workers
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
+from .panels import multiply_rectangle
+from .tiles import VECTORS, tile_rows
 
 Array = numpy.ndarray[Any, Any]
 
@@ -44,6 +47,9 @@ _PARALLEL = 1 << 18
 
 _UNIT = 16
 """Parts have multiples of so many rows and columns: BLAS computes as many at a time."""
+
+_FILLED = 0.8
+"""Tiles are used where so much of them is filled by the result."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
@@ -93,6 +99,28 @@ def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
         )  # fmt: skip
 
 
+@loops(noalias=False, explicit=True, plain=True)
+def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, R: Static) -> None:
+    """As `multiply_parts`, without BLAS."""
+    rows, columns, across, parts = table[ROWS], table[COLUMNS], table[ACROSS], table[PARTS]
+    result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
+    down, right = a_row, i64(1)
+    if table[A_FORM] == TURNED:
+        down, right = i64(1), a_row
+    turned = table[B_FORM] == TURNED
+    for index in range(start, stop):
+        matrix = index // parts
+        top = index % parts // across * table[TALL]
+        left = index % parts % across * table[WIDE]
+        multiply_rectangle(
+            as_pointer(table[RESULT], T) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
+            minimum(table[TALL], rows - top), minimum(table[WIDE], columns - left),
+            as_pointer(table[A], T) + (matrix * table[A_STEP] + top * down), down, right,
+            as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if turned else 1)), b_row, turned, table[DEPTH],
+            as_pointer(table[VECTOR], T) + left, table[BEGINS] == OFFSET, W, R,
+        )  # fmt: skip
+
+
 @loops(noalias=False, plain=True)
 def multiply_alone(
     state: Pointer[i64], function: Int, table: Int, count: Int, threads: Int, shared: Pointer[i64]
@@ -119,17 +147,22 @@ class _Plan(NamedTuple):
     parts: int
     """How many there are in all."""
     threads: int
+    by_blas: bool
 
 
 @functools.lru_cache(maxsize=4096)
 def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
-    """The plan for factors of these shapes and strides; None if BLAS is not for them."""
+    """The plan for factors of these shapes and strides; None if there is none for them, or NumPy's BLAS is not OpenBLAS."""
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
     if char not in _TYPES or len(a[0]) != len(b[0]) or min(count, rows, depth, columns) == 0:
         return None
+    BLAS.require()
     kind = _TYPES[char]
     item = kind.bits // 8
+    width, height = HOST.vector_bytes // item, tile_rows(HOST.vector_bytes)
+    filled = rows * columns / (_rounded(rows, height) * _rounded(columns, VECTORS * width))
+    by_blas = filled < _FILLED
     if count * rows * depth * columns < _PARALLEL:
         threads = 1
     split = 1 if count >= 4 * threads else threads
@@ -138,7 +171,10 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
-    tall, wide = _rounded(-(-rows // down)), _rounded(-(-columns // across))
+    tall, wide = (
+        _rounded(-(-rows // down), _UNIT),
+        _rounded(-(-columns // across), _UNIT if by_blas else VECTORS * width),
+    )
     across = -(-columns // wide)
     parts = -(-rows // tall) * across
     lies_a, lies_b = _lies(*a, item), _lies(*b, item)
@@ -147,12 +183,16 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
     numbers = (
         rows * columns, a_step, b_step, columns, a_row, b_row, a_form, b_form, rows, depth, columns, tall, wide, across, parts,
     )  # fmt: skip
-    function = multiply_parts.compiled(T=kind, W=HOST.vector_bytes // item, GEMM=gemm(kind)).code.address
-    return _Plan(function, (lies_a is None, lies_b is None), (*stack, rows, columns), numbers, count * parts, threads)
+    if by_blas:
+        code = multiply_parts.compiled(T=kind, W=width, GEMM=gemm(kind)).code
+    else:
+        code = multiply_tiles.compiled(T=kind, W=width, R=height).code
+    copied = lies_a is None, lies_b is None
+    return _Plan(code.address, copied, (*stack, rows, columns), numbers, count * parts, threads, by_blas)
 
 
-def _rounded(number: int) -> int:
-    return -(-number // _UNIT) * _UNIT
+def _rounded(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
 
 
 def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
@@ -185,6 +225,9 @@ def product(a: Array, b: Array, added: Array | None = None) -> Any:
         b = numpy.ascontiguousarray(b)
     result = numpy.empty(plan.shape, kind)
     table = array("q", (address(result), address(a), address(b), vector, *plan.numbers, begins))
-    shared = workers().ready(plan.threads)
-    multiply_alone.compiled().call(BLAS.state, plan.function, table.buffer_info()[0], plan.parts, plan.threads, shared)
+    shared, place = workers().ready(plan.threads), table.buffer_info()[0]
+    if plan.by_blas:
+        multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
+    else:
+        run_ranges.compiled().call(shared, plan.function, place, plan.parts, 1, plan.threads)
     return result

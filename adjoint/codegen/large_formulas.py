@@ -1,0 +1,110 @@
+"""Gradient formulas that are arithmetic of elements, as compiled loops over large arrays.
+
+On arrays, each operation of a formula such as `grad * other.conj()` is a pass of NumPy's on one thread. A formula for
+elements is traced like a pointwise kernel when a gradient is first large enough, and becomes one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from opcode import opmap
+from types import FunctionType
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from . import source
+from .acceleration import LOOPS
+from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
+from .compiled_ufuncs import large
+from .expression import INPUT, ROW_OPERATIONS, Expression, Tree, leaves
+from .schedule import lowered
+from .tracing import ARRAY, Parameters, TracingError, trace, xp
+
+_ARITHMETIC = bytes(
+    [code for name, code in opmap.items() if name in ("BINARY_OP", "UNARY_NEGATIVE") or name.startswith("BINARY_MUL")]
+)
+
+
+def large_from() -> int:
+    """From how many elements on gradients are large."""
+    return 0 if LOOPS.every_size else ELEMENTS
+
+
+def is_arithmetic(formula: Callable[..., Any]) -> bool:
+    """Whether a formula is likely to be arithmetic of elements: it has operators, and uses no other names than expressions do."""
+    code = formula.__code__
+    if not LOOPS.available or code.co_freevars or set(code.co_code[::2]).isdisjoint(_ARITHMETIC):
+        return False
+    return all(name == "xp" or hasattr(xp, name) for name in code.co_names)
+
+
+class LargeFormula:
+    """A formula for large gradients. `arrays`: which of its parameters are arrays, beside `grad`; `name`: of the loops."""
+
+    def __init__(self, formula: Callable[..., Any], name: str, arrays: list[str], namespace: Any) -> None:
+        self.formula = formula
+        self.name = name
+        self.arrays = {"grad", *arrays}
+        self.namespace = namespace
+        self.direct: Callable[..., Any] = self._begin
+
+    def __call__(self, *values: Any) -> Any:
+        """The formula's value; `values` are its arguments but for `xp`."""
+        return self.direct(*values)
+
+    def _begin(self, *values: Any) -> Any:
+        """Trace the formula; one that is no expression of elements is computed as it is written."""
+        formula = self.formula
+        traced = FunctionType(formula.__code__, formula.__globals__, self.name, formula.__defaults__)
+        traced.__annotations__ = dict.fromkeys(self.arrays, ARRAY)
+        self.parameters = Parameters(traced)
+        try:
+            tree = trace(traced, self.parameters)
+            self.elements = not any(node.operation in ROW_OPERATIONS for leaf in leaves(tree) for node in leaf.nodes())
+        except TracingError:
+            self.elements = False
+        only = self._operation(tree) if self.elements else None
+        if only is not None:
+            self.direct = only
+        elif self.elements:
+            self.compiled = CompiledPointwise(self.name, tree, self.parameters.arrays, self.parameters.scalars)
+            given = ", ".join(self.parameters.names)
+            namespace: dict[str, Any] = {"general": self._general}
+            text = self.compiled.direct_source(given, f"general({given})", namespace)
+            source.compile_source(text, f"large {self.name}", namespace)
+            self.direct = namespace[self.name]
+        else:
+            self.direct = self._written
+        return self.direct(*values)
+
+    def _operation(self, tree: Tree) -> Callable[..., Any] | None:
+        """The loops of a ufunc, if the formula is no more than that for real numbers: they may be compiled already."""
+        if not isinstance(tree, Expression):
+            return None
+        (node, *more) = lowered(tree, "f", decomposed=False).outputs
+        ufunc = large(getattr(numpy, node.operation, None))
+        if more or ufunc is None or not node.operands or any(item.operation != INPUT for item in node.operands):
+            return None
+        given = ", ".join(self.parameters.names)
+        operands = ", ".join([item.value for item in node.operands])
+        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind == 'f' else written({given})"
+        found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "written": self._written})
+        return found
+
+    def _general(self, *values: Any) -> Any:
+        given = dict(zip(self.parameters.names, values, strict=True))
+        operands = [given[name] for name in self.parameters.arrays]
+        dtype = given["grad"].dtype
+        alike = all(type(item) is ndarray and item.dtype is dtype for item in operands)
+        if alike and dtype.kind == "f" and LOOPS.enabled:
+            scalars = [given[name] for name in self.parameters.scalars]
+            result = self.compiled.run(operands, scalars, dtype, computed_in(dtype))
+            if result is not NotImplemented:
+                return result
+        return self._written(*values)
+
+    def _written(self, *values: Any) -> Any:
+        given = dict(zip(self.parameters.names, values, strict=True))
+        return self.formula(**given, **({"xp": self.namespace} if self.parameters.takes_xp else {}))
