@@ -141,7 +141,7 @@ def send_away(shared: Pointer[i64], own: Int) -> None:
     others = local(i64, PROCESSOR_WORDS)
     here = i64(_this_processor())
     thread = i32(shared[THREAD + own * LINE])
-    if here >= 0 and here < 64 * PROCESSOR_WORDS and thread > 0:
+    if here >= 0 and here < 64 * PROCESSOR_WORDS and thread > 0:  # noqa: SIM102  (`and` would ask both)
         if _get_processors(thread, i64(8 * PROCESSOR_WORDS), processors) == i32(0):
             left = i64(0)
             for k in rolled(PROCESSOR_WORDS):
