@@ -338,12 +338,12 @@ FAMILIES: dict[str, dict[str, str]] = {
     "nn.loss": {
         "functional operators": "one_hot",
         "operators": (
-            "bce_with_logits binary_cross_entropy binary_cross_entropy_backward cosine_embedding_loss "
-            "cross_entropy hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss "
-            "multi_margin_loss multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward "
-            "multilabel_margin_loss_forward multilabel_margin_slopes nll_loss nll_loss2d_backward nll_loss2d_of "
-            "nll_loss_backward nll_loss_of poisson_nll_loss reduced smooth_l1_loss soft_margin_loss "
-            "triplet_margin_loss "
+            "bce_with_logits bce_with_logits_of_floats binary_cross_entropy binary_cross_entropy_backward "
+            "cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss kl_div l1_loss "
+            "margin_ranking_loss mse_loss multi_margin_loss multi_margin_loss_backward multilabel_margin_loss "
+            "multilabel_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_slopes nll_loss "
+            "nll_loss2d_backward nll_loss2d_of nll_loss_backward nll_loss_of poisson_nll_loss reduced "
+            "smooth_l1_loss soft_margin_loss triplet_margin_loss "
         ),
         "torch": "binary_cross_entropy_with_logits",
     },

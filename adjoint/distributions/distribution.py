@@ -214,7 +214,11 @@ def expand_by_parameters(self: Distribution, batch_shape: Iterable[int], _instan
     those of each component distribution. Derived values are computed again when they are needed.
     """
     batch_shape = Size(batch_shape)
-    owner = next(cls for cls in type(self).__mro__ if vars(cls).get("expand") is expand_by_parameters)
+    owner = next(
+        cls
+        for cls in type(self).__mro__
+        if getattr(vars(cls).get("expand"), "__wrapped__", None) is expand_by_parameters
+    )
     new = self._get_checked_instance(owner, _instance)
     own_dims = len(self._batch_shape)
     event_dims = _event_dims(self)
