@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy
-from numpy import asarray, ndarray
+from numpy import asarray, errstate, ndarray
 
 from .expression import OPERATIONS, Operation
 
@@ -37,7 +37,9 @@ def elementary(name: str) -> Callable[[F], F]:
             dtype = arrays[0].dtype
             if dtype is _DOUBLE:
                 return asarray(function(*map(asarray, arrays)))
-            return asarray(function(*[asarray(array, _DOUBLE) for array in arrays])).astype(dtype)
+            result = asarray(function(*[asarray(array, _DOUBLE) for array in arrays]))
+            with errstate(over="ignore"):
+                return result.astype(dtype)
 
         of_arrays.__name__ = of_arrays.__qualname__ = name
         FUNCTIONS[name] = of_arrays

@@ -270,7 +270,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "memory.storage_views": {
         "Tensor": "as_strided_",
-        "Tensor torch": "as_strided detach detach_ imag real",
+        "Tensor torch": "as_strided as_strided_scatter detach detach_ imag real",
         "operators": "as_strided_backward as_strided_gather forward_primal",
         "torch": "view_as_complex view_as_real",
     },
@@ -391,6 +391,10 @@ FAMILIES: dict[str, dict[str, str]] = {
     "nn.unpooling": {
         "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
         "operators": "max_unpool2d_of max_unpool3d_of",
+    },
+    "reduce.histograms": {
+        "Tensor torch": "histogram",
+        "torch": "histogramdd",
     },
     "reduce.moments": {
         "Tensor torch": "norm std var",

@@ -7,11 +7,15 @@ from .modules import LATE
 from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter
-from .parameter import UninitializedBuffer as UninitializedBuffer
-from .parameter import UninitializedParameter as UninitializedParameter
 
-__getattr__ = late_names(__name__, {name: f"modules.{place}" for name, place in LATE.items() if name != place})
+_LATE = {
+    **{name: f"modules.{place}" for name, place in LATE.items() if name != place},
+    "UninitializedBuffer": "uninitialized",
+    "UninitializedParameter": "uninitialized",
+    "attention": "attention",
+}
+__getattr__ = late_names(__name__, _LATE)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATE})
+    return sorted({*globals(), *_LATE})

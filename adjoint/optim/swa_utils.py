@@ -37,6 +37,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> _Averages:
 
     @torch.no_grad()
     def ema_update(ema_param_list: list[torch.Tensor], current_param_list: list[torch.Tensor], _: Any) -> None:
+        held: Any
         for held, current in zip(ema_param_list, current_param_list, strict=True):
             if held.is_floating_point() or held.is_complex():
                 held.lerp_(current, 1 - decay)
@@ -54,6 +55,7 @@ def get_swa_multi_avg_fn() -> _Averages:
     def swa_update(
         averaged_param_list: list[torch.Tensor], current_param_list: list[torch.Tensor], num_averaged: Any
     ) -> None:
+        held: Any
         for held, current in zip(averaged_param_list, current_param_list, strict=True):
             if held.is_floating_point() or held.is_complex():
                 held.lerp_(current, 1 / (float(num_averaged) + 1))
@@ -192,7 +194,7 @@ class SWALR(LRScheduler):
         self,
         optimizer: Optimizer,
         swa_lr: Any,
-        anneal_epochs: int = 10,
+        anneal_epochs: Any = 10,
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:

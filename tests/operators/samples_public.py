@@ -181,6 +181,9 @@ _TORCH = {
     # networks
     "adaptive_avg_pool1d": [sample(_IMAGE, 2)],
     "adaptive_max_pool1d": [sample(distinct(2, 2, 5), 2, after=first)],
+    "as_strided_scatter": [sample(real(3, 4), real(2, 2), (2, 2), (1, 5), 1)],
+    "histogram": [sample(real(6), 3, second=False, after=lambda results: results[0])],
+    "histogramdd": [sample(real(6, 2), 3, second=False, after=lambda results: results[0])],
     "stft": [sample(real(12), 4, 2, 3, constant(positive(3)), return_complex=True)],
     "istft": [sample(real(2, 4, 5), 4, 1, 4, constant(positive(4)), before=lambda x: x + 0j, onesided=False)],
     "norm_except_dim": [sample(real(2, 3), 2, 1), sample(real(2, 3), 2, -1)],

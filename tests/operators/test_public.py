@@ -91,14 +91,17 @@ def test_derivatives_by_complex_numbers(name, call):
     [
         case
         for case in CALLS
-        if not case.values[1].seeded and case.values[0] not in ("as_strided", "Tensor.view", "Tensor.view_as")
+        if not case.values[1].seeded
+        and case.values[0] not in ("as_strided", "as_strided_scatter", "Tensor.view", "Tensor.view_as")
     ],
 )
 def test_layouts(name, call):
     args, kwargs, _ = call.build(call.complex_numbers == "only", requires_grad=False)
-    expected = function(name)(*args, **kwargs)
+    picked = call.after if name == "histogramdd" else lambda results: results  # its edges are a tuple
+    expected = picked(function(name)(*args, **kwargs))
     for scattered in (every_other, reversed_order):
-        result = function(name)(*map(scattered, args), **{key: scattered(value) for key, value in kwargs.items()})
+        options = {key: scattered(value) for key, value in kwargs.items()}
+        result = picked(function(name)(*map(scattered, args), **options))
         for one, other in zip(as_list(result), as_list(expected), strict=True):
             numpy.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=1e-12, atol=1e-14)
 

@@ -53,6 +53,28 @@ KNOWN: dict[str, Difference] = {
         "PyTorch counts the changes in place by which it makes the result", "version after writing"
     ),
     **{
+        f"special.{name} value[float64]": Difference(
+            "PyTorch's polynomials are good for seven digits; SciPy agrees with these to fifteen", "elements differ"
+        )
+        for name in ("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
+    },
+    **{
+        f"special.airy_ai value[{dtype}]": Difference(
+            "PyTorch loses the phase of large negative numbers in float32", "elements differ"
+        )
+        for dtype in ("int64",)
+    },
+    **{
+        f"signal.windows.kaiser value[{dtype}]": Difference(
+            "PyTorch's Bessel function overflows where beta is 100, which makes nan of zeros", "beta=100"
+        )
+        for dtype in ("float32", "float64")
+    },
+    "special.zeta value[float32]": Difference(
+        "PyTorch makes nan of the first argument 1e20, where the sum is below the smallest number",
+        "expected np.float32(nan)",
+    ),
+    **{
         f"{name} {aspect}[{dtype}]": Difference(
             "PyTorch rounds places and weights to the half type; here they are computed in float32", "elements differ"
         )

@@ -167,8 +167,6 @@ def operators() -> dict[str, Any]:
         "nn.functional.scaled_dot",
         "to_sparse",
         "masked.",
-        "special.",
-        "signal.",
     )
     chosen = {}
     for op in op_db:

@@ -465,7 +465,8 @@ def _zeta(x: ndarray, q: ndarray) -> ndarray:
     """The Hurwitz zeta function, the sum of (k + q) ** -x over k from 0: inf for `x` = 1, nan for less."""
     pole = (q <= 0) & (q == numpy.floor(q))
     undefined = (x < 1) | ((q < 0) & ~pole & (x != numpy.floor(x)))
-    result = _hurwitz(x, numpy.where(pole | undefined | numpy.isinf(q), 1.0, q))
+    with numpy.errstate(all="ignore"):
+        result = _hurwitz(x, numpy.where(pole | undefined | numpy.isinf(q), 1.0, q))
     result = numpy.where(pole, math.inf, result)
     result = numpy.where(numpy.isinf(q), numpy.where(q > 0, math.nan, math.inf), result)
     result = numpy.where(undefined | numpy.isnan(x) | numpy.isnan(q), math.nan, result)
@@ -492,6 +493,7 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
         low = q < 14
         total += numpy.where(low, q**-s, 0)
         q = numpy.where(low, q + 1, q)
+    overflowed = numpy.isinf(total)
     power = q**-s
     total += power * (q / (s - 1) + 0.5)
     factor = s * power / q
@@ -499,7 +501,7 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
     for k, coefficient in enumerate(_EULER_MACLAURIN):
         total += coefficient * factor
         factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / square
-    return total
+    return numpy.where(overflowed, math.inf, total)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

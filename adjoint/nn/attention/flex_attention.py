@@ -224,8 +224,8 @@ def create_block_mask(
     counts = padded.unflatten(-1, (-1, size[1])).unflatten(-3, (-1, size[0])).sum((-3, -1))
     full = (counts == size[0] * size[1]) if separate_full_blocks else torch.zeros_like(counts, dtype=torch.bool)
     partial = (counts > 0) & ~full
-    whole = _as_listed(full) if separate_full_blocks else (None, None)
-    return BlockMask((Q_LEN, KV_LEN), *_as_listed(partial), *whole, size, mask_mod)
+    counted, listed = _as_listed(full) if separate_full_blocks else (None, None)
+    return BlockMask((Q_LEN, KV_LEN), *_as_listed(partial), counted, listed, size, mask_mod)
 
 
 def _check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> None:

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import adjoint as torch
 
-from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from ..parameter import is_lazy
+from ..uninitialized import UninitializedBuffer, UninitializedParameter
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Size
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d

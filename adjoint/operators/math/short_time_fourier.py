@@ -18,7 +18,7 @@ def _described(name, input, window, **options):
 
     shown = "None" if window is None else f"{kind(window)}{{{list(window._array.shape)}}}"
     given = {"window": shown, **options}
-    order = [key for key in ("n_fft", "hop_length", "win_length", "window") if key in given]
+    order: list[str] = [key for key in ("n_fft", "hop_length", "win_length", "window") if key in given]
     order += [key for key in given if key not in order]
 
     def text(value):

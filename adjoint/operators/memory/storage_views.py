@@ -283,3 +283,23 @@ LATE.replay = replay
 LATE.real_view = view_as_real
 LATE.complex_view = view_as_complex
 LATE.lazy_view = lazily
+
+
+@public(method=True)
+def as_strided_scatter(input: Tensor, src: Tensor, size, stride, storage_offset=None):
+    """A copy of `input` with `src` at the places of its memory that sizes, strides and offset describe.
+
+    Raises:
+        RuntimeError: if `src` has another size, a place is outside, or `input` requires grad and is not contiguous.
+    """
+    if input.requires_grad and not input.is_contiguous():
+        raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
+    if src._array.shape != tuple(size):
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src._array.shape)}, slice size = {list(size)}"
+        )
+    copy = input.clone()
+    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    copy.as_strided(size, stride, offset).copy_(src)
+    return copy

@@ -69,7 +69,7 @@ def _function(dims):
     fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
     fractional_max_pool.__doc__ = "The largest element of windows that random numbers place, and its flat index."
     setattr(tensors, name, fractional_max_pool)
-    publish("functional", **{name: fractional_max_pool})
+    publish("functional", **{name: fractional_max_pool})  # type: ignore[arg-type]
 
 
 for _dims in (2, 3):

@@ -1,0 +1,110 @@
+"""Histograms of points: how many of them, or the sum of their weights, lie in each box of a grid."""
+
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ..runtime.floating import type_name
+
+_FUNCTION = "torch.histogramdd"
+
+
+def check_points(points: ndarray) -> None:
+    """Raise unless `points` are float32 or float64."""
+    if points.dtype.char not in "fd":
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_name(points.dtype)}'")
+
+
+def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
+    """The edges of equal bins for each dimension of `points`, of the shape (count, dims).
+
+    Args:
+        range: lowest and highest edge of each dimension, one after the other; None for those of the points.
+
+    Raises:
+        RuntimeError: if a number of bins is not positive, or a range is not finite or reversed.
+    """
+    for dim, count in enumerate(bins):
+        if count <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {dim}")
+    if points.shape[1] != len(bins):
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    check_points(points)
+    if range is not None and len(range) != 2 * len(bins):
+        raise RuntimeError(
+            f"{_FUNCTION}: for a {len(bins)}-dimensional histogram range should have {2 * len(bins)} elements, but got "
+            f"{len(range)}"
+        )
+    found = []
+    for dim, count in enumerate(bins):
+        low, high = 0.0, 1.0
+        if range is not None:
+            low, high = range[2 * dim], range[2 * dim + 1]
+        elif points.shape[0]:
+            low, high = float(points[:, dim].min()), float(points[:, dim].max())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RuntimeError(f"{_FUNCTION}: dimension {dim}'s range [{low:g}, {high:g}] is not finite")
+        if low > high:
+            raise RuntimeError(
+                f"{_FUNCTION}: min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}"
+            )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        found.append(_linspace(points.dtype.type(low), points.dtype.type(high), count))
+    return found
+
+
+def _linspace(low: Any, high: Any, count: int) -> ndarray:
+    """Edges as PyTorch's `linspace` rounds them: the first half from the lowest one, the second from the highest one."""
+    step = (high - low) / low.dtype.type(count)
+    places = numpy.arange(count + 1).astype(low.dtype)
+    half = (count + 1) // 2
+    return numpy.where(numpy.arange(count + 1) < half, low + step * places, high - step * places[::-1])
+
+
+def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, density: bool, equal: bool) -> ndarray:
+    """The histogram of `points`, (count, dims), in bins with the given edges.
+
+    Args:
+        weight: what each point counts; 1 if None.
+        density: divide by the sum and by the volumes of the boxes.
+        equal: all bins of a dimension have the same size.
+    """
+    if weight is not None:
+        weight = weight.reshape(-1)
+    inside = numpy.ones(len(points), dtype=bool)
+    places = []
+    for dim, edge in enumerate(edges):
+        values = points[:, dim]
+        low, high = edge[0], edge[-1]
+        inside &= (values >= low) & (values <= high)
+        places.append(_bins(numpy.where(inside, values, low), edge, equal))
+    sizes = tuple(len(edge) - 1 for edge in edges)
+    counts = numpy.zeros(sizes, dtype=numpy.float64 if points.dtype.char == "d" else numpy.float32)
+    if math.prod(sizes):
+        flat = numpy.ravel_multi_index(tuple(each[inside] for each in places), sizes)
+        given = None if weight is None else weight[inside]
+        counts = numpy.bincount(flat, given, math.prod(sizes)).reshape(sizes).astype(counts.dtype)
+    if density:
+        counts = counts / counts.sum()
+        for dim, edge in enumerate(edges):
+            shape = [1] * len(edges)
+            shape[dim] = -1
+            counts = counts / numpy.diff(edge).reshape(shape)
+    return counts
+
+
+def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
+    """The bin of each value; the last one has both its edges."""
+    last = len(edge) - 2
+    if not equal:
+        found = numpy.searchsorted(edge, values, side="right") - 1
+    else:
+        found = ((values - edge[0]) / (edge[-1] - edge[0]) * values.dtype.type(last + 1)).astype(numpy.int64)
+        # What is rounded across an edge is put right.
+        near = numpy.clip(found, 1, max(last, 1))
+        near_edge = numpy.searchsorted(edge, values, side="right") - 1
+        found = numpy.where(abs(near - found) <= 1, near_edge, found)
+    return numpy.clip(found, 0, last)
