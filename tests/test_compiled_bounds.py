@@ -117,6 +117,7 @@ def movement(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
     yield from (x.sort(1).values, x.topk(1, 1).values, x.repeat(2, 1, 2), x[:, torch.arange(n - 1, -1, -1)])
     index = torch.arange(n).reshape(1, n, 1).expand(3, n, 5)
     yield from (x.gather(1, index), torch.zeros(3, n, 5, dtype=dtype).scatter_add(1, index, x), x[x > 0])
+    yield from (x.index_add(1, torch.arange(n) // 2, x), x.sum() + torch.arange(5 * n) % 7)
 
 
 def run_guarded(at_end: bool) -> None:

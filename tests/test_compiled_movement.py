@@ -164,6 +164,37 @@ def test_nothing_is_written_where_an_index_is_out_of_range(wrong):
     assert (x == 0).all()
 
 
+@pytest.mark.parametrize("shape", [(40, 7), (9, 70), (500, 33)])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_rows_are_added_in_the_order_of_their_indices(shape, threads):
+    """To whatever rows indices lead, and however threads share the rows: the bits are those of one addition after another."""
+    before = adjoint.get_num_threads()
+    adjoint.set_num_threads(threads)
+    try:
+        generator = numpy.random.default_rng(7)
+        for index in (
+            generator.integers(0, shape[0], 300),
+            generator.integers(0, 3, 300),
+            numpy.full(300, shape[0] - 1),
+        ):
+            rows = sample((300, shape[1]), "f4")
+            expected = sample(shape, "f4", 1)
+            found = expected.copy()
+            for place, row in zip(index, rows, strict=True):
+                expected[place] += row
+            assert scattering.add_rows_at(found, index, rows) is found
+            numpy.testing.assert_array_equal(found, expected)
+    finally:
+        adjoint.set_num_threads(before)
+
+
+def test_index_add_to_a_source_in_the_same_memory():
+    x = adjoint.arange(12.0).reshape(4, 3)
+    expected = x.index_add(0, adjoint.tensor([1, 2, 3]), x[:3])
+    x.index_add_(0, adjoint.tensor([1, 2, 3]), x[:3].clone())
+    assert x.tolist() == expected.tolist()
+
+
 def test_positions_of_several_indices():
     generator = numpy.random.default_rng(8)
     rows, columns = generator.integers(-7, 7, (5, 9)), generator.integers(-11, 11, (5, 9))

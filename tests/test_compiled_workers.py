@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
 from adjoint.codegen.llvm import launch as launching
-from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_store
+from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
 from adjoint.codegen.llvm.launch import launch
 from adjoint.codegen.llvm.workers import workers
@@ -41,6 +41,8 @@ def numbered(out: Pointer[i64]) -> None:
     out[2] = atomic_exchange(out, 9)
     out[3] = atomic_load(out)
     atomic_store(out, 11)
+    out[4] = atomic_replace(out, 12, 13)
+    out[5] = atomic_replace(out, 11, 14)
 
 
 def _set_threads(monkeypatch, threads):
@@ -59,9 +61,9 @@ def threads(request, monkeypatch):
 
 
 def test_atomic_operations_give_what_was_there():
-    found = numpy.array([3, 0, 0, 0], numpy.int64)
+    found = numpy.array([3, 0, 0, 0, 0, 0], numpy.int64)
     numbered.compiled()(address(found))
-    assert found.tolist() == [11, 3, 8, 9]
+    assert found.tolist() == [14, 3, 8, 9, 11, 11]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 7, 8, 9, 64, 1000, 1001])
@@ -118,6 +120,42 @@ def test_workers_sleep_when_there_is_no_work(threads):
     assert workers().awake == 0
     launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
     assert (seen == 2).all()
+
+
+def test_many_small_works_in_a_row_are_each_whole(monkeypatch):
+    """A worker that still looks at one work when the next begins takes nothing of either twice."""
+    before = _set_threads(monkeypatch, 3)
+    try:
+        functions = count_rows.compiled()
+        for rows in (2, 3, 5, 24):
+            seen = numpy.zeros(rows, numpy.int64)
+            for turn in range(20_000):
+                launch(functions, rows, 8, address(seen), 1)
+                if turn % 1000 == 999:
+                    assert (seen == turn + 1).all()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_more_rows_than_pieces_have_numbers_for(threads):
+    seen = numpy.zeros(300_000, numpy.int64)
+    workers().run(count_rows.compiled(), (address(seen), 1), seen.size, 1, threads)
+    assert (seen == 1).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell the processors of threads")
+def test_workers_may_use_all_processors_after_they_were_woken(threads):
+    seen = numpy.zeros(1000, numpy.int64)
+    for turn in range(3):
+        launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+        assert (seen == turn + 1).all()
+        end = time.monotonic() + 20
+        while workers().awake and time.monotonic() < end:
+            time.sleep(0.01)
+    allowed = os.sched_getaffinity(0)
+    for thread in threading.enumerate():
+        if thread.name.startswith("adjoint-kernels"):
+            assert os.sched_getaffinity(thread.native_id) == allowed
 
 
 def _run(program, *, status=0):

@@ -50,9 +50,8 @@ far apart these words of two threads are."""
 MOST_THREADS = 64
 WORDS = TAKEN + LINE * MOST_THREADS
 
-PIECE_BITS = 16
-"""How many bits of `TAKEN` the number of a piece has; the ticket has the others."""
-MOST_PIECES = (1 << PIECE_BITS) - 1
+MOST_PIECES, OWNER, TICKET_SHIFT = (1 << 16) - 1, 1 << 16, 17
+"""`TAKEN` has the number of a piece in its lowest bits, then whether the thread itself has taken one, then the ticket."""
 
 LOOK_SECONDS = 1e-2
 """How long a worker without work looks for some before it sleeps. To wake it takes some 50 µs."""
@@ -93,19 +92,27 @@ def wait(looks: Int) -> None:
 
 
 @loops(noalias=False, plain=True)
-def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int) -> Int:
-    """A piece of a part of the range that nobody else takes, from `first` to `last`; `last` if there is none."""
+def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: Int) -> Int:
+    """A piece of a part of the range that nobody else takes, from `first` to `last`; `last` if there is none.
+
+    The last piece of a part that its owner has begun is left to the owner, in whose cache it is likely to be.
+    """
     piece = last
     looking = True
     while looking:
         found = atomic_load(taken)
-        found_ticket = found >> PIECE_BITS
-        following = found & MOST_PIECES if found_ticket == ticket else first
-        if following >= last or found_ticket > ticket:  # later work: this one is done
+        found_ticket = found >> TICKET_SHIFT
+        is_begun = found_ticket == ticket
+        following = found & MOST_PIECES if is_begun else first
+        owner = found & OWNER if is_begun else i64(0)
+        stop = last - 1 if owner != 0 and is_own == 0 else last
+        if following >= stop or found_ticket > ticket:  # later work: this one is done
             looking = False
-        elif atomic_replace(taken, found, ticket << PIECE_BITS | (following + 1)) == found:
-            piece = following
-            looking = False
+        else:
+            owner = i64(OWNER) if is_own != 0 else owner
+            if atomic_replace(taken, found, ticket << TICKET_SHIFT | owner | (following + 1)) == found:
+                piece = following
+                looking = False
     return piece
 
 
@@ -126,11 +133,12 @@ def take_pieces(
         part = (own + i) % threads
         first = i64(1) if part == 0 else part * pieces // threads
         last = (part + 1) * pieces // threads
-        number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last)
+        is_own = i64(1) if i == 0 else i64(0)
+        number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last, is_own)
         while number < last:
             call_address(function, arguments, number * piece, minimum(number * piece + piece, rows))
             done += 1
-            number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last)
+            number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last, is_own)
     return done
 
 

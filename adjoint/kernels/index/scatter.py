@@ -356,6 +356,8 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
         return x
     if alpha != 1:
         source = source * asarray(alpha).astype(x.dtype)
+    elif numpy.may_share_memory(x, source):
+        source = source.copy()
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x

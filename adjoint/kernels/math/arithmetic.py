@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import large_with_number
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import pointwise
@@ -126,6 +127,13 @@ def check_divisor(other: Array) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
+def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
+    """Integers divided by one number in a compiled loop; NotImplemented if there is none."""
+    if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, _LARGE):
+        return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
+    return NotImplemented
+
+
 def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
     """The quotient rounded towards zero (`"trunc"`) or down (`"floor"`)."""
     if rounding_mode == "trunc":
@@ -144,6 +152,9 @@ def trunc_divide(self: Array, other: Array) -> Array:
     if kind not in "iu":
         return numpy.trunc(numpy.true_divide(self, other))
     check_divisor(other)
+    result = _divided(self, other, "trunc", False)
+    if result is not NotImplemented:
+        return result
     quotient = numpy.floor_divide(self, other)
     if self.dtype.kind == "i":
         inexact = (quotient * other != self) & ((self < 0) != (other < 0))
@@ -159,6 +170,9 @@ def floor_divide(self: Array, other: Array) -> Array:
         raise refuse("div_floor_cpu", self)
     if kind in "iu":
         check_divisor(other)
+        result = _divided(self, other, "floor", False)
+        if result is not NotImplemented:
+            return result
     return numpy.floor_divide(self, other)
 
 
@@ -169,6 +183,9 @@ def remainder(self: Array, other: Array) -> Array:
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
         check_divisor(other)
+        result = _divided(self, other, "floor", True)
+        if result is not NotImplemented:
+            return result
     result = numpy.asarray(numpy.remainder(self, other))
     if result.dtype.kind == "f" and not result.all():
         numpy.copysign(result, self, out=result, where=result == 0)
@@ -182,6 +199,9 @@ def fmod(self: Array, other: Array) -> Array:
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
         check_divisor(other)
+        result = _divided(self, other, "trunc", True)
+        if result is not NotImplemented:
+            return result
     return numpy.fmod(self, other)
 
 

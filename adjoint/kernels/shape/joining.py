@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -182,11 +183,26 @@ def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """The elements shifted along `dims`, or through the flattened array."""
     if not dims:
-        return numpy.roll(self, shifts[0])
+        return _rolled(row_major(self).reshape(-1), [shifts[0]]).reshape(self.shape)
     if not self.ndim:
         return self.copy()
     kept = self if has_channels_last(self) else row_major(self)
-    return numpy.roll(kept, shifts, axis=tuple(normalize_dim(dim, self.ndim) for dim in dims))
+    along = [0] * self.ndim
+    for shift, dim in zip(shifts, dims, strict=True):
+        along[normalize_dim(dim, self.ndim)] += shift
+    return _rolled(kept, along)
+
+
+def _rolled(self: Array, shifts: list[int]) -> Array:
+    """The elements shifted by so many places along each dimension: two parts along each change places."""
+    result = empty_like(self)
+    parts = []
+    for n, shift in zip(self.shape, shifts, strict=True):
+        at = shift % n if n else 0
+        parts.append([(slice(at, n), slice(0, n - at)), *([(slice(0, at), slice(n - at, n))] if at else [])])
+    for pairs in itertools.product(*parts):
+        copy_elements(result[tuple(pair[0] for pair in pairs)], self[tuple(pair[1] for pair in pairs)])
+    return result
 
 
 def flip(self: Array, dims: tuple[int, ...]) -> Array:

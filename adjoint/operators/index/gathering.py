@@ -290,7 +290,7 @@ class index_select_backward:
 
 
 @operator(
-    kernel=scatter_kernels.index_add,
+    kernel=Kernel(scatter_kernels.index_add, inplace=scatter_kernels.index_add_),
     inplace=True,
     no_overlap=True,
     same_out=STRICT,

@@ -24,6 +24,7 @@ from ....codegen.llvm.language import (
     reduce_or,
     type_of,
     u8,
+    unrolled,
     vector,
     vectorized,
     where,
@@ -161,9 +162,17 @@ def gather_elements(
         if outside(index + i, part, length, W) != 0:
             wrong[0] = 1
             return
-        for k in range(part):
-            place = i64(index[i + k])
-            out[i + k] = source[place if ALONG else place * step + column + k]
+        target, places = out + i, index + i
+        k = i64(0)
+        if ALONG:
+            while k + 8 <= part:
+                for J in unrolled(8):
+                    target[k + J] = source[i64(places[k + J])]
+                k += 8
+        while k < part:
+            place = i64(places[k])
+            target[k] = source[place if ALONG else place * step + column + k]
+            k += 1
         i += part
 
 

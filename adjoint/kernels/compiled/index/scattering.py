@@ -25,7 +25,6 @@ from ....codegen.llvm.language import (
     load,
     loops,
     minimum,
-    prefetch,
     store,
     type_of,
     vector,
@@ -35,8 +34,8 @@ from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside
 
-_AHEAD = 6
-"""So many rows ahead memory is asked for: processors do not foresee pieces of rows by themselves."""
+_SAMPLED = 32
+"""So many indices for each thread tell how the places are shared."""
 
 _PARTS = 64
 """From so many columns on, threads share them."""
@@ -105,21 +104,25 @@ def add_row(target: Pointer[T], source: Pointer[T], n: Int, W: Static) -> None:
 
 @loops(plain=True)
 def add_rows(
-    target: Pointer[T], index: Pointer[i64], rows: Pointer[T], count: Int, width: Int, SPLIT: Static, W: Static,
-    n: Int, shares: Int, start: Int, stop: Int,
+    target: Pointer[T], index: Pointer[i64], rows: Pointer[T], bounds: Pointer[i64], count: Int, width: Int, W: Static,
+    start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[index[k]] += rows[k]`; `n` of the "columns", or of the "rows" that are added to, are shared."""
-    low = share_start(start, n, shares)
-    high = share_start(stop, n, shares)
+    """`target[index[k]] += rows[k]` where `index[k]` is of the shares from `start` to `stop`, which `bounds` divides."""
+    low = bounds[start]
+    high = bounds[stop]
     for k in range(count):
         place = index[k]
-        if SPLIT == "columns":
-            ahead = rows + (minimum(k + _AHEAD, count - 1) * width + low)
-            for j in range(0, high - low, W):
-                prefetch(ahead + j)
-            add_row(target + (place * width + low), rows + (k * width + low), high - low, W)
-        elif place >= low and place < high:
+        if place >= low and place < high:
             add_row(target + place * width, rows + k * width, width, W)
+
+
+def share_bounds(index: ndarray, length: int, shares: int) -> ndarray:
+    """Where shares of `range(length)` begin and end, so that about as many of the indices are in each."""
+    bounds = numpy.zeros(shares + 1, numpy.int64)
+    bounds[-1] = length
+    sample = numpy.sort(index.reshape(-1)[:: max(1, index.size // (_SAMPLED * shares))])
+    bounds[1:-1] = sample[numpy.arange(1, shares) * len(sample) // shares]
+    return bounds
 
 
 def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
@@ -129,8 +132,8 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
 
 
 @functools.lru_cache(64)
-def _adding(kind: Any, split: str, width: int) -> Any:
-    return add_rows.compiled(T=kind, SPLIT=split, W=width)
+def _adding(kind: Any, width: int) -> Any:
+    return add_rows.compiled(T=kind, W=width)
 
 
 @functools.lru_cache(256)
@@ -201,11 +204,12 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     if index.dtype.char != "l" or not all(a.flags.c_contiguous for a in (target, index, rows)):
         return NotImplemented
     length, width = target.shape
-    split, n = ("columns", width) if width >= 16 * get_num_threads() else ("rows", length)
-    function = _adding(kind, split, max(2, HOST.vector_bytes // target.itemsize))
-    _share(
-        function, n, rows.size * 2 * rows.itemsize,
-        address(target), address(index), address(rows), len(index), width,
+    function = _adding(kind, max(2, HOST.vector_bytes // target.itemsize))
+    shares = get_num_threads()
+    bounds = share_bounds(index, length, shares)
+    launch(
+        function, shares, rows.size * 2 * rows.itemsize // shares,
+        address(target), address(index), address(rows), address(bounds), len(index), width,
     )  # fmt: skip
     return target
 

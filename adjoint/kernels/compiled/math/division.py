@@ -1,0 +1,110 @@
+"""Quotients and remainders of integers by one number: by its reciprocal, then put right.
+
+Processors divide integers one by one, in 10 to 40 steps each. The quotient of a number of at most 51 bits by a product with a
+reciprocal in float64 is off by one at most.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    f64,
+    floor,
+    i64,
+    load,
+    loops,
+    reduce_or,
+    store,
+    type_of,
+    vector,
+    where,
+)
+from ....codegen.llvm.launch import launch
+
+_EXACT = 1 << 51
+
+_WEIGHT = 8
+"""How many bytes are moved in the time that one number takes beside its memory."""
+
+
+@loops
+def divided(x: T, divisor: i64, inverse: f64, W: Static, FLOOR: Static, REMAINDER: Static) -> Static:
+    """Numbers of at most 51 bits divided by `divisor`, whose magnitude has the reciprocal `inverse`."""
+    zero = vector(i64, W)(0)
+    size = where(divisor < 0, -divisor, divisor)
+    turned = (x < zero) if not FLOOR else (vector(i64, W)(divisor) < zero)  # then -x is divided
+    dividend = where(turned, -x, x)
+    quotient = i64(floor(f64(dividend) * inverse))
+    left = dividend - quotient * size
+    quotient = where(left < zero, quotient - 1, where(left >= size, quotient + 1, quotient))
+    left = dividend - quotient * size
+    if REMAINDER:
+        result = where(turned, -left, left)
+    elif FLOOR:
+        result = quotient
+    else:
+        result = where(turned != (vector(i64, W)(divisor) < zero), -quotient, quotient)
+    return result
+
+
+@loops(plain=True)
+def divide(
+    out: Pointer[T], x: Pointer[T], divisor: Int, inverse: f64, CHECKED: Static, FLOOR: Static, REMAINDER: Static, W: Static,
+    n: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Blocks of `W` numbers from `start` to `stop` divided. `CHECKED`: some may have more than 51 bits."""
+    for block in range(start, stop):
+        i = block * W
+        if i + W <= n:
+            numbers = vector(i64, W)(load(x + i, W))
+            large = reduce_or((numbers >= _EXACT) | (numbers <= -_EXACT)) if CHECKED else False
+            if large:
+                divide_one_by_one(out + i, x + i, divisor, W, FLOOR, REMAINDER)
+            else:
+                store(out + i, vector(T, W)(divided(numbers, divisor, inverse, W, FLOOR, REMAINDER)))
+        else:
+            divide_one_by_one(out + i, x + i, divisor, n - i, FLOOR, REMAINDER)
+
+
+@loops(plain=True)
+def divide_one_by_one(out: Pointer[T], x: Pointer[T], divisor: Int, n: Int, FLOOR: Static, REMAINDER: Static) -> None:
+    """A few numbers divided, of any size."""
+    for i in range(n):
+        number = i64(x[i])
+        quotient = number // divisor
+        left = number - quotient * divisor
+        if not FLOOR:
+            upward = (left != 0) & ((number < 0) != (divisor < 0))
+            quotient = quotient + 1 if upward else quotient
+            left = number - quotient * divisor
+        out[i] = T(left) if REMAINDER else T(quotient)
+
+
+@functools.lru_cache(32)
+def _dividing(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any:
+    return divide.compiled(T=type_of(dtype), CHECKED=dtype.itemsize == 8, FLOOR=floor_, REMAINDER=remainder, W=width)
+
+
+def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
+    """`x` divided by an integer, which is not 0, and rounded ("floor", "trunc"), or what is left. NotImplemented if there is no loop."""
+    if x.dtype.char not in "bhilB" or not x.flags.c_contiguous or not x.size or abs(divisor) >= _EXACT or divisor == -1:
+        return NotImplemented
+    out = numpy.empty(x.shape, x.dtype)
+    width = HOST.vector_bytes // 8
+    function = _dividing(x.dtype, rounding == "floor", remainder, width)
+    blocks = -(-x.size // width)
+    launch(
+        function, blocks, width * (2 * x.itemsize + _WEIGHT), address(out), address(x), divisor, 1 / abs(divisor), x.size
+    )  # fmt: skip
+    return out
