@@ -154,7 +154,7 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator: with `NotImplemented`, Python tries the type of the other operand."""
     if len(args) > 1 and type(value := args[1]) is not Tensor:
-        if op.name == "eq" and isinstance(value, numpy.ndarray):  # the only operator that accepts arrays
+        if op.takes_arrays and isinstance(value, numpy.ndarray):
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)

@@ -62,6 +62,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     namespace=None,
     method=(),
     inplace=True,
+    copies=True,
     node="CopyBackwards",
     out=False,
     tangent="linear",
