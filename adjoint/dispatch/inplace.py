@@ -36,7 +36,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op`, and write the result to its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.function_name}_", call_inplace, args, op, args)
+        return recorder.operation(f"{op.aten_name}_", call_inplace, args, op, args)
     target: Tensor = args[0]
     try:
         args = bind(op, args)

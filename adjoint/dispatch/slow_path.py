@@ -40,7 +40,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         state = modes.STATE
         recorder = state.recorder
         if recorder is not None and recorder.asks():
-            return recorder.operation(op.function_name, call, args, op, args, out, **names)
+            return recorder.operation(op.aten_name, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.FLAGS.special or modes.ANOMALY.enabled:
             return run_slow_path(op, args, out, **names)
         for value in names.values():
