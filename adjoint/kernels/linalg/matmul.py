@@ -53,7 +53,7 @@ def mm(self: Array, mat2: Array) -> Array:
     """The product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
-        if self.size * mat2.shape[1] > _ON_ONE_THREAD or LOOPS.every_size:
+        if self.size >= _SIDE * _SIDE or LOOPS.every_size:
             result = shared_product(self, mat2)
             if result is not NotImplemented:
                 return result
@@ -73,13 +73,15 @@ _ON_ONE_THREAD = 1 << 18
 
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
-    """`a @ b`, plus a vector in each row, on the threads of compiled kernels; NotImplemented if the shapes are not for them.
+    """`a @ b`, plus a vector in each row, on the threads of compiled kernels; NotImplemented where one thread is enough.
 
     BLAS's own threads do not leave their processors to other kernels for a while after each product.
     """
-    if a.shape[1] != b.shape[0] or (min(*a.shape, *b.shape) < _SIDE and not LOOPS.every_size):
+    (rows, depth), (same, columns) = a.shape, b.shape
+    if depth != same:
         return NotImplemented
-    return LOOPS.run("linalg.products.product", a, b, added)
+    large = min(rows, depth, columns) >= _SIDE and rows * depth * columns > _ON_ONE_THREAD
+    return LOOPS.run("linalg.products.product", a, b, added) if large or LOOPS.every_size else NotImplemented
 
 
 def _check_mm(self: Array, mat2: Array) -> None:
@@ -196,17 +198,21 @@ def _same_as_added(self: Array, factor: Array) -> None:
 
 def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     """`self + mat1 @ mat2`."""
-    kind = self.dtype
-    if kind is not mat1.dtype or kind is not mat2.dtype or kind.char not in _BLAS or mat2.ndim != 2:
-        return addmm(self, mat1, mat2)
-    if self.shape != mat2.shape[1:]:
-        result = mm(mat1, mat2)
-        return numpy.add(result, self, result)
-    if mat1.ndim == 2 and (mat1.size * self.size > _ON_ONE_THREAD or LOOPS.every_size):
+    if (
+        (mat1.size >= _SIDE * _SIDE or LOOPS.every_size)
+        and mat1.ndim == 2 == mat2.ndim
+        and self.ndim == 1
+        and self.shape == mat2.shape[1:]
+    ):
         result = shared_product(mat1, mat2, self)
         if result is not NotImplemented:
             return result
-    return add_bias(mm(mat1, mat2), self)
+    result = mm(mat1, mat2)
+    if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
+        return addmm(self, mat1, mat2)
+    return (
+        add_bias(result, self) if self.ndim == 1 and self.shape == result.shape[1:] else numpy.add(result, self, result)
+    )
 
 
 @accelerated("linalg.matmul.add_bias", elements=1 << 14)
