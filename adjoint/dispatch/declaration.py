@@ -54,10 +54,10 @@ _RESERVED = ("grad", "grads", "xp", "needs")
 
 _OPTIONS = frozenset(
     """
-    aten aten_inplace aten_name aten_number batch caller check deprecated_order elementwise function_name inplace
+    aten aten_inplace aten_name aten_number batch caller check copies deprecated_order elementwise function_name inplace
     inplace_node kernel method name no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
-    out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements tangent
-    uniform_write view vmap_name
+    out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements
+    takes_arrays tangent uniform_write view vmap_name
     """.split()
 )
 """What a declaration may say besides its class."""
@@ -74,9 +74,11 @@ class Operator:
     that of the operands (`kernels.layout`), in the order of these names if it is a tuple. `tangent`: the rule of
     forward mode (see `transforms.tangents`). `sample_ndim`: the tensors may have a leading sample dimension before so
     many dimensions; a batch dimension is merged into it. `random`: the operator draws random numbers although it takes
-    no `generator`. `shape_of_elements`: the shape of its results depends on elements. `aten_name`: its name in
-    PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`. `aten`, `aten_inplace` and `aten_number`:
-    the names of its overload, of its in-place variant, and of the overload with a number as last operand.
+    no `generator`. `copies`: in place, the second tensor replaces the first, from any device, dtype and memory.
+    `takes_arrays`: as a Python operator it accepts NumPy arrays. `shape_of_elements`: the shape of its results depends
+    on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`.
+    `aten`, `aten_inplace` and `aten_number`: the names of its overload, of its in-place variant, and of the overload with
+    a number as last operand.
     `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
     """
 
@@ -121,6 +123,8 @@ class Operator:
         self.aten_number: str = options.get("aten_number", self.aten_inplace)
         self.shape_of_elements: bool = options.get("shape_of_elements", False)
         self.vmap_name: str | None = options.get("vmap_name")
+        self.copies: bool = options.get("copies", False)
+        self.takes_arrays: bool = options.get("takes_arrays", False)
         self.random_inside: bool = options.get("random", False)
         self.inplace_node_name: str = options.get("inplace_node") or node_name
         self.returns: Any = options.get("returns", tuple)

@@ -36,7 +36,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     """Apply `op`, and write the result to its first argument."""
     recorder = modes.STATE.recorder
     if recorder is not None and recorder.asks():
-        return recorder.operation(f"{op.function_name}_", call_inplace, args, op, args)
+        return recorder.operation(f"{op.aten_name}_", call_inplace, args, op, args)
     target: Tensor = args[0]
     try:
         args = bind(op, args)
@@ -75,8 +75,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     array = target._array
     if not op.uniform_write:
         check_overlap(target)
-        if op.name == "copy" or not lazy_bits_of(array):  # otherwise the copy must be materialized first
-            check_partial_overlap(target, [args[1]._array] if op.name == "copy" else arrays[1:], op.no_overlap)
+        if op.copies or not lazy_bits_of(array):  # otherwise the copy must be materialized first
+            check_partial_overlap(target, [args[1]._array] if op.copies else arrays[1:], op.no_overlap)
         if not array.flags.writeable:  # part of an expanded tensor, whose elements no longer share memory
             array = arrays[0] = distinct(array)
 

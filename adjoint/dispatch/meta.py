@@ -88,12 +88,12 @@ def put(results: list[Any], out: Tensor) -> Tensor:
 def check_change(op: Operator, args: Any, arrays: list[Any]) -> None:
     """Raise if the first of `args` or the new value is on `meta`, and the change is impossible."""
     target = args[0]
-    if op.name != "copy":
+    if not op.copies:
         check_places(op, args)
     elif type(target._array) is not Meta:
         raise Meta.error(Meta.refusal)
     shape = target._array.shape
-    if op.operands or op.name == "copy":
+    if op.operands or op.copies:
         broadcast = broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
         if broadcast != shape:
             raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")

@@ -38,6 +38,7 @@ def overloads(
     public_inplace: bool = False,
     only_inplace: bool = False,
     second: str = "other",
+    aten_name: str | None = None,
     forms: tuple[str, ...] | Callable[[Operator], tuple[str, ...]] = (),
 ) -> Callable[[type], Any]:
     """Declare a function that chooses between operators; the class gives its name and its documentation.
@@ -60,11 +61,12 @@ def overloads(
         public_inplace: whether the in-place function is public besides the method.
         only_inplace: whether there is only the in-place method; then the class documents it.
         second: the name of the second parameter.
+        aten_name: the name of the operators in PyTorch's messages and profiles, if it is not that of the function.
         forms: the forms of the call, for errors; or the function of `signatures` that derives them from `by_tensor`.
     """
 
     def declare(declaration: type) -> Any:
-        shared = {"namespace": None, "method": (), "function_name": declaration.__name__}
+        shared = {"namespace": None, "method": (), "function_name": declaration.__name__, "aten_name": aten_name}
         tensors, numbers, first = by_tensor, by_number, of_number
         if isinstance(by_tensor, dict):
             tensors = _declared(declaration, "by_tensor", kernel, promote, {**shared, **by_tensor})

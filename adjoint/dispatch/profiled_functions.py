@@ -18,27 +18,6 @@ from .decorators import PUBLIC
 from .lazy_stubs import cells, duplicate, put_code, standing_in, stub_of
 from .registry import load_all
 
-NAMES = {
-    "add_number": "add", "sub_number": "sub", "mul_number": "mul", "div_number": "div", "fill_tensor": "fill",
-    "adaptive_avg_pool2d_of": "adaptive_avg_pool2d", "adaptive_avg_pool3d_of": "adaptive_avg_pool3d",
-    "adaptive_max_pool2d_of": "adaptive_max_pool2d", "adaptive_max_pool3d_of": "adaptive_max_pool3d",
-    "avg_pool2d_of": "avg_pool2d", "avg_pool3d_of": "avg_pool3d", "bernoulli_of_each": "bernoulli",
-    "bernoulli_of_one": "bernoulli", "bernoulli_of_tensor": "bernoulli", "block_diagonal": "block_diag",
-    "cdist_direct": "_cdist_forward", "conjugate": "conj", "entr": "special_entr", "erfcx": "special_erfcx",
-    "euclidean_dist": "_euclidean_dist", "full_of_number": "full", "full_of_tensor": "full", "gathered": "gather",
-    "i0e": "special_i0e", "i1": "special_i1", "i1e": "special_i1e", "linalg.matrix_rank": "linalg_matrix_rank",
-    "log_ndtr": "special_log_ndtr", "log_softmax_backward": "_log_softmax_backward_data", "logsigmoid": "log_sigmoid",
-    "logsigmoid_backward": "log_sigmoid_backward", "ndtr": "special_ndtr", "ndtri": "special_ndtri",
-    "nll_loss_of": "nll_loss", "nll_loss2d_of": "nll_loss2d", "normal_of_both": "normal", "normal_of_mean": "normal",
-    "normal_of_std": "normal", "prelu_backward": "_prelu_kernel_backward", "random_between": "random_",
-    "random_to": "random_", "reshape_alias": "_reshape_alias", "softmax_backward": "_softmax_backward_data",
-    "split_size": "split", "squeeze_all": "squeeze", "squeeze_dim": "squeeze", "squeeze_dims": "squeeze",
-    "to_dtype": "to", "torch.searchsorted": "searchsorted", "trilinear": "_trilinear", "unique_all": "_unique2",
-    "unique_runs": "unique_consecutive", "unsafe_view": "_unsafe_view", "view_shape": "view", "xlog1py": "special_xlog1py",
-    "zeta": "special_zeta",
-}  # fmt: skip
-"""PyTorch's names for operators whose names here are more specific or shorter."""
-
 _METHODS = {
     "__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow", "__ipow__": "pow_",
     "__floordiv__": "floor_divide", "__rfloordiv__": "floor_divide", "__ifloordiv__": "floor_divide_", "__mod__": "remainder",

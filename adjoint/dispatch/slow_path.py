@@ -40,7 +40,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         state = modes.STATE
         recorder = state.recorder
         if recorder is not None and recorder.asks():
-            return recorder.operation(op.function_name, call, args, op, args, out, **names)
+            return recorder.operation(op.aten_name, call, args, op, args, out, **names)
         if state.general or out is not None or not modes.FLAGS.special or modes.ANOMALY.enabled:
             return run_slow_path(op, args, out, **names)
         for value in names.values():
@@ -154,7 +154,7 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
     """Apply `op` as a Python operator: with `NotImplemented`, Python tries the type of the other operand."""
     if len(args) > 1 and type(value := args[1]) is not Tensor:
-        if op.name == "eq" and isinstance(value, numpy.ndarray):  # the only operator that accepts arrays
+        if op.takes_arrays and isinstance(value, numpy.ndarray):
             return call(op, (args[0], wrap(value)), None)
         if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)

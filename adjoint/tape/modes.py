@@ -91,13 +91,18 @@ _numbers = itertools.count(1)
 class _End:
     """Belongs to the state of a thread, and dies with it: takes back what the thread has said in `FLAGS`."""
 
-    __slots__ = ("number",)
+    __slots__ = ("flags", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.flags = (
+            FLAGS.no_grad,
+            FLAGS.special,
+            FLAGS.hooked,
+        )  # when the interpreter exits, globals may go before this object
 
     def __del__(self) -> None:
-        for flag in (FLAGS.no_grad, FLAGS.special, FLAGS.hooked):
+        for flag in self.flags:
             flag.pop(self.number, None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from typing import Any
 
@@ -64,19 +64,13 @@ class Event:
 
 
 class Recorder:
-    """The events of one profile, in the order in which they began.
+    """The events of one profile, in the order in which they began."""
 
-    `names`: PyTorch's names of operators in profiles, where they differ from the names here.
-    """
-
-    def __init__(
-        self, shapes: bool = False, memory: bool = False, stack: bool = False, names: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False) -> None:
         self.events: list[Event] = []
         self.running: list[Event] = []
         self.told = False
         self.shapes, self.memory, self.stack = shapes, memory, stack
-        self.names = names or {}
         self.thread = threading.get_native_id()
         self.held: dict[int, weakref.ref[Any]] = {}
 
@@ -121,7 +115,7 @@ class Recorder:
 
     def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
         """Run `function(*args)`, which computes operator `name` on `inputs`, as an event."""
-        name = f"aten::{self.names.get(name, name)}"
+        name = f"aten::{name}"
         event = self.running[-1] if self.running else None
         around = event is not None and event.open and event.name == name  # the operator is all that the composite does
         if event is None or not around:

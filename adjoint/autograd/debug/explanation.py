@@ -14,7 +14,7 @@ from ...tape.edges import edge_of
 from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tensor import Tensor, ndarray
-from ..engine import discover, fitted
+from ..engine import deliver, discover
 from ..graph_task import Capture, GraphTask
 from ..roots import first_grad
 from .anomaly_mode import has_nan, listed
@@ -283,18 +283,10 @@ def _of_backward(root: Tensor) -> Explanation:
     return found
 
 
-def _add(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
-    """Add `grad`, from the backward of `source`, to the gradient at the end of `edge`."""
-    grad = fitted(grad, edge, source, buffers)
-    if grad is not None:
-        target = edge[0] if type(edge) is tuple else edge
-        buffers[target] = buffers[target] + grad if target in buffers else grad
-
-
 def _tried(root: Tensor, order: list[Node]) -> Explanation:
     """Run the nodes in `order`, and explain the first nan."""
     buffers: dict[Any, Any] = {}
-    _add(first_grad(root, False), edge_of(root), None, buffers)
+    deliver(first_grad(root, False), edge_of(root), None, buffers)
     for node in order:
         grad = buffers.pop(node, None)
         if grad is None:
@@ -309,7 +301,7 @@ def _tried(root: Tensor, order: list[Node]) -> Explanation:
             return _of_nan_gradient(node, grads, made)
         for edge, result in zip(node.edges, results, strict=True):
             if edge is not None and result is not None:
-                _add(result, edge, node, buffers)
+                deliver(result, edge, node, buffers)
                 held = buffers.get(edge[0] if type(edge) is tuple else edge)
                 held = held[edge[1]] if isinstance(held, list) else held
                 if held is not None and has_nan(held):

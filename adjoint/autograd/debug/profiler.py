@@ -105,7 +105,7 @@ class profile:
             raise RuntimeError("Profiler context manager is not reentrant")
         if modes.STATE.recorder is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
-        self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, profiled_functions.NAMES)
+        self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack)
         try:
             profiled_functions.watch(self)
             self.origin = perf_counter_ns()

@@ -243,7 +243,7 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
 # --- drawn with given parameters ------------------------------------------------------------------------------
 
 
-@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward1")
+@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward1", aten_name="normal")
 class normal_of_mean:
     """Normally distributed numbers about the given means, of one standard deviation."""
 
@@ -252,7 +252,7 @@ class normal_of_mean:
     grad_mean = zeros_like_grad
 
 
-@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward2")
+@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward2", aten_name="normal")
 class normal_of_std:
     """Normally distributed numbers about one mean, of the given standard deviations."""
 
@@ -261,7 +261,7 @@ class normal_of_std:
     grad_std = zeros_like_grad
 
 
-@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward3")
+@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward3", aten_name="normal")
 class normal_of_both:
     """Normally distributed numbers of the given means and standard deviations."""
 
@@ -347,7 +347,14 @@ def _wrong_normal(*arguments, **names):
     )
 
 
-@operator(kernel=drawing(kernels.bernoulli), namespace=None, method=(), node="BernoulliBackward0", batch="leading")
+@operator(
+    kernel=drawing(kernels.bernoulli),
+    namespace=None,
+    method=(),
+    node="BernoulliBackward0",
+    batch="leading",
+    aten_name="bernoulli",
+)
 class bernoulli_of_each:
     """1 with the probability that the element of `self` gives, otherwise 0."""
 
@@ -362,6 +369,7 @@ class bernoulli_of_each:
     method=(),
     node="BernoulliBackward0",
     batch="leading",
+    aten_name="bernoulli",
 )
 class bernoulli_of_one:
     """1 with probability `p`, otherwise 0, in the shape of `self`."""
@@ -494,6 +502,7 @@ class bernoulli:
     out=False,
     inplace=True,
     node="BernoulliBackward1",
+    aten_name="bernoulli",
 )
 class bernoulli_of_tensor:
     """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""

@@ -107,7 +107,9 @@ def pdist_backward(grad, self, p, distance):
     return zeros if parts is None else zeros.index_add(0, first, parts).index_add(0, second, -parts)
 
 
-@operator(kernel=kernels.trilinear, namespace=None, method=False, out=False, tangent="multilinear")
+@operator(
+    kernel=kernels.trilinear, namespace=None, method=False, out=False, tangent="multilinear", aten_name="_trilinear"
+)
 class trilinear:
     """`(i1 * i2 * i3).sum(sumdim)`, each given new dimensions at its `expand` beforehand."""
 
@@ -162,7 +164,15 @@ def bilinear(input1, input2, weight, bias=None):
 # --- distances ------------------------------------------------------------------------------------------------
 
 
-@operator(namespace=None, method=(), out=False, node="CdistBackward0", kernel=kernels.cdist, batch="broadcast")
+@operator(
+    namespace=None,
+    method=(),
+    out=False,
+    node="CdistBackward0",
+    kernel=kernels.cdist,
+    batch="broadcast",
+    aten_name="_cdist_forward",
+)
 class cdist_direct:
     """The `p`-norms of the differences of rows, computed one by one."""
 
@@ -183,7 +193,14 @@ def cdist_backward(grad, x1, x2, p, distance):
     return (difference * 0 if parts is None else parts).sum(-2)
 
 
-@operator(namespace=None, method=(), out=False, node="EuclideanDistBackward0", kernel=kernels.euclidean_dist)
+@operator(
+    namespace=None,
+    method=(),
+    out=False,
+    node="EuclideanDistBackward0",
+    kernel=kernels.euclidean_dist,
+    aten_name="_euclidean_dist",
+)
 class euclidean_dist:
     """Euclidean distances of rows by a product of matrices."""
 

@@ -263,7 +263,14 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     return tensors.linalg_lstsq(input, b, rcond, driver, vector, out=out)
 
 
-@operator(kernel=kernels.matrix_rank, namespace=None, method=False, function_name="linalg.matrix_rank", batch="leading")
+@operator(
+    kernel=kernels.matrix_rank,
+    namespace=None,
+    method=False,
+    function_name="linalg.matrix_rank",
+    aten_name="linalg_matrix_rank",
+    batch="leading",
+)
 class linalg_matrix_rank:
     """The rank of matrices."""
 

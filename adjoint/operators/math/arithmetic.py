@@ -61,7 +61,14 @@ class add:
         return grad if alpha == 1 else grad * conjugate(alpha)
 
 
-@operator(kernel=kernels.by_number(numpy.add), namespace=None, method=False, node="AddBackward1", tangent="elementwise")
+@operator(
+    kernel=kernels.by_number(numpy.add),
+    namespace=None,
+    method=False,
+    node="AddBackward1",
+    tangent="elementwise",
+    aten_name="add",
+)
 class add_number:
     """`input + other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
 
@@ -72,7 +79,12 @@ class add_number:
 
 
 @operator(
-    kernel=kernels.by_number(numpy.subtract), namespace=None, method=False, node="SubBackward1", tangent="elementwise"
+    kernel=kernels.by_number(numpy.subtract),
+    namespace=None,
+    method=False,
+    node="SubBackward1",
+    tangent="elementwise",
+    aten_name="sub",
 )
 class sub_number:
     """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
@@ -205,7 +217,12 @@ class mul:
 
 
 @operator(
-    kernel=kernels.by_number(numpy.multiply), namespace=None, method=False, node="MulBackward1", tangent="elementwise"
+    kernel=kernels.by_number(numpy.multiply),
+    namespace=None,
+    method=False,
+    node="MulBackward1",
+    tangent="elementwise",
+    aten_name="mul",
 )
 class mul_number:
     """`input * other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
@@ -222,6 +239,7 @@ class mul_number:
     method=False,
     node="DivBackward1",
     tangent="elementwise",
+    aten_name="div",
 )
 class div_number:
     """`input / other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""

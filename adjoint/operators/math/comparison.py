@@ -13,7 +13,7 @@ from ...kernels.math import comparison as kernels
 # --- order ----------------------------------------------------------------------------------------------------
 
 
-def _comparison(kernel, alias=()):
+def _comparison(kernel, alias=(), **options):
     """Declare a comparison, and that in place: it writes 0 and 1 over the numbers and lets no gradient through."""
 
     def grad_self(grad, xp):
@@ -32,6 +32,7 @@ def _comparison(kernel, alias=()):
             inplace=False,
             aten="Tensor",
             forms=with_number,
+            **options,
         )(declaration)
         overloads(
             kernel if isinstance(kernel, numpy.ufunc) else Kernel(kernel.general, quiet=True),
@@ -56,7 +57,7 @@ def _comparison(kernel, alias=()):
     return declare
 
 
-@_comparison(numpy.equal)
+@_comparison(numpy.equal, takes_arrays=True)
 class eq:
     """Whether elements are equal.
 

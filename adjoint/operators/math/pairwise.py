@@ -185,6 +185,7 @@ class xlogy:
     of_number={"node": "SpecialXlog1PyBackward1"},
     namespace="special",
     method=False,
+    aten_name="special_xlog1py",
 )
 class xlog1py:
     """`input * log(1 + other)`, elementwise, and 0 where `input` is 0 and `other` is not nan."""

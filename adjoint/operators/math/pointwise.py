@@ -319,7 +319,13 @@ def conj(input):
 
 
 @operator(
-    view=True, kernel=lazy_conj.conjugate, namespace=None, method=False, node="ConjBackward0", batch="elementwise"
+    view=True,
+    kernel=lazy_conj.conjugate,
+    namespace=None,
+    method=False,
+    node="ConjBackward0",
+    batch="elementwise",
+    aten_name="conj",
 )
 class conjugate:
     """The complex conjugate, elementwise, a view."""
@@ -463,12 +469,7 @@ class ceil:
         return xp.zeros_like(grad)
 
 
-@unary(
-    Kernel(kernels.trunc, small=numpy.trunc, dtypes=FLOATS),
-    promote=None,
-    alias=("fix",),
-    same_out=True,
-)
+@unary(Kernel(kernels.trunc, small=numpy.trunc, dtypes=FLOATS), promote=None, alias=("fix",), same_out=True)
 class trunc:
     """The integer part, elementwise."""
 
@@ -552,12 +553,7 @@ class isinf:
     """Whether elements are infinite."""
 
 
-@unary(
-    Kernel(kernels.isfinite, small=numpy.isfinite, dtypes=FLOATS),
-    promote=None,
-    inplace=False,
-    out=False,
-)
+@unary(Kernel(kernels.isfinite, small=numpy.isfinite, dtypes=FLOATS), promote=None, inplace=False, out=False)
 class isfinite:
     """Whether elements are neither infinite nor nan."""
 

@@ -44,7 +44,14 @@ class erfinv:
         return grad * xp.exp(xp.erfinv(self) ** 2) * (math.sqrt(math.pi) / 2)
 
 
-@unary(kernels.erfcx, namespace="special", method=(), inplace=False, node="SpecialErfcxBackward0")
+@unary(
+    kernels.erfcx,
+    namespace="special",
+    method=(),
+    inplace=False,
+    node="SpecialErfcxBackward0",
+    aten_name="special_erfcx",
+)
 class erfcx:
     """`exp(input ** 2) * erfc(input)`, elementwise, without overflow."""
 
@@ -52,7 +59,9 @@ class erfcx:
         return grad * (2 * self * result - 2 / math.sqrt(math.pi))
 
 
-@unary(kernels.ndtr, namespace="special", method=(), inplace=False, node="SpecialNdtrBackward0")
+@unary(
+    kernels.ndtr, namespace="special", method=(), inplace=False, node="SpecialNdtrBackward0", aten_name="special_ndtr"
+)
 class ndtr:
     """The normal distribution function, elementwise."""
 
@@ -60,7 +69,14 @@ class ndtr:
         return grad * xp.exp(self * self * -0.5) / math.sqrt(2 * math.pi)
 
 
-@unary(kernels.log_ndtr, namespace="special", method=(), inplace=False, node="SpecialLogNdtrBackward0")
+@unary(
+    kernels.log_ndtr,
+    namespace="special",
+    method=(),
+    inplace=False,
+    node="SpecialLogNdtrBackward0",
+    aten_name="special_log_ndtr",
+)
 class log_ndtr:
     """The logarithm of the normal distribution function, elementwise."""
 
@@ -68,7 +84,14 @@ class log_ndtr:
         return grad / xp.erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
 
 
-@unary(kernels.ndtri, namespace="special", method=(), inplace=False, node="SpecialNdtriBackward0")
+@unary(
+    kernels.ndtri,
+    namespace="special",
+    method=(),
+    inplace=False,
+    node="SpecialNdtriBackward0",
+    aten_name="special_ndtri",
+)
 class ndtri:
     """The inverse of the normal distribution function, elementwise."""
 
@@ -165,6 +188,7 @@ class mvlgamma:
     inplace=False,
     number_first=True,
     node="SpecialZetaBackward0",
+    aten_name="special_zeta",
 )
 class zeta:
     """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""
@@ -205,7 +229,9 @@ class igammac:
 # --- entropy --------------------------------------------------------------------------------------------------
 
 
-@unary(kernels.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0")
+@unary(
+    kernels.entr, namespace="special", method=(), inplace=False, node="SpecialEntrBackward0", aten_name="special_entr"
+)
 class entr:
     """`-input * log(input)`, elementwise: 0 at 0, -inf below."""
 
@@ -224,7 +250,7 @@ class i0:
         return grad * xp.i1(self)
 
 
-@unary(bessel.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0")
+@unary(bessel.i0e, namespace="special", method=(), inplace=False, node="SpecialI0EBackward0", aten_name="special_i0e")
 class i0e:
     """`exp(-|input|) * i0(input)`, elementwise."""
 
@@ -232,7 +258,7 @@ class i0e:
         return grad * (xp.i1e(self) - xp.sgn(self) * result)
 
 
-@unary(bessel.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0")
+@unary(bessel.i1, namespace="special", method=(), inplace=False, node="SpecialI1Backward0", aten_name="special_i1")
 class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
@@ -240,7 +266,7 @@ class i1:
         return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
 
 
-@unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0")
+@unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0", aten_name="special_i1e")
 class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 

@@ -64,6 +64,7 @@ def is_meta(place: Any) -> bool:
     out=False,
     tangent="linear",
     batch="elementwise",
+    aten_name="to",
 )
 class to_dtype:
     """A copy with elements of another dtype."""

@@ -62,6 +62,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     namespace=None,
     method=(),
     inplace=True,
+    copies=True,
     node="CopyBackwards",
     out=False,
     tangent="linear",
@@ -150,6 +151,7 @@ class fill:
     out=False,
     node="FillBackward3",
     vmap_name="fill_",
+    aten_name="fill",
 )
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
@@ -200,7 +202,15 @@ def fill_(input, value):
     return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
-@operator(kernel=copying.full_like, namespace=None, method=(), out=False, node="FillBackward0", batch="elementwise")
+@operator(
+    kernel=copying.full_like,
+    namespace=None,
+    method=(),
+    out=False,
+    node="FillBackward0",
+    batch="elementwise",
+    aten_name="full",
+)
 class full_of_number:
     """A tensor like `self` of which every element is the number `value`."""
 
@@ -210,7 +220,15 @@ class full_of_number:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=copying.filled_like, namespace=None, method=(), out=False, node="FillBackward1", batch="elementwise")
+@operator(
+    kernel=copying.filled_like,
+    namespace=None,
+    method=(),
+    out=False,
+    node="FillBackward1",
+    batch="elementwise",
+    aten_name="full",
+)
 class full_of_tensor:
     """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
 

@@ -425,12 +425,13 @@ class softplus_double_backward:
 @with_slope(
     kernels.logsigmoid,
     refusal="log_sigmoid_backward_cpu",
-    slope={"node": "LogSigmoidBackwardBackward0"},
+    slope={"node": "LogSigmoidBackwardBackward0", "aten_name": "log_sigmoid_backward"},
     namespace="functional",
     method=(),
     node="LogSigmoidBackward0",
     same_out=True,
     tangent="elementwise",
+    aten_name="log_sigmoid",
 )
 class logsigmoid:
     """`log(sigmoid(input))`, elementwise, without overflow."""

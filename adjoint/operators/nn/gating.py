@@ -35,7 +35,12 @@ class prelu_kernel:
 
 
 @operator(
-    kernel=kernels.prelu_backward, namespace=None, method=(), node="PreluKernelBackwardBackward0", batch="elementwise"
+    kernel=kernels.prelu_backward,
+    namespace=None,
+    method=(),
+    node="PreluKernelBackwardBackward0",
+    batch="elementwise",
+    aten_name="_prelu_kernel_backward",
 )
 class prelu_backward:
     """The derivative of `prelu` by its input, times `grad_output`."""

@@ -163,7 +163,7 @@ def _nll_operator(**options):
     )
 
 
-@_nll_operator(node="NllLossBackward0", batch=batched_losses.nll_loss)
+@_nll_operator(node="NllLossBackward0", batch=batched_losses.nll_loss, aten_name="nll_loss")
 class nll_loss_of:
     """The negative log-likelihood of classes."""
 
@@ -176,7 +176,7 @@ class nll_loss_of:
         return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
 
 
-@_nll_operator(node="NllLoss2DBackward0", batch=batched_losses.nll_loss2d)
+@_nll_operator(node="NllLoss2DBackward0", batch=batched_losses.nll_loss2d, aten_name="nll_loss2d")
 class nll_loss2d_of:
     """The negative log-likelihood of classes at each place."""
 

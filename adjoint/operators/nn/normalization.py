@@ -58,8 +58,13 @@ def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, runnin
     return _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs)
 
 
+def _normalized(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The momentum is for the running statistics, which the caller moves."""
+    return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)
+
+
 @operator(
-    kernel=lambda *args: kernels.batch_norm(*args[:-2], args[-1]),  # the momentum is for the running statistics
+    kernel=_normalized,
     namespace=None,
     method=False,
     out=False,

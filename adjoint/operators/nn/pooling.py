@@ -117,7 +117,9 @@ def _avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     _declare(backward_declaration, backward, f"{name}_backward", f"{node}Backward0", dims)
-    return _declare(forward_declaration, kernel, f"{name}_of", f"{node}0", dims, out=True, same_out=True)
+    return _declare(
+        forward_declaration, kernel, f"{name}_of", f"{node}0", dims, out=True, same_out=True, aten_name=name
+    )
 
 
 _avg_pool = {dims: _avg_pool_operators(dims) for dims in (2, 3)}
@@ -154,7 +156,7 @@ def _adaptive_avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     _declare(backward_declaration, kernels.adaptive_averaging(dims), f"{name}_backward", f"{node}Backward0", dims)
-    return _declare(forward_declaration, kernels.adaptive_avg_pool, f"{name}_of", f"{node}0", dims)
+    return _declare(forward_declaration, kernels.adaptive_avg_pool, f"{name}_of", f"{node}0", dims, aten_name=name)
 
 
 _adaptive_avg_pool = {dims: _adaptive_avg_pool_operators(dims) for dims in (2, 3)}
@@ -175,7 +177,9 @@ def _adaptive_max_pool_operators(dims):
 
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
     outputs = ("result0", "result1")
-    return _declare(declaration, kernels.adaptive_max_pool, f"{name}_of", f"{node}0", dims, outputs=outputs)
+    return _declare(
+        declaration, kernels.adaptive_max_pool, f"{name}_of", f"{node}0", dims, outputs=outputs, aten_name=name
+    )
 
 
 _adaptive_max_pool = {dims: _adaptive_max_pool_operators(dims) for dims in (2, 3)}

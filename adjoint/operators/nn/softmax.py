@@ -32,6 +32,7 @@ class softmax_of:
     method=False,
     node="SoftmaxBackwardDataBackward0",
     batch="expanded",
+    aten_name="_softmax_backward_data",
 )
 class softmax_backward:
     """The gradient of the input of softmax."""
@@ -69,6 +70,7 @@ class log_softmax_of:
     method=False,
     node="LogSoftmaxBackwardDataBackward0",
     batch="expanded",
+    aten_name="_log_softmax_backward_data",
 )
 class log_softmax_backward:
     """The gradient of the input of the logarithm of softmax."""

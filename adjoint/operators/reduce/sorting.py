@@ -119,7 +119,7 @@ class add_at_selected:
         return xp.gathered(grad, dim, indices)
 
 
-@operator(kernel=scan.gathered, namespace=None, method=False, batch="expanded")
+@operator(kernel=scan.gathered, namespace=None, method=False, batch="expanded", aten_name="gather")
 class gathered:
     """The elements at `indices` along `dim`."""
 
@@ -426,6 +426,7 @@ class bincount:
     namespace=None,
     method=False,
     function_name="torch.searchsorted",
+    aten_name="searchsorted",
     same_out=_WRONG_INDEX,
 )
 class searchsorted_tensor:

@@ -152,6 +152,7 @@ def column_stack(tensors, *, out=None):
     node="BlockDiagBackward0",
     out=False,
     tangent="linear",
+    aten_name="block_diag",
 )
 class block_diagonal:
     """The matrices along the diagonal of one, zeros elsewhere."""

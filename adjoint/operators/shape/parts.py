@@ -165,7 +165,7 @@ def _with_zeros(grads, xp):
     return [zeros if grad is None else grad for grad in grads]
 
 
-@operator(view=True, namespace=None, method=False, node="SplitBackward0", kernel=kernels.split)
+@operator(view=True, namespace=None, method=False, node="SplitBackward0", kernel=kernels.split, aten_name="split")
 class split_size:
     """Views of `split_size` slices of dimension `dim` each, the last perhaps smaller."""
 

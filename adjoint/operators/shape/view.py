@@ -67,7 +67,15 @@ def _batch_reshaped(op, batch, value, size):
     return first.reshape((first.shape[0], *size))
 
 
-@operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view, batch=_batch_reshaped)
+@operator(
+    view=True,
+    namespace=None,
+    method=False,
+    node="ViewBackward0",
+    kernel=kernels.view,
+    batch=_batch_reshaped,
+    aten_name="view",
+)
 class view_shape:
     """`input` with another shape on the same memory."""
 
@@ -78,7 +86,13 @@ class view_shape:
 
 
 @operator(
-    view=True, namespace=None, method=False, node="ReshapeAliasBackward0", kernel=kernels.view, batch=_batch_reshaped
+    view=True,
+    namespace=None,
+    method=False,
+    node="ReshapeAliasBackward0",
+    kernel=kernels.view,
+    batch=_batch_reshaped,
+    aten_name="_reshape_alias",
 )
 class reshape_alias:
     """`input`, which is not contiguous, with another shape on the same memory: what `reshape` makes where it can."""
@@ -96,6 +110,7 @@ class reshape_alias:
     node="UnsafeViewBackward0",
     tangent="linear",
     batch=_batch_reshaped,
+    aten_name="_unsafe_view",
 )
 class unsafe_view:
     """`input`, a tensor nobody else has, with another shape."""
