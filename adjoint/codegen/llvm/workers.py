@@ -29,7 +29,7 @@ from .element_types import PointerType
 from .external import apart, c_function, external
 from .host import HOST
 from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
-from .values import llvm_type
+from .values import CompilationError, llvm_type
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
 TICKET, FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(6)
@@ -65,7 +65,10 @@ _release = external("adjoint_release_lock", lambda: _of_python("PyThread_release
 
 def _of_python(name: str) -> int:
     """Where a function of the interpreter is that may be called without its lock."""
-    found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    try:
+        found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    except AttributeError as error:
+        raise CompilationError(f"this Python does not show its function {name}") from error
     assert found is not None
     return found
 
@@ -149,15 +152,15 @@ def send_away(shared: Pointer[i64], own: Int) -> None:
     others = local(i64, PROCESSOR_WORDS)
     here = i64(_this_processor())
     thread = i32(shared[THREAD + own * LINE])
-    if here >= 0 and here < 64 * PROCESSOR_WORDS and thread > 0:  # noqa: SIM102  (`and` would ask both)
-        if _get_processors(thread, i64(8 * PROCESSOR_WORDS), processors) == i32(0):
-            left = i64(0)
-            for k in rolled(PROCESSOR_WORDS):
-                word = processors[k] & ~(i64(1) << (here % 64)) if k == here // 64 else processors[k]
-                others[k] = word
-                left = left | word
-            if left != 0 and _set_processors(thread, i64(8 * PROCESSOR_WORDS), others) == i32(0):
-                shared[MOVED + own * LINE] = 1
+    known = here >= 0 and here < 64 * PROCESSOR_WORDS and thread > 0
+    if known and _get_processors(thread, i64(8 * PROCESSOR_WORDS), processors) == i32(0):
+        left = i64(0)
+        for k in rolled(PROCESSOR_WORDS):
+            word = processors[k] & ~(i64(1) << (here % 64)) if k == here // 64 else processors[k]
+            others[k] = word
+            left = left | word
+        if left != 0 and _set_processors(thread, i64(8 * PROCESSOR_WORDS), others) == i32(0):
+            shared[MOVED + own * LINE] = 1
 
 
 @loops(noalias=False, plain=True)

@@ -97,8 +97,13 @@ def _dividing(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any:
 
 
 def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
-    """`x` divided by an integer, which is not 0, and rounded ("floor", "trunc"), or what is left. NotImplemented if there is no loop."""
-    if x.dtype.char not in "bhilB" or not x.flags.c_contiguous or not x.size or abs(divisor) >= _EXACT or divisor == -1:
+    """`x` divided by an integer other than 0 and rounded ("floor", "trunc"), or what is left.
+
+    NotImplemented if there is no loop for it.
+    """
+    if x.dtype.char not in "bhilB" or not x.flags.c_contiguous or not x.size:
+        return NotImplemented
+    if abs(divisor) >= _EXACT or divisor == -1:  # the quotient of the least integer by -1 is none
         return NotImplemented
     out = numpy.empty(x.shape, x.dtype)
     width = HOST.vector_bytes // 8
