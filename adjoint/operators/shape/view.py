@@ -67,6 +67,11 @@ def _batch_reshaped(op, batch, value, size):
     return first.reshape((first.shape[0], *size))
 
 
+def _reshaped_copy(grad, self_shape, xp):
+    """The gradient with another shape; copied, if that is needed, by several threads."""
+    return xp.reshape(grad, self_shape)
+
+
 @operator(view=True, namespace=None, method=False, node="ViewBackward0", kernel=kernels.view, batch=_batch_reshaped)
 class view_shape:
     """`input` with another shape on the same memory."""
@@ -75,6 +80,8 @@ class view_shape:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    large_grad_self = _reshaped_copy
 
 
 @operator(
@@ -87,6 +94,8 @@ class reshape_alias:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    large_grad_self = _reshaped_copy
 
 
 @operator(
@@ -104,6 +113,8 @@ class unsafe_view:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    large_grad_self = _reshaped_copy
 
 
 @public(namespace=None, method=("view",), fast=view_shape, forms=("torch.dtype dtype", "tuple of ints size"))
