@@ -236,3 +236,25 @@ def test_work_is_whole_after_interrupts():
         )
     )
     assert told == "100\n"
+
+
+def test_the_time_of_a_look_does_not_contain_waiting_for_the_interpreter_lock():
+    from adjoint.codegen.llvm import workers as module
+
+    stop = threading.Event()
+
+    def hold():
+        while not stop.is_set():
+            sum(range(1000))
+
+    others = [threading.Thread(target=hold) for _ in range(4)]
+    alone = module._looks(module.serve.compiled())
+    for other in others:
+        other.start()
+    try:
+        beside = module._looks(module.serve.compiled())
+    finally:
+        stop.set()
+        for other in others:
+            other.join()
+    assert alone / 10 < beside < alone * 10

@@ -40,6 +40,13 @@ def is_arithmetic(formula: Callable[..., Any]) -> bool:
     return all(name == "xp" or hasattr(xp, name) for name in code.co_names)
 
 
+def _computes(expression: Expression) -> bool:
+    """Whether an expression is for elements alone, and more than a copy."""
+    nodes = expression.nodes()
+    copies = any(node.operation == INPUT for node in expression.outputs)
+    return not copies and not any(node.operation in ROW_OPERATIONS for node in nodes)
+
+
 class LargeFormula:
     """A formula for large gradients. `arrays`: which of its parameters are arrays, beside `grad`; `name`: of the loops."""
 
@@ -62,7 +69,7 @@ class LargeFormula:
         self.parameters = Parameters(traced)
         try:
             tree = trace(traced, self.parameters)
-            self.elements = not any(node.operation in ROW_OPERATIONS for leaf in leaves(tree) for node in leaf.nodes())
+            self.elements = all(map(_computes, leaves(tree)))
         except TracingError:
             self.elements = False
         only = self._operation(tree) if self.elements else None

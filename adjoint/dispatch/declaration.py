@@ -18,6 +18,8 @@ parameters determine what the node saves:
     xp               the namespace of operators to compute with: on arrays (`kernels`) in an ordinary backward, on
                      tensors under `create_graph=True`, so that one formula serves both
 
+Where another way is faster for large gradients, `large_grad_<input>` is that formula, with the same parameters, on arrays.
+
 An operator that is one overload of a function gives the name of the function as `function_name`. Other parameters may be
 annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, as in `dim: Int`; other arguments are rejected in
 PyTorch's words. `lists` names the saved values that are lists of tensors: each of these tensors passes through saved-tensor
@@ -198,6 +200,9 @@ class Operator:
         members = self.declaration.__dict__
         self.joint: Callable[..., Any] | None = _plain(members["grad_inputs"]) if "grad_inputs" in members else None
         self.formulas = {name: _plain(members[f"grad_{name}"]) for name in self.names if f"grad_{name}" in members}
+        self.large_formulas = {
+            name: _plain(members[f"large_grad_{name}"]) for name in self.formulas if f"large_grad_{name}" in members
+        }
         if self.joint is not None:
             wanted = _wanted(self.joint)
             default = self.tensors if self.sequence is None else [self.sequence]

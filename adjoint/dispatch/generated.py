@@ -164,11 +164,9 @@ class Code:
             op = self.op
             namespace = dict(_BASE, OP=op, joint=op.joint)
             for item, formula in op.formulas.items():
-                namespace[f"vjp_{item}"] = formula
-                tensors_saved = [
-                    saved for saved in (*op.saved_inputs, *op.saved_results) if saved in parameters_of(formula)
-                ]
-                namespace[f"large_{item}"] = LargeFormula(formula, f"{op.name}_grad_{item}", tensors_saved, arrays)
+                saved = [each for each in (*op.saved_inputs, *op.saved_results) if each in parameters_of(formula)]
+                large = op.large_formulas.get(item) or LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays)
+                namespace |= {f"vjp_{item}": formula, f"large_{item}": large}
             self._node_classes.setdefault(name, node_source.node_class(op, namespace, name))
         return self._node_classes[name]
 

@@ -44,7 +44,11 @@ def backward_source(op: Operator, recorded: bool) -> str:
         terms = []
         for index, (name, formula) in enumerate(op.formulas.items()):
             term = f"vjp_{name}({formula_arguments(formula, {'xp': xp})})"
-            if not recorded and not op.several and is_arithmetic(formula):
+            large = op.large_formulas.get(name)
+            if not recorded and large is not None:
+                other = f"large_{name}({formula_arguments(large, {'xp': xp})})"
+                term = f"({term} if grad.size < {large_from()} else {other})"
+            elif not recorded and not op.several and is_arithmetic(formula):
                 given = ", ".join(item for item in parameters_of(formula) if item != "xp")
                 term = f"({term} if grad.size < {large_from()} else large_{name}({given}))"
             terms.append(f"{term} if edges[{index}] is not None else None" if several else term)

@@ -49,11 +49,42 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, result, parameters = lower_kernel(kernel, name, given)
-        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain)
+        ranged = [item.arg for item in kernel.tree.args.args if item.arg not in given][-2:] == ["start", "stop"]
+        if ranged:
+            text += split_text(name, parameters[:-2])
+        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, also=SPLIT if ranged else "")
         prototype = ctypes.CFUNCTYPE(None if result is None else c_type(result), *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
         COMPILED.append(found)
         return found
+
+
+SPLIT = "_split"
+"""What follows a kernel's name in the name of the function that calls it for pieces of a range."""
+
+
+def split_text(name: str, types: tuple[Any, ...]) -> str:
+    """LLVM's text of a function that lets `run_ranges` of `workers` call a kernel, whose range follows parameters of these types.
+
+    It takes the address of `run_ranges`, the kernel's arguments, then the number of rows, how many are taken at a time, by how
+    many threads, and the address of the memory that these share.
+    """
+    texts = [llvm_type(type_) for type_ in types]
+    parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
+    held = f"{{ {', '.join(['i64', *texts])} }}"
+    lines = [
+        f"define void @{name}{SPLIT}(ptr %run, {parameters}i64 %rows, i64 %piece, i64 %threads, ptr %shared) #0 {{"
+    ]
+    lines += [f"  %held = alloca {held}"]
+    for i, text in enumerate(texts, 1):
+        lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {text} %a{i - 1}, ptr %p{i}"]
+    lines += [f"  call void %run(ptr %shared, ptr @{name}_range, ptr %held, i64 %rows, i64 %piece, i64 %threads)"]
+    lines += ["  ret void", "}", f"define internal void @{name}_range(ptr %held, i64 %start, i64 %stop) #0 {{"]
+    for i, text in enumerate(texts, 1):
+        lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  %v{i} = load {text}, ptr %p{i}"]
+    arguments = "".join(f"{text} %v{i}, " for i, text in enumerate(texts, 1))
+    lines += [f"  call void @{name}({arguments}i64 %start, i64 %stop) noinline", "  ret void", "}", ""]
+    return "\n".join(lines)
 
 
 def _is_name(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -43,8 +44,20 @@ class LoopKernel:
 
     @property
     def text(self) -> str:
-        """The source of the function."""
-        return textwrap.dedent(inspect.getsource(self.function))
+        """The source of the function: its lines up to one that is indented as little as the first.
+
+        `inspect.getsource` finds them too, by tokens, in ten times the time.
+        """
+        code = self.function.__code__
+        lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+        begun = next((number for number, line in enumerate(lines, 1) if line.lstrip().startswith("def ")), None)
+        if begun is None:
+            return textwrap.dedent(inspect.getsource(self.function))
+        indentation = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        within = (indentation + " ", indentation + ")")
+        after = (number for number, line in enumerate(lines) if line.strip() and not line.startswith(within))
+        stop = next((number for number in after if number >= begun), len(lines))
+        return textwrap.dedent("".join(lines[:stop])).rstrip() + "\n"
 
     @property
     def tree(self) -> ast.FunctionDef:

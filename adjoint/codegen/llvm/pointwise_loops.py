@@ -186,7 +186,7 @@ def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: S
         store(cast_pointer(at + i * stride, ELEMENT), part[i])
 
 
-@loops(noalias=False, explicit=True)
+@loops(noalias=False, explicit=True, plain=True)
 def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the elements from `start` to `stop`, counted row by row."""
     W = PLAN.width
@@ -244,10 +244,8 @@ def write_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left:
 class PointwiseKernel(Loops):
     """The loops for one expression; their text shows the expression."""
 
-    plain = True
-
     def __init__(self, name: str, expression: str) -> None:
-        super().__init__(pointwise.function, noalias=False, explicit=True)
+        super().__init__(pointwise.function, noalias=False, explicit=True, plain=True)
         self.name = name
         self._expression = expression
 

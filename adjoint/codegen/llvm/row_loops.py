@@ -441,7 +441,7 @@ def _levels(expression: Expression) -> dict[Node, int]:
     return levels
 
 
-@loops(noalias=False, explicit=True)
+@loops(noalias=False, explicit=True, plain=True)
 def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the blocks from `start` to `stop`: rows one by one, or groups of rows that lie side by side."""
     W = PLAN.width
@@ -492,10 +492,8 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
 class RowKernel(Loops):
     """The loops for one row program; their text shows the expression."""
 
-    plain = True
-
     def __init__(self, name: str, expression: str) -> None:
-        super().__init__(row_program.function, noalias=False, explicit=True)
+        super().__init__(row_program.function, noalias=False, explicit=True, plain=True)
         self.name = name
         self._expression = expression
 

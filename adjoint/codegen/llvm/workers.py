@@ -27,9 +27,8 @@ from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, a
 from .compilation import CompiledFunction, c_type
 from .element_types import PointerType
 from .external import apart, c_function, external
-from .host import HOST
 from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
-from .values import CompilationError, llvm_type
+from .values import CompilationError
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
 TICKET, FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(6)
@@ -259,38 +258,12 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     atomic_add(shared + AWAKE, -1)
 
 
-@cache
-def splitter(types: tuple[Any, ...]) -> Any:
-    """A function that lets `run_ranges` call a kernel with parameters of these types, which a range follows.
-
-    It takes the address of the shared memory and of the kernel, its arguments, then the number of rows, how many are taken at a
-    time, and the number of threads.
-    """
-    word = ctypes.c_int64
-    if len(types) == 1 and isinstance(types[0], PointerType):  # `run_ranges` calls such a kernel itself
-        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, word, word, word)
-        return prototype(run_ranges.compiled().code.address)
-    HOST.define("adjoint_run_ranges", run_ranges.compiled().code.address)
-    texts = [llvm_type(type_) for type_ in types]
-    name = "split_" + "_".join(text.replace(" ", "") for text in texts)
-    parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
-    held = f"{{ {', '.join(['ptr', *texts])} }}"
-    fields = ["ptr %kernel", *(f"{text} %a{i}" for i, text in enumerate(texts))]
-    lines = ["declare void @adjoint_run_ranges(ptr, ptr, ptr, i64, i64, i64)"]
-    lines += [f"define void @{name}(ptr %shared, ptr %kernel, {parameters}i64 %rows, i64 %piece, i64 %threads) {{"]
-    lines += [f"  %held = alloca {held}"]
-    for i, field in enumerate(fields):
-        lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {field}, ptr %p{i}"]
-    lines += [
-        "  call void @adjoint_run_ranges(ptr %shared, ptr @range, ptr %held, i64 %rows, i64 %piece, i64 %threads)"
-    ]
-    lines += ["  ret void", "}", "define internal void @range(ptr %held, i64 %start, i64 %stop) {"]
-    for i, text in enumerate(["ptr", *texts]):
-        lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  %v{i} = load {text}, ptr %p{i}"]
-    arguments = "".join(f"{text} %v{i + 1}, " for i, text in enumerate(texts))
-    lines += [f"  call void %v0({arguments}i64 %start, i64 %stop)", "  ret void", "}", ""]
-    code = HOST.compile(name, "\n".join(lines), explicit=True, plain=True)
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *map(c_type, types), word, word, word)(code.address)
+def splitter(function: CompiledFunction) -> Any:
+    """What calls a kernel for pieces of a range; see `split_text` of `compilation`."""
+    assert function.code.also, f"{function} has no range: its last parameters are not start and stop"
+    word, place = ctypes.c_int64, ctypes.c_void_p
+    types = map(c_type, function.parameters[:-2])
+    return ctypes.CFUNCTYPE(None, place, *types, word, word, word, place)(function.code.also)
 
 
 @cache
@@ -339,8 +312,8 @@ class Workers:
         """Call `function(*arguments, start, stop)` for ranges that together cover `range(rows)`, on so many threads."""
         split = function.split
         if split is None:
-            split = function.split = splitter(function.parameters[:-2])
-        split(self.ready(threads), function.code.address, *arguments, rows, piece, threads)
+            split = function.split = splitter(function)
+        split(run_ranges.compiled().code.address, *arguments, rows, piece, threads, self.ready(threads))
 
     def ready(self, threads: int) -> int:
         """Have so many threads, the calling one included; the address of the shared memory."""

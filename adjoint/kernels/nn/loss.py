@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.pointwise import pointwise
 from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
 from ..index.scatter import out_of_bounds
@@ -78,11 +79,18 @@ def binary_cross_entropy_backward(
     return result.astype(self.dtype, copy=False)
 
 
+@pointwise("binary_cross_entropy_with_logits")
+def _logit_loss(self: Array, target: Array) -> Any:
+    return (1 - target) * self + (xp.log1p(xp.exp(-abs(self))) + xp.maximum(-self, 0))
+
+
 def binary_cross_entropy_with_logits(
     self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
     """`binary_cross_entropy` of the sigmoid of `self`: `(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`."""
     x, wanted = widen(self), widen(target)
+    if weight is None and pos_weight is None:
+        return reduced(_logit_loss(x, wanted), reduction, self.dtype)
     log_one_plus = numpy.log1p(numpy.exp(-numpy.abs(x))) + numpy.maximum(-x, 0)
     if pos_weight is not None:
         log_one_plus = (1 + (widen(pos_weight) - 1) * wanted) * log_one_plus

@@ -112,8 +112,8 @@ def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
     if dim == 0:
         try:
-            if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
-                raise ValueError("compiled loops join them faster")
+            if LOOPS.takes(arrays[0].size, _COMPILED) and (found := _stacked_by_loops(arrays)) is not None:
+                return found
             result = numpy.array(arrays)
         except (ValueError, IndexError):  # raised below in PyTorch's words
             pass
@@ -133,6 +133,20 @@ def stack(arrays: list[Array], dim: int) -> Array:
     if dim == len(shape):
         return row_major(cat([array[..., None] for array in arrays], dim))
     return cat(arrays, dim).reshape((*shape[:dim], len(arrays), *shape[dim:]))
+
+
+def _stacked_by_loops(arrays: list[Array]) -> Array | None:
+    """The arrays along a new first dimension, by compiled loops; None if they do not fit, or if NumPy is as fast."""
+    first = arrays[0]
+    scattered = not all(array.flags.c_contiguous for array in arrays)
+    if not scattered and first.size * len(arrays) < _JOINED:
+        return None
+    if any(array.shape != first.shape or array.dtype != first.dtype for array in arrays):
+        return None
+    result = numpy.empty((len(arrays), *first.shape), first.dtype)
+    for target, array in zip(result, arrays, strict=True):
+        copy_elements(target, array)
+    return result
 
 
 def unstack(array: Array, dim: int) -> list[Array]:

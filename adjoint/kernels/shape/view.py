@@ -9,10 +9,11 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...dtypes import bfloat16
 from ..memory import storage
 from ..memory.bounds import whole
-from ..memory.copying import clone, strided_empty
+from ..memory.copying import clone, contiguous, strided_empty
 from ..memory.storage import restrided
 from ..runtime.floating import type_name
 
@@ -200,9 +201,20 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
     return result
 
 
+_COPIED = 1 << 13
+"""From how many elements on compiled loops copy faster."""
+
+
 def reshape(self: Array, size: tuple[int, ...]) -> Array:
     """An array of another shape, of which -1 follows from the number of elements; a view where that is possible."""
-    return self.reshape(infer_size(size, self.size))
+    size = infer_size(size, self.size)
+    if (
+        not self.flags.c_contiguous
+        and LOOPS.takes(self.size, _COPIED)
+        and view_strides(self.shape, self.strides, size) is None
+    ):
+        self = contiguous(self)
+    return self.reshape(size)
 
 
 def with_shape(self: Array, size: tuple[int, ...]) -> Array:

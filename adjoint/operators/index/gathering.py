@@ -308,7 +308,8 @@ class index_add:
         return grad
 
     def grad_source(grad, dim, index, source, alpha, xp):
-        return (xp.index_select(grad, dim, index) * alpha).reshape(tuple(source.shape))
+        selected = xp.index_select(grad, dim, index)
+        return (selected if alpha == 1 else selected * alpha).reshape(tuple(source.shape))
 
 
 @operator(

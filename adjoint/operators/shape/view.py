@@ -67,6 +67,11 @@ def _batch_reshaped(op, batch, value, size):
     return first.reshape((first.shape[0], *size))
 
 
+def _reshaped_copy(grad, self_shape, xp):
+    """The gradient with another shape; copied, if that is needed, by several threads."""
+    return xp.reshape(grad, self_shape)
+
+
 @operator(
     view=True,
     namespace=None,
@@ -83,6 +88,8 @@ class view_shape:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    large_grad_self = _reshaped_copy
 
 
 @operator(
@@ -102,6 +109,8 @@ class reshape_alias:
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
 
+    large_grad_self = _reshaped_copy
+
 
 @operator(
     kernel=kernels.with_shape,
@@ -119,6 +128,8 @@ class unsafe_view:
 
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
+
+    large_grad_self = _reshaped_copy
 
 
 @public(namespace=None, method=("view",), separate_sizes=view_shape, forms=("torch.dtype dtype", "tuple of ints size"))

@@ -40,7 +40,7 @@ _LOOKED_OVER = 1 << 10
 """Indices that are looked over before they are used, while they are in the first-level cache."""
 
 
-@loops
+@loops(plain=True)
 def find_outside(
     found: Pointer[u8], index: Pointer[I], n: Int, low: Int, high: Int, W: Static, start: Int, stop: Int
 ) -> None:
@@ -75,7 +75,7 @@ def any_outside(index: ndarray, low: int, high: int) -> Any:
     return bool(found.any())
 
 
-@loops
+@loops(plain=True)
 def take_rows(
     out: Pointer[T], table: Pointer[T], index: Pointer[I], count: Int, length: Int, width: Int, SINGLE: Static, W: Static,
     start: Int, stop: Int,

@@ -1,8 +1,8 @@
 """Products of matrices made of tiles that stay in registers.
 
-The second factor is walked in panels, as wide as a tile and `DEPTH` deep: a panel is copied, row by row, to where it stays in
-cache, and meets all rows of the first factor, which is read where it lies. So nothing but panels is copied, and results are
-written once for every `DEPTH` numbers that are summed.
+The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep: a panel is copied, row by row, to where it stays
+in cache, and meets all rows of the first factor, which is read where it lies. So nothing but panels is copied, and results are
+written once for every `PANEL_ROWS` numbers that are summed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ....codegen.llvm.language import (
 )
 from .tiles import VECTORS, first_lanes, transposed
 
-DEPTH = 256
+PANEL_ROWS = 256
 """How many rows a panel has."""
 
 
@@ -92,12 +92,12 @@ def multiply_rectangle(
     b_row: Int, turned: boolean, depth: Int, offset: Pointer[T], has_offset: boolean, W: Static, R: Static,
 ) -> None:  # fmt: skip
     """`a @ b`, or `a` and the transpose of `b` if that is `turned`, plus the vector `offset` in each row."""
-    panel = local(T, DEPTH * VECTORS * W)
+    panel = local(T, PANEL_ROWS * VECTORS * W)
     zeros = local(T, VECTORS * W)
     for COLUMN in unrolled(VECTORS):
         store(zeros + COLUMN * W, vector(T, W)(0))
-    for top in range(0, depth, DEPTH):
-        deep = minimum(depth - top, DEPTH)
+    for top in range(0, depth, PANEL_ROWS):
+        deep = minimum(depth - top, PANEL_ROWS)
         for left in range(0, columns, VECTORS * W):
             wide = minimum(columns - left, VECTORS * W)
             if turned:

@@ -1,8 +1,8 @@
 """Products of matrices, and of stacks of matrices, on the threads of compiled kernels.
 
 A product is cut into parts, by rows and by columns of the result, each computed on the thread that takes it: of register tiles
-(`panels`), or by BLAS where the result leaves much of its tiles empty. A bias is what sums begin with; for BLAS it is there
-before, and BLAS adds to it.
+(`panels`), or by BLAS where the result leaves much of its tiles empty, or factors are large. A bias is what sums begin with; for
+BLAS it is there before, and BLAS adds to it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ....codegen.llvm.language import (
 from ....codegen.llvm.workers import run_ranges, workers
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
-from .panels import multiply_rectangle
+from .panels import PANEL_ROWS, multiply_rectangle
 from .tiles import VECTORS, tile_rows
 
 Array = numpy.ndarray[Any, Any]
@@ -50,6 +50,9 @@ _UNIT = 16
 
 _FILLED = 0.8
 """Tiles are used where so much of them is filled by the result."""
+
+_CACHED = 3 << 18
+"""For each panel, tiles read the rows of the first factor again: so many bytes of them do not stay in cache."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
@@ -162,7 +165,6 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
     item = kind.bits // 8
     width, height = HOST.vector_bytes // item, tile_rows(HOST.vector_bytes)
     filled = rows * columns / (_rounded(rows, height) * _rounded(columns, VECTORS * width))
-    by_blas = filled < _FILLED
     if count * rows * depth * columns < _PARALLEL:
         threads = 1
     split = 1 if count >= 4 * threads else threads
@@ -171,6 +173,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
+    by_blas = filled < _FILLED or -(-rows // down) * min(depth, PANEL_ROWS) * item >= _CACHED
     tall, wide = (
         _rounded(-(-rows // down), _UNIT),
         _rounded(-(-columns // across), _UNIT if by_blas else VECTORS * width),

@@ -182,7 +182,7 @@ def write_real(
         write_rows(out, spread, kept, step, W)
 
 
-@loops(flags="contract")
+@loops(flags="contract", plain=True)
 def transform_lines(
     out: Pointer[T], x: Pointer[T], buffer: Pointer[T], table: Pointer[T], factors: Pointer[i64], n_factors: Int, n: Int,
     kept: Int, lines: Int, inner: Int, scale: T, direction: T, RADICES: Static, ROWS: Static, REAL: Static, W: Static,

@@ -156,7 +156,7 @@ def weight_of(score: T) -> T:
     return where(score < SMALLEST, 0.0, exp(where(score < SMALLEST, SMALLEST, score)))
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def attend(
     out: Pointer[T], statistics: Pointer[T], q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16],
     sizes: Pointer[i64], scale: T, keep_scale: T, start: Int, stop: Int,
@@ -244,7 +244,7 @@ def attend(
         copy_rows(out + offset_of(sizes, batch, head, first, O), sizes[O + 2], sums, rows, value_width, W)
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def attend_backward(
     grad_q: Pointer[T], grad_k: Pointer[T], grad_v: Pointer[T], grad: Pointer[T], out: Pointer[T], statistics: Pointer[T],
     q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16], sizes: Pointer[i64], space: Pointer[T],

@@ -37,7 +37,7 @@ def tile_vectors(mode: int) -> int:
     return 4 if GATES[mode] == 1 else GATES[mode]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def pack_forward(
     packed: Pointer[T], weight: Pointer[T], features: Int, start: Int, stop: Int, W: Static, MODE: Static
 ) -> None:
@@ -55,7 +55,7 @@ def pack_forward(
                 store(target + (k * (VECTORS * W) + column * W), found)
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def pack_backward(
     packed: Pointer[T], weight: Pointer[T], features: Int, inner: Int, start: Int, stop: Int, W: Static
 ) -> None:
@@ -94,7 +94,7 @@ def multiply_rows(
         store(sums + EACH * W, tile[EACH])
 
 
-@loops(noalias=False, explicit=True)
+@loops(noalias=False, explicit=True, plain=True)
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
@@ -180,7 +180,7 @@ def forward(
                             store(output + (place + unit), leave * tanh(found), there)
 
 
-@loops(noalias=False, explicit=True)
+@loops(noalias=False, explicit=True, plain=True)
 def backward(
     to_projected: Pointer[T], to_products: Pointer[T], to_hidden: Pointer[T], carried: Pointer[T], grad: Pointer[T],
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],

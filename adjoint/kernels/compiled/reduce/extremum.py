@@ -84,7 +84,7 @@ def found(x: T, wanted: T) -> boolean:
     return (x == wanted) | (x != x)
 
 
-@loops
+@loops(plain=True)
 def extreme_columns(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, inner: Int, chunk: Int,
     W: Static, MAXIMUM: Static, start: Int, stop: Int,

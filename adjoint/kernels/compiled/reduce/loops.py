@@ -94,7 +94,7 @@ def reduce_row(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE
     return total
 
 
-@loops(noalias=False)
+@loops(noalias=False, plain=True)
 def reduce_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
     IDENTITY: Static,
@@ -172,7 +172,7 @@ def combine_rows(
         combine_vector(totals + j, x + j, center + j, inner, here, True, ROWS, CENTERED, W, MAP, COMBINE)
 
 
-@loops(noalias=False)
+@loops(noalias=False, plain=True)
 def reduce_columns(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, CENTERED: Static, W: Static, MAP: Static, COMBINE: Static,
     IDENTITY: Static,
