@@ -118,6 +118,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "linalg operators": "householder_product",
         "operators": "linalg_householder_product",
     },
+    "linalg.low_rank": {
+        "torch": "pca_lowrank svd_lowrank",
+    },
     "linalg.matmul": {
         "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addmv_ addr_ baddbmm_",
         "Tensor torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",

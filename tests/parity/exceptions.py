@@ -70,9 +70,43 @@ KNOWN: dict[str, Difference] = {
         )
         for dtype in ("float32", "float64")
     },
+    **{
+        case: Difference("composed of other operators here, whose nodes have other names and views")
+        for case in (
+            "stft view",
+            "stft graph",
+            "stft method",
+            "istft graph",
+            "istft method",
+            "istft keywords",
+            "as_strided_scatter view",
+            "as_strided_scatter graph",
+            "as_strided_scatter method",
+        )
+    },
+    **{
+        f"as_strided_scatter {aspect}": Difference("PyTorch gives overwritten elements a gradient", "elements differ")
+        for aspect in (
+            "grad[complex128]",
+            "grad[float64]",
+            "grad[bfloat16]",
+            "grad[float32]",
+            "gradgrad[float64]",
+            "gradgrad[complex128]",
+        )
+    },
+    **{
+        case: Difference("histograms are not recorded here; PyTorch records that they have no derivative")
+        for case in ("histogram graph", "histogram method", "histogram out", "histogramdd view", "histogramdd graph")
+    },
+    **{
+        f"nn.functional.fractional_max_pool{case}[bfloat16]": Difference(
+            "PyTorch rounds the places of windows to bfloat16; here they are computed in float32", "elements differ"
+        )
+        for case in ("2d value", "3d value", "3d grad")
+    },
     "special.zeta value[float32]": Difference(
-        "PyTorch makes nan of the first argument 1e20, where the sum is below the smallest number",
-        "expected np.float32(nan)",
+        "infinities of arguments such as 1e20 are not PyTorch's", "elements differ"
     ),
     **{
         f"{name} {aspect}[{dtype}]": Difference(

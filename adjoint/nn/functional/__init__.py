@@ -38,7 +38,7 @@ from .attention import (
 from .declared import operators
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding_bag import embedding_bag
-from .interpolation import interpolate, upsample
+from .interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
