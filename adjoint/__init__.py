@@ -64,12 +64,13 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    _C _utils autograd backends cuda distributions fft func inspect linalg nn notices operators ops optim overrides profiler
-    random serialization signal special testing types utils version
+    _C _utils as_torch autograd backends cuda distributions fft func inspect linalg nn notices operators ops optim overrides
+    profiler random serialization signal special testing torch_version types utils version
     """.split()
 )
 _NAMES = {
     "_version": "__version__",
+    "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
     "autograd.debug.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "func": "vmap",
