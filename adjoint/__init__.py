@@ -64,8 +64,9 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    _C _utils as_torch autograd backends cuda distributions fft func inspect linalg nn notices operators ops optim overrides
-    profiler random serialization signal special testing torch_version types utils version
+    _C _dynamo _utils as_torch amp autograd backends compiler cuda distributed distributions fft func futures fx hub
+    inspect jit library linalg multiprocessing nn notices operators ops optim overrides profiler random serialization
+    signal special storage testing torch_version types utils version
     """.split()
 )
 _NAMES = {
@@ -73,7 +74,9 @@ _NAMES = {
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
     "autograd.debug.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
+    "compiler": "compile",
     "func": "vmap",
+    "jit": "fork wait",
     "kernels.runtime.parallel": "get_num_threads set_num_threads",
     "printing": "set_printoptions",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state",
