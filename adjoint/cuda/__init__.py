@@ -7,6 +7,8 @@ device(type='cpu')
 
 from typing import Any, NoReturn
 
+from ..first_use import import_late
+
 _initialized = False
 
 
@@ -72,8 +74,10 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 
 def __getattr__(name: str) -> Any:
     """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
+    if name == "amp":
+        return import_late("adjoint.cuda.amp")
     if name.endswith("Tensor"):
-        from .operators.create.legacy import ON_CUDA
+        from ..operators.create.legacy import ON_CUDA
 
         if name in ON_CUDA:
             return ON_CUDA[name]
