@@ -64,7 +64,7 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    _C _dynamo _utils as_torch amp autograd backends compiler cpu cuda distributed distributions fft func futures fx hub
+    __config__ _C _dynamo _utils as_torch amp autograd backends compiler cpu cuda distributed distributions fft func futures fx hub
     inspect jit library linalg multiprocessing nn notices operators ops optim overrides profiler random serialization
     signal special storage testing torch_version types utils version
     """.split()
@@ -77,6 +77,7 @@ _NAMES = {
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype"
     ),
+    "_utils": "_assert",
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
     "autograd.debug.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..absent import absent
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
@@ -57,8 +58,27 @@ _OF_FORWARD_MODE = {
 }
 
 
+_OF_TORCHSCRIPT = frozenset(
+    """
+    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey DispatchKeySet EnumType
+    FloatType FunctionSchema Future Graph IntType InterfaceType JITException ListType Node NoneType NumberType OptionalType
+    ScriptFunction ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type UnionType Use Value
+    """.split()
+)
+"""Classes of TorchScript and of PyTorch's dispatcher, which libraries name in annotations."""
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: no use is counted."""
+
+
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
+    if name in _OF_TORCHSCRIPT:
+        value = globals()[name] = absent(f"torch._C.{name}", "there is no TorchScript, and no dispatcher in C++")
+        return value
+    if name == "_TensorMeta":
+        return type
     if name == "_functorch":
         return import_late(f"{__name__}._functorch")
     if name in _OF_FORWARD_MODE:

@@ -21,6 +21,8 @@ def theirs(name: str) -> str:
 
 def as_pytorch_names(module: ModuleType) -> None:
     """Let the classes that a module defines say that they come from PyTorch's module of that name, which programs compare."""
+    if module.__name__.startswith(__package__):
+        return
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__.partition(".")[0] == OWN:
             value.__module__ = theirs(value.__module__)
@@ -66,7 +68,8 @@ class _UnderBothNames(SourceFileLoader):
         except BaseException:
             del sys.modules[other]
             raise
-        as_pytorch_names(sys.modules.get(module.__name__, module))
+        there = sys.modules[other] = sys.modules.get(module.__name__, module)  # some put another module in their place
+        as_pytorch_names(there)
 
 
 class _SameModule(Loader):
