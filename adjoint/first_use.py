@@ -41,6 +41,27 @@ def _within_import(frame: FrameType | None) -> bool:
     return False
 
 
+def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for `module`: each name is that of another module, or of something in it, imported at its first use.
+
+    Args:
+        places: by each name, the module that defines it, relative to the package of `module`.
+    """
+    own = sys.modules[module]
+    package = str(own.__package__)
+
+    def __getattr__(name: str) -> Any:
+        place = places.get(name)
+        if place is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        found: Any = import_late(f"{package}.{place}")
+        if place.rpartition(".")[2] != name:
+            found = getattr(found, name)
+        return own.__dict__.setdefault(name, found)
+
+    return __getattr__
+
+
 class computed_once(Generic[_T]):
     """An attribute that its first use computes. `functools.cached_property` holds a lock meanwhile, or computes several."""
 

@@ -60,7 +60,7 @@ LAYERS = [
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below
-# but `adjoint.uninterrupted`.
+# but `adjoint.uninterrupted` and `adjoint.first_use`.
 ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
 }
@@ -178,7 +178,7 @@ def is_allowed(found: Import) -> bool:
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
-        return target in ("adjoint", "adjoint.uninterrupted") or target in ON_THE_PUBLIC_API
+        return target in ("adjoint", "adjoint.uninterrupted", "adjoint.first_use") or target in ON_THE_PUBLIC_API
     return PACKAGES[source] < PACKAGES[target]
 
 

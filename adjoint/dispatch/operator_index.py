@@ -342,7 +342,7 @@ FAMILIES: dict[str, dict[str, str]] = {
             "batch_norm_gradients group_norm_gradients layer_norm_gradients native_batch_norm native_group_norm "
             "native_layer_norm "
         ),
-        "torch": "batch_norm group_norm layer_norm rms_norm",
+        "torch": "_weight_norm batch_norm group_norm layer_norm norm_except_dim rms_norm",
     },
     "nn.optimization": {
         "torch": "_count_steps_ _fused_update_",

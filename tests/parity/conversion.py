@@ -85,8 +85,24 @@ class Converter:
                 return getattr(self.module, str(value).removeprefix("torch."))
             case torch.device():
                 return self.module.device(str(value))
+            case torch.nn.Module():
+                return self._module(value)
+            case _ if callable(value) and getattr(torch.nn.functional, getattr(value, "__name__", ""), None) is value:
+                return getattr(self.module.nn.functional, value.__name__)
             case _:
                 return value
+
+    def _module(self, module: torch.nn.Module) -> Any:
+        """A module of the same name, with the same attributes."""
+        kind = getattr(self.module.nn, type(module).__name__, self.module.nn.Linear)
+        made = kind.__new__(kind)
+        self.module.nn.Module.__init__(made)
+        for name, value in vars(module).items():
+            if name in ("_parameters", "_buffers", "_modules"):
+                vars(made)[name].update((key, self(each)) for key, each in value.items())
+            elif not name.startswith("_") or name not in vars(torch.nn.Module()):
+                vars(made)[name] = self(value)
+        return made
 
     def _tensor(self, tensor: torch.Tensor) -> Any:
         if id(tensor) not in self._built:

@@ -41,6 +41,8 @@ from adjoint.nn.functional.activation import softsign as softsign
 from adjoint.nn.functional.activation import tanh as tanh
 from adjoint.nn.functional.activation import tanhshrink as tanhshrink
 from adjoint.nn.functional.activation import threshold as threshold
+from adjoint.nn.functional.attention import _canonical_mask as _canonical_mask
+from adjoint.nn.functional.attention import _none_or_dtype as _none_or_dtype
 from adjoint.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
 from adjoint.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from adjoint.nn.functional.declared import operators as operators

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import adjoint as torch
 
@@ -103,13 +104,15 @@ def multi_head_attention_forward(
     `query`, `key` and `value` have the shape `(length, batch, features)` or `(length, features)`.
     """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
-    key_padding_mask = _as_added(key_padding_mask, "key_padding_mask", query.dtype)
+    key_padding_mask = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
-    attn_mask = _as_added(attn_mask, "attn_mask", query.dtype)
+    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
     if not batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -192,13 +195,36 @@ def _check_shapes(
     return dims == 3
 
 
-def _as_added(mask: Optional, name: str, dtype: torch.dtype) -> Optional:
+def _none_or_dtype(input: Optional) -> torch.dtype | None:
+    """The dtype of a tensor, None of None."""
+    if input is None:
+        return None
+    if isinstance(input, torch.Tensor):
+        return input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _canonical_mask(
+    mask: Optional,
+    mask_name: str,
+    other_type: torch.dtype | None,
+    other_name: str,
+    target_type: torch.dtype,
+    check_other: bool = True,
+) -> Optional:
     """A mask to be added to the scores: True in a boolean mask excludes a key."""
-    if mask is None or mask.is_floating_point():
+    if mask is None:
+        return None
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=3,
+        )
+    if mask.is_floating_point():
         return mask
-    if mask.dtype != torch.bool:
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(mask, -math.inf)
+    return torch.zeros(mask.shape, dtype=target_type).masked_fill_(mask, -math.inf)
 
 
 def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optional:

@@ -1,5 +1,6 @@
 """Modules: the layers, losses and containers of neural networks, and their base class; names, no logic."""
 
+from ...first_use import late_names
 from .activation import *
 from .batchnorm import *
 from .container import *
@@ -160,3 +161,38 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+# Imported when they are first used.
+LATE = {
+    **dict.fromkeys(
+        (
+            "LazyBatchNorm1d",
+            "LazyBatchNorm2d",
+            "LazyBatchNorm3d",
+            "LazyConv1d",
+            "LazyConv2d",
+            "LazyConv3d",
+            "LazyConvTranspose1d",
+            "LazyConvTranspose2d",
+            "LazyConvTranspose3d",
+            "LazyInstanceNorm1d",
+            "LazyInstanceNorm2d",
+            "LazyInstanceNorm3d",
+            "LazyLinear",
+        ),
+        "lazy",
+    ),
+    **dict.fromkeys(
+        (
+            "Transformer",
+            "TransformerDecoder",
+            "TransformerDecoderLayer",
+            "TransformerEncoder",
+            "TransformerEncoderLayer",
+        ),
+        "transformer",
+    ),
+    "lazy": "lazy",
+    "transformer": "transformer",
+}
+__getattr__ = late_names(__name__, LATE)

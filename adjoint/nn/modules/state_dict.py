@@ -10,7 +10,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 from .registered import Registered
 
 EXTRA_STATE_KEY = "_extra_state"
@@ -185,6 +185,8 @@ def _load_tensor(
             f"but received {type(value)}"
         )
         return
+    if is_lazy(param) and is_lazy(value):
+        return  # neither has a shape yet
     if param.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
         value = value[0]  # PyTorch 0.3 had no zero-dimensional tensors; its checkpoints hold one element here.
     if value.shape != param.shape:

@@ -1,8 +1,11 @@
 """Functions on the parameters of a model; names, no logic."""
 
+from ...first_use import late_names
 from . import rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm",
@@ -11,7 +14,29 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "spectral_norm",
     "stateless",
     "vector_to_parameters",
+    "weight_norm",
 ]
+
+# Imported when they are first used.
+_LATE = {
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
+    "fuse_conv_bn_eval": "fusion",
+    "fuse_conv_bn_weights": "fusion",
+    "fuse_linear_bn_eval": "fusion",
+    "fuse_linear_bn_weights": "fusion",
+    "fusion": "fusion",
+    "init": "init",
+    "memory_format": "memory_format",
+    "parametrizations": "parametrizations",
+    "parametrize": "parametrize",
+    "prune": "prune",
+    "skip_init": "init",
+}
+__getattr__ = late_names(__name__, _LATE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import dtypes
+from ...array_attributes import wrap_dim
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
@@ -361,3 +362,22 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
             f"num_groups={num_groups}"
         )
     return native_group_norm(input, weight, bias, num_groups, eps)[0]
+
+
+# --- weights by length and direction -------------------------------------------------------------------------------
+
+
+@public(namespace="torch")
+def norm_except_dim(v, pow=2, dim=0):
+    """The norms of order `pow` over all dimensions but `dim`, which keep their places; one norm if `dim` is -1."""
+    if dim == -1:
+        return v.norm(pow)
+    kept = wrap_dim(dim, v._array.ndim)
+    flat = v.movedim(kept, 0).flatten(1) if v._array.ndim > 1 else v.unsqueeze(1)
+    return flat.norm(pow, 1).view([-1 if d == kept else 1 for d in range(v._array.ndim)])
+
+
+@public(namespace="torch")
+def _weight_norm(v, g, dim=0):
+    """The weight of direction `v` and length `g` for each index of `dim` (Salimans and Kingma, 2016)."""
+    return v * (g / norm_except_dim(v, 2, dim))

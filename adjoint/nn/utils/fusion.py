@@ -1,0 +1,99 @@
+"""Batch normalization in evaluation joined with the linear map or convolution before it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar
+
+import adjoint as torch
+
+from ..parameter import Parameter
+
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
+
+_M = TypeVar("_M", bound=Any)
+
+
+def fuse_conv_bn_eval(conv: _M, bn: Any, transpose: bool = False) -> _M:
+    """A convolution that computes what `conv` and then `bn` compute; both are in evaluation mode.
+
+    Args:
+        transpose: whether `conv` is a transposed convolution.
+    """
+    if conv.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("running_mean or running_var is None for batch norm")
+    fused = copy.deepcopy(conv)
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )
+    return fused
+
+
+def fuse_conv_bn_weights(
+    conv_w: torch.Tensor,
+    conv_b: torch.Tensor | None,
+    bn_rm: torch.Tensor,
+    bn_rv: torch.Tensor,
+    bn_eps: float,
+    bn_w: torch.Tensor | None,
+    bn_b: torch.Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of the convolution of `fuse_conv_bn_eval`."""
+    channels = [-1] + [1] * (conv_w.dim() - 1)
+    if transpose:
+        channels[:2] = [1, -1]
+    factor, bias = _fused(conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, conv_w)
+    weight = (conv_w * factor.reshape(channels)).to(conv_w.dtype)
+    return Parameter(weight, conv_w.requires_grad), bias
+
+
+def fuse_linear_bn_eval(linear: _M, bn: Any) -> _M:
+    """A linear map that computes what `linear` and then `bn` compute; both are in evaluation mode."""
+    if linear.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("running_mean or running_var is None for batch norm")
+    if not (linear.out_features == bn.num_features or bn.num_features == 1):
+        raise AssertionError(
+            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
+            f"linear.out_features={linear.out_features} and bn.num_features={bn.num_features}"
+        )
+    fused = copy.deepcopy(linear)
+    fused.weight, fused.bias = fuse_linear_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
+    return fused
+
+
+def fuse_linear_bn_weights(
+    linear_w: torch.Tensor,
+    linear_b: torch.Tensor | None,
+    bn_rm: torch.Tensor,
+    bn_rv: torch.Tensor,
+    bn_eps: float,
+    bn_w: torch.Tensor,
+    bn_b: torch.Tensor,
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of the linear map of `fuse_linear_bn_eval`."""
+    factor, bias = _fused(linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, linear_w)
+    return Parameter((linear_w * factor.unsqueeze(-1)).to(linear_w.dtype), linear_w.requires_grad), bias
+
+
+def _fused(
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    var: torch.Tensor,
+    eps: float,
+    scale: torch.Tensor | None,
+    shift: torch.Tensor | None,
+    weight: torch.Tensor,
+) -> tuple[torch.Tensor, Parameter]:
+    """The factor of each channel, and the joined bias."""
+    given = torch.zeros_like(mean) if bias is None else bias
+    factor = torch.rsqrt(var + eps) * (torch.ones_like(mean) if scale is None else scale)
+    joined = (given - mean) * factor + (torch.zeros_like(mean) if shift is None else shift)
+    dtype, requires_grad = (weight.dtype, weight.requires_grad) if bias is None else (bias.dtype, bias.requires_grad)
+    return factor, Parameter(joined.to(dtype), requires_grad)
