@@ -15,6 +15,14 @@ class _Absent(type):
     def __call__(cls, *args: Any, **names: Any) -> NoReturn:
         raise NotImplementedError(f"{cls.__module__}.{cls.__qualname__} is not in adjoint: {cls.instead}. {TABLE}")
 
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return absent(f"{cls.__module__}.{cls.__qualname__}.{name}", cls.instead)
+
+    def __getitem__(cls, parameters: Any) -> Any:
+        return cls
+
     def __repr__(cls) -> str:
         return f"<{cls.__module__}.{cls.__qualname__}: not in adjoint>"
 

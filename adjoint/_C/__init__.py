@@ -1,5 +1,6 @@
 """`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from ..absent import absent
@@ -60,12 +61,28 @@ _OF_FORWARD_MODE = {
 
 _OF_TORCHSCRIPT = frozenset(
     """
-    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey DispatchKeySet EnumType
+    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey EnumType
     FloatType FunctionSchema Future Graph IntType InterfaceType JITException ListType Node NoneType NumberType OptionalType
     ScriptFunction ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type UnionType Use Value
     """.split()
 )
 """Classes of TorchScript and of PyTorch's dispatcher, which libraries name in annotations."""
+
+
+class DispatchKeySet:
+    """Keys of PyTorch's dispatcher, which does not exist here; libraries make such sets while they are imported."""
+
+    def __init__(self, *keys: Any) -> None:
+        self.keys = keys
+
+    def __or__(self, other: Any) -> Any:
+        return DispatchKeySet(*self.keys, *other.keys)
+
+    __and__ = __sub__ = add = __or__
+
+
+class _ExcludeDispatchKeyGuard(nullcontext[None]):
+    """A context that changes nothing: there is no dispatcher whose keys could be excluded."""
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..absent import absent
+from typing import Any
 
-_ONE = "there is one process; ask torch.distributed.is_available() first"
+from ..first_use import import_late
 
 
 def is_available() -> bool:
@@ -24,14 +24,11 @@ def is_torchelastic_launched() -> bool:
 
 is_nccl_available = is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_available
 
-for _name in """
-    DistributedDataParallel DeviceMesh ProcessGroup ReduceOp Store TCPStore FileStore HashStore Work P2POp Backend
-    all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv
-    broadcast broadcast_object_list destroy_process_group gather gather_object get_backend get_global_rank get_group_rank
-    get_process_group_ranks get_rank get_world_size init_device_mesh init_process_group irecv isend monitored_barrier
-    new_group recv reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list send
-""".split():
-    globals()[_name] = absent(f"torch.distributed.{_name}", _ONE)
+def __getattr__(name: str) -> Any:
+    """What needs several processes: classes that say so when they are used."""
+    if name in ("rpc", "tensor"):
+        return import_late(f"{__name__}.rpc")
+    return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
 
 
 class group:

@@ -167,6 +167,7 @@ def _overload(func: _T) -> _T:
 
 
 _overload_method = _overload
+_script_if_tracing = script_if_tracing
 
 
 save = absent("torch.jit.save", _NO_FILES)

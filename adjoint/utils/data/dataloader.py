@@ -264,3 +264,10 @@ def _checked_context(context: Any, num_workers: int) -> Any:
             f"but got multiprocessing_context={context}"
         )
     return context
+
+
+_BaseDataLoaderIter = _SingleProcessDataLoaderIter = _Batches
+
+
+class _MultiProcessingDataLoaderIter(_Batches):
+    """The iterator over several processes in PyTorch; there is one process here, so it has no instances."""
