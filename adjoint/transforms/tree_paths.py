@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .tree import KEYS, IsLeaf, TreeSpec, map_only, register_pytree_node, tree_flatten, tree_leaves, tree_map
+from .tree import KEYS, SUPPORTED_NODES, IsLeaf, TreeSpec, map_only, register_pytree_node, tree_flatten, tree_leaves, tree_map
 from .tree import _MAPPINGS, _node_of  # the parts of one module that is divided
 
 
@@ -179,3 +180,21 @@ def _get_node_type(tree: Any) -> Any:
     return type(tree) if node is None else node.type
 
 
+
+
+# What libraries use to register classes that derive from Python's own containers.
+_, _dict_flatten, _dict_unflatten = SUPPORTED_NODES[dict]
+_, _ordereddict_flatten, _ordereddict_unflatten = SUPPORTED_NODES[OrderedDict]
+_, _list_flatten, _list_unflatten = SUPPORTED_NODES[list]
+_, _tuple_flatten, _tuple_unflatten = SUPPORTED_NODES[tuple]
+
+
+def _dict_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _list_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(SequenceKey(number), value) for number, value in enumerate(d)], None
+
+
+_ordereddict_flatten_with_keys, _tuple_flatten_with_keys = _dict_flatten_with_keys, _list_flatten_with_keys
