@@ -236,6 +236,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor torch": "float_power pow square square_",
         "operators": "number_pow pow_number pow_tensor power_backward",
     },
+    "math.short_time_fourier": {
+        "Tensor torch": "istft stft",
+    },
     "math.special": {
         "Tensor": "digamma_ erfinv_ igamma_ igammac_ lgamma_ mvlgamma_ polygamma_",
         "Tensor special torch": "digamma erf erfc erfinv i0 polygamma",
@@ -302,6 +305,13 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": (
             "alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ "
             "feature_dropout feature_dropout_ native_dropout "
+        ),
+    },
+    "nn.fractional_pooling": {
+        "functional operators": "fractional_max_pool2d fractional_max_pool3d",
+        "operators": (
+            "fractional_max_pool2d_backward fractional_max_pool2d_of fractional_max_pool3d_backward "
+            "fractional_max_pool3d_of "
         ),
     },
     "nn.gating": {

@@ -2,6 +2,7 @@
 
 import sys
 
+from ..first_use import late_names
 from . import lr_scheduler
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .lbfgs import LBFGS
@@ -31,3 +32,6 @@ for _each in (ASGD, SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, NAdam, RAdam, R
     _name, _room = _each.__name__.lower(), sys.modules[_each.__module__]
     _each.__module__ = f"{__name__}.{_name}"
     sys.modules[_each.__module__] = globals()[_name] = _room
+
+# Imported when they are first used.
+__getattr__ = late_names(__name__, {"Adafactor": "matrices", "Muon": "matrices", "swa_utils": "swa_utils"})

@@ -122,6 +122,20 @@ SAMPLES = {
         for n in (2, 3)
     },
     **{
+        f"fractional_max_pool{n}d_of": [
+            sample(distinct(1, 2, *[4] * n), (2,) * n, (2,) * n, constant(unit(1, 2, n))),
+            sample(distinct(0, 2, *[4] * n), (2,) * n, (2,) * n, constant(unit(0, 2, n))),
+        ]
+        for n in (2, 3)
+    },
+    **{
+        f"fractional_max_pool{n}d_backward": [
+            sample(real(1, 2, *[2] * n), constant(real(1, 2, *[3] * n)), index(3**n, 1, 2, *[2] * n)),
+            sample(real(0, 2, *[2] * n), constant(real(0, 2, *[3] * n)), index(3**n, 0, 2, *[2] * n)),
+        ]
+        for n in (2, 3)
+    },
+    **{
         f"adaptive_max_pool{n}d_backward": [
             sample(real(1, 2, *[2] * n), constant(real(1, 2, *[3] * n)), index(3**n, 1, 2, *[2] * n)),
             sample(real(0, 2, *[2] * n), constant(real(0, 2, *[3] * n)), index(3**n, 0, 2, *[2] * n)),

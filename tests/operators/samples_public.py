@@ -181,6 +181,10 @@ _TORCH = {
     # networks
     "adaptive_avg_pool1d": [sample(_IMAGE, 2)],
     "adaptive_max_pool1d": [sample(distinct(2, 2, 5), 2, after=first)],
+    "stft": [sample(real(12), 4, 2, 3, constant(positive(3)), return_complex=True)],
+    "istft": [sample(real(2, 4, 5), 4, 1, 4, constant(positive(4)), before=lambda x: x + 0j, onesided=False)],
+    "norm_except_dim": [sample(real(2, 3), 2, 1), sample(real(2, 3), 2, -1)],
+    "_weight_norm": [sample(real(2, 3), positive(2, 1), 0)],
     "avg_pool1d": [sample(_IMAGE, 2), sample(_IMAGE, 3, 2, 1)],
     "max_pool1d": [sample(distinct(2, 2, 5), 2)],
     "max_pool1d_with_indices": [sample(distinct(2, 2, 5), 2, after=first)],
@@ -268,6 +272,10 @@ _FUNCTIONAL = {
     **{f"adaptive_avg_pool{n}d": [sample(real(1, 1, *[3] * n), 2)] for n in (2, 3)},
     **{f"adaptive_max_pool{n}d": [sample(distinct(1, 1, *[3] * n), 2)] for n in (2, 3)},
     **{f"avg_pool{n}d": [sample(real(1, 1, *[3] * n), 2)] for n in (2, 3)},
+    **{
+        f"fractional_max_pool{n}d": [sample(distinct(1, 1, *[3] * n), 2, 2, constant(unit(1, 1, n)), after=first)]
+        for n in (2, 3)
+    },
     **{f"max_pool{n}d_with_indices": [sample(distinct(1, 1, *[3] * n), 2, after=first)] for n in (1, 2, 3)},
     **{name: [sample(_M, 0.4, seeded=True)] for name in "alpha_dropout dropout".split()},
     **{

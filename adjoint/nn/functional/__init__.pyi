@@ -86,8 +86,15 @@ from adjoint.nn.functional.normalization import normalize as normalize
 from adjoint.nn.functional.normalization import rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
 from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from adjoint.nn.functional.pooling import adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices
 from adjoint.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from adjoint.nn.functional.pooling import adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices
 from adjoint.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
+from adjoint.nn.functional.pooling import adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices
+from adjoint.nn.functional.pooling import fractional_max_pool2d as fractional_max_pool2d
+from adjoint.nn.functional.pooling import fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices
+from adjoint.nn.functional.pooling import fractional_max_pool3d as fractional_max_pool3d
+from adjoint.nn.functional.pooling import fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices
 from adjoint.nn.functional.pooling import lp_pool1d as lp_pool1d
 from adjoint.nn.functional.pooling import lp_pool2d as lp_pool2d
 from adjoint.nn.functional.pooling import lp_pool3d as lp_pool3d

@@ -73,3 +73,53 @@ def _lp_pool(name: str, average: Callable[..., torch.Tensor], dims: int) -> Call
 lp_pool1d = _lp_pool("lp_pool1d", operators.avg_pool1d, 1)
 lp_pool2d = _lp_pool("lp_pool2d", operators.avg_pool2d, 2)
 lp_pool3d = _lp_pool("lp_pool3d", operators.avg_pool3d, 3)
+
+
+def _fractional_max_pool(name: str, dims: int) -> Callable[..., Any]:
+    def fractional_max_pool(
+        input: torch.Tensor,
+        kernel_size: Size,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: torch.Tensor | None = None,
+    ) -> Any:
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if output_size is None:
+            if len(output_ratio) != dims:
+                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+            spatial = input.shape[-dims:]
+            output_size = [int(size * ratio) for size, ratio in zip(spatial, output_ratio, strict=True)]
+        if _random_samples is None:
+            batch = 1 if input.dim() == dims + 1 else input.size(0)
+            _random_samples = torch.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype)
+        found = getattr(operators, name)(input, kernel_size, output_size, _random_samples)
+        return found if return_indices else found[0]
+
+    fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
+    fractional_max_pool.__doc__ = (
+        "The maximum of windows whose places are drawn, of `output_size` or `output_ratio` times the input's size; with "
+        "`return_indices` also its flat index (Graham, 2014)."
+    )
+    return fractional_max_pool
+
+
+fractional_max_pool2d = _fractional_max_pool("fractional_max_pool2d", 2)
+fractional_max_pool3d = _fractional_max_pool("fractional_max_pool3d", 3)
+
+
+def _always_with_indices(function: Callable[..., Any]) -> Callable[..., Any]:
+    def with_indices(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{**kwargs, "return_indices": True})
+
+    with_indices.__name__ = with_indices.__qualname__ = f"{function.__name__}_with_indices"
+    with_indices.__doc__ = f"`{function.__name__}` with `return_indices`."
+    return with_indices
+
+
+adaptive_max_pool1d_with_indices = _always_with_indices(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = _always_with_indices(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = _always_with_indices(adaptive_max_pool3d)
+fractional_max_pool2d_with_indices = _always_with_indices(fractional_max_pool2d)
+fractional_max_pool3d_with_indices = _always_with_indices(fractional_max_pool3d)

@@ -13,7 +13,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 Shape = int | Sequence[int]
 
@@ -187,6 +187,44 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` with the sums of Torch7: near the last channels they reach further back.
+
+    Args:
+        size: the number of channels that are summed over.
+        alpha: the factor of the mean square.
+        beta: the exponent.
+        k: added to the mean square.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        channels, reach = input.size(1), int((self.size - 1) / 2 + 1)
+        summed = torch.zeros(channels, channels, dtype=input.dtype)
+        for channel in range(channels):
+            if channel == 0:
+                summed[0, : min(reach, channels)] = 1
+                continue
+            summed[channel] = summed[channel - 1]
+            if channel < channels - reach + 1:
+                summed[channel, channel + reach - 1] = 1
+            if channel > reach:
+                summed[channel, channel - reach] = 0
+        squares = torch.einsum("cd,ndhw->nchw", summed, input.square())
+        return input * (squares * (self.alpha / self.size) + self.k).pow(-self.beta)
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

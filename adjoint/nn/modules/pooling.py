@@ -11,6 +11,8 @@ from .. import functional as F
 from .module import Module
 
 __all__ = [
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -341,3 +343,66 @@ class LPPool3d(_LPPoolNd):
     """The p-norm of each window of the last three dimensions; see `LPPool2d`."""
 
     _pool = staticmethod(F.lp_pool3d)
+
+
+class _FractionalMaxPoolNd(Module):
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+    _pool: ClassVar[Callable[..., Any]]
+    _dims: ClassVar[int]
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        output_size: Size | None = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: torch.Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = self._repeated(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else self._repeated(output_size)
+        self.output_ratio = None if output_ratio is None else self._repeated(output_ratio)
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def _repeated(self, value: Any) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, Sequence) else (value,) * self._dims
+
+    def forward(self, input: torch.Tensor) -> Any:
+        return type(self)._pool(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """The maximum of windows whose places are drawn anew for each call (Graham, 2014).
+
+    Args:
+        output_size: the size of the output; or
+        output_ratio: the size of the output as a share of that of the input.
+        return_indices: also return the flat indices of the maxima.
+
+    >>> import adjoint as torch
+    >>> torch.nn.FractionalMaxPool2d(2, output_ratio=0.5)(torch.rand(1, 1, 8, 8)).shape
+    torch.Size([1, 1, 4, 4])
+    """
+
+    _pool, _dims = staticmethod(F.fractional_max_pool2d), 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """The maximum of windows whose places are drawn, in three dimensions; see `FractionalMaxPool2d`."""
+
+    _pool, _dims = staticmethod(F.fractional_max_pool3d), 3

@@ -1,0 +1,306 @@
+"""Attention whose scores a function changes, and whose mask is a function of positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import adjoint as torch
+
+__all__ = [
+    "AuxOutput",
+    "AuxRequest",
+    "BlockMask",
+    "FlexKernelOptions",
+    "and_masks",
+    "create_block_mask",
+    "create_mask",
+    "flex_attention",
+    "noop_mask",
+    "or_masks",
+]
+
+_Mod = Callable[..., torch.Tensor]
+FlexKernelOptions = dict
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+class AuxRequest(NamedTuple):
+    """What `flex_attention` also returns."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was requested by an `AuxRequest`."""
+
+    lse: torch.Tensor | None = None
+    max_scores: torch.Tensor | None = None
+
+
+def noop_mask(batch: torch.Tensor, head: torch.Tensor, token_q: torch.Tensor, token_kv: torch.Tensor) -> torch.Tensor:
+    """A mask function that excludes nothing."""
+    return batch.new_ones((), dtype=torch.bool)
+
+
+def _require_functions(mask_mods: tuple[_Mod, ...]) -> None:
+    if not all(callable(each) for each in mask_mods):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+
+def and_masks(*mask_mods: _Mod) -> _Mod:
+    """A mask function that is true where all of the given ones are."""
+    _require_functions(mask_mods)
+
+    def and_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
+        result = b.new_ones((), dtype=torch.bool)
+        for each in mask_mods:
+            result = result & each(b, h, q_idx, kv_idx)
+        return result
+
+    return and_mask
+
+
+def or_masks(*mask_mods: _Mod) -> _Mod:
+    """A mask function that is true where one of the given ones is."""
+    _require_functions(mask_mods)
+
+    def or_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
+        result = b.new_zeros((), dtype=torch.bool)
+        for each in mask_mods:
+            result = result | each(b, h, q_idx, kv_idx)
+        return result
+
+    return or_mask
+
+
+def _for_all_positions(function: _Mod, sizes: tuple[int, int, int, int], *scores: torch.Tensor) -> torch.Tensor:
+    """What `function([score,] b, h, q_idx, kv_idx)` gives for each batch, head, query and key."""
+    mapped: Any = function
+    for position in reversed(range(4)):
+        mapped = torch.vmap(mapped, in_dims=(0,) * len(scores) + tuple(0 if i == position else None for i in range(4)))
+    found: torch.Tensor = mapped(*scores, *(torch.arange(size) for size in sizes))
+    return found
+
+
+def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> torch.Tensor:
+    """The mask `(B, H, Q_LEN, KV_LEN)` that a mask function describes.
+
+    >>> from adjoint.nn.attention.flex_attention import create_mask
+    >>> create_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, 1, 1, 2, 2)
+    tensor([[[[ True, False],
+              [ True,  True]]]])
+    """
+    return _for_all_positions(mod_fn, (B or 1, H or 1, Q_LEN, KV_LEN))
+
+
+class BlockMask:
+    """A mask function, and the blocks of queries and keys that have something in them that is not excluded.
+
+    `flex_attention` reads the function and the lengths. `kv_num_blocks` and `kv_indices` list the blocks of keys that are
+    partly excluded for each block of queries, `full_kv_num_blocks` and `full_kv_indices` those that are not excluded at all.
+    """
+
+    def __init__(
+        self,
+        seq_lengths: tuple[int, int],
+        kv_num_blocks: torch.Tensor,
+        kv_indices: torch.Tensor,
+        full_kv_num_blocks: torch.Tensor | None,
+        full_kv_indices: torch.Tensor | None,
+        BLOCK_SIZE: tuple[int, int] = (_DEFAULT_SPARSE_BLOCK_SIZE, _DEFAULT_SPARSE_BLOCK_SIZE),
+        mask_mod: _Mod = noop_mask,
+    ) -> None:
+        if kv_indices.dim() < 2:
+            raise RuntimeError("BlockMask must have at least 2 dimensions")
+        self.seq_lengths = seq_lengths
+        self.kv_num_blocks = kv_num_blocks
+        self.kv_indices = kv_indices
+        self.full_kv_num_blocks = full_kv_num_blocks
+        self.full_kv_indices = full_kv_indices
+        self.BLOCK_SIZE = BLOCK_SIZE
+        self.mask_mod = mask_mod
+
+    @classmethod
+    def from_kv_blocks(
+        cls,
+        kv_num_blocks: torch.Tensor,
+        kv_indices: torch.Tensor,
+        full_kv_num_blocks: torch.Tensor | None = None,
+        full_kv_indices: torch.Tensor | None = None,
+        BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+        mask_mod: _Mod | None = None,
+        seq_lengths: tuple[int, int] | None = None,
+    ) -> BlockMask:
+        """A mask of the given blocks."""
+        size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+        if seq_lengths is None:
+            seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
+        return cls(
+            seq_lengths,
+            kv_num_blocks,
+            kv_indices,
+            full_kv_num_blocks,
+            full_kv_indices,
+            size,
+            noop_mask if mask_mod is None else mask_mod,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Batch, heads, and the lengths of queries and keys."""
+        return (*self.kv_indices.shape[:-2], *self.seq_lengths)
+
+    def numel(self) -> int:
+        """The number of pairs of a query and a key."""
+        return math.prod(self.shape)
+
+    def sparsity(self) -> float:
+        """The share of pairs, in percent, that lie in no block; negative if blocks go beyond the lengths."""
+        blocks = int(self.kv_num_blocks.sum())
+        if self.full_kv_num_blocks is not None:
+            blocks += int(self.full_kv_num_blocks.sum())
+        return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
+
+    def to_dense(self) -> torch.Tensor:
+        """For each block 1 if something in it is not excluded, else 0."""
+        dense = _as_dense(self.kv_num_blocks, self.kv_indices)
+        if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
+            dense = dense | _as_dense(self.full_kv_num_blocks, self.full_kv_indices)
+        return dense
+
+    def to(self, device: Any) -> BlockMask:
+        """The mask itself: there is one device."""
+        return self
+
+    def __repr__(self) -> str:
+        rows = ("".join("██" if each else "  " for each in row) for row in self.to_dense().flatten(0, -3)[0].tolist())
+        first = (0,) * (len(self.shape) - 2)
+        drawn = "\n".join(rows)
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{first}\n{drawn}\n)"
+
+
+def _as_dense(counts: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    """The listed blocks as ones in a matrix of zeros."""
+    listed = torch.arange(indices.shape[-1]) < counts.unsqueeze(-1)
+    dense = torch.zeros(indices.shape, dtype=torch.int32)
+    return dense.scatter_add_(-1, indices.long(), listed.to(torch.int32)).clamp_(max=1)
+
+
+def _as_listed(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How many blocks each row has, and their indices first."""
+    ones = dense.to(torch.int32)
+    return ones.sum(-1).to(torch.int32), torch.argsort(ones, -1, descending=True, stable=True).to(torch.int32)
+
+
+def create_block_mask(
+    mask_mod: _Mod,
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Any = None,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+    _compile: bool = False,
+    separate_full_blocks: bool = True,
+) -> BlockMask:
+    """The block mask that a mask function describes.
+
+    Args:
+        mask_mod: `mask_mod(b, h, q_idx, kv_idx)` is True where query `q_idx` attends to key `kv_idx`.
+        B: the number of samples; None for one mask for all.
+        H: the number of heads; None for one mask for all.
+        BLOCK_SIZE: the size of a block, or its number of queries and keys.
+        separate_full_blocks: list the blocks that are not excluded at all apart.
+    """
+    size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
+    rows, columns = -Q_LEN % size[0], -KV_LEN % size[1]
+    padded = torch.nn.functional.pad(mask, (0, columns, 0, rows))
+    counts = padded.unflatten(-1, (-1, size[1])).unflatten(-3, (-1, size[0])).sum((-3, -1))
+    full = (counts == size[0] * size[1]) if separate_full_blocks else torch.zeros_like(counts, dtype=torch.bool)
+    partial = (counts > 0) & ~full
+    whole = _as_listed(full) if separate_full_blocks else (None, None)
+    return BlockMask((Q_LEN, KV_LEN), *_as_listed(partial), *whole, size, mask_mod)
+
+
+def _check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> None:
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
+    if query.size(-1) != key.size(-1):
+        raise ValueError(
+            "Expect query and key/value to have the same embedding dimension but got "
+            f"E={query.size(-1)} and E={key.size(-1)}."
+        )
+    heads, others = query.size(1), key.size(1)
+    if heads != others and not enable_gqa:
+        raise ValueError(
+            "Expect query and key/value to have the same number of heads but got "
+            f"Hq={heads} and Hkv={others}. Try setting enable_gqa=True for GQA."
+        )
+    if heads % others:
+        raise ValueError(
+            "Expect number of query heads to be a multiple of kv heads for GQA but got "
+            f"Hq={heads} and Hkv={others}."
+        )
+
+
+def flex_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: _Mod | None = None,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: dict[str, Any] | None = None,
+    *,
+    return_aux: AuxRequest | None = None,
+) -> Any:
+    """`softmax(score_mod(query @ key.mT * scale)) @ value`, of `(batch, heads, length, features)`.
+
+    All scores are computed, also those that the mask excludes. Gradients go through `score_mod` too.
+
+    Args:
+        score_mod: `score_mod(score, b, h, q_idx, kv_idx)` gives a score in place of each.
+        block_mask: which keys each query attends to; see `create_block_mask`.
+        scale: `1 / sqrt(features)` if None.
+        enable_gqa: let groups of query heads share one key and value head.
+        return_lse: also return the logarithm of the sum of the exponentials of each query's scores.
+        kernel_options: has no effect.
+        return_aux: what to return besides the output, in an `AuxOutput`.
+
+    >>> import adjoint as torch
+    >>> from adjoint.nn.attention.flex_attention import flex_attention
+    >>> q = torch.rand(1, 2, 5, 4)
+    >>> flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score - (i - j).abs()).shape
+    torch.Size([1, 2, 5, 4])
+    """
+    _check(query, key, value, enable_gqa)
+    if enable_gqa:
+        groups = query.size(1) // key.size(1)
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.size(-1)) if scale is None else scale)
+    sizes: Any = tuple(scores.shape)
+    if score_mod is not None:
+        scores = _for_all_positions(score_mod, sizes, scores)
+    if block_mask is not None:
+        lengths = (query.size(-2), key.size(-2))
+        if block_mask.seq_lengths != lengths:
+            raise ValueError(
+                f"block_mask was created for block_mask.shape={block_mask.shape} but got q_len={lengths[0]} and "
+                f"kv_len={lengths[1]}. As the block mask was created for a different length than you're using it for, you "
+                "likely need to create a new block mask."
+            )
+        scores = scores.masked_fill(~_for_all_positions(block_mask.mask_mod, sizes), -math.inf)
+    lse = scores.logsumexp(-1)
+    # A query that attends to nothing gives zeros.
+    weights = (scores - lse.masked_fill(lse == -math.inf, 0.0).unsqueeze(-1)).exp()
+    output = weights @ value
+    if return_aux is not None:
+        largest = scores.amax(-1) if return_aux.max_scores else None
+        return output, AuxOutput(lse if return_aux.lse else None, largest)
+    return (output, lse) if return_lse else output

@@ -1,0 +1,231 @@
+"""Averages of the parameters of a model over its training, and the learning rate for it (Izmailov et al., 2018)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import adjoint as torch
+
+from .lr_scheduler import LRScheduler
+from .optimizer import Optimizer
+
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
+
+_Average = Callable[[torch.Tensor, torch.Tensor, Any], torch.Tensor]
+_Averages = Callable[[list[torch.Tensor], list[torch.Tensor], Any], None]
+
+
+def _check_decay(decay: float) -> None:
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> _Averages:
+    """A function that moves averages towards current values, of which they keep the share `decay`; for many at once."""
+    average = get_ema_avg_fn(decay)
+
+    @torch.no_grad()
+    def ema_update(ema_param_list: list[torch.Tensor], current_param_list: list[torch.Tensor], _: Any) -> None:
+        for held, current in zip(ema_param_list, current_param_list, strict=True):
+            if held.is_floating_point() or held.is_complex():
+                held.lerp_(current, 1 - decay)
+            else:
+                held.copy_(average(held, current, _))
+
+    return ema_update
+
+
+def get_swa_multi_avg_fn() -> _Averages:
+    """A function that makes averages of all values so far; for many at once."""
+    average = get_swa_avg_fn()
+
+    @torch.no_grad()
+    def swa_update(
+        averaged_param_list: list[torch.Tensor], current_param_list: list[torch.Tensor], num_averaged: Any
+    ) -> None:
+        for held, current in zip(averaged_param_list, current_param_list, strict=True):
+            if held.is_floating_point() or held.is_complex():
+                held.lerp_(current, 1 / (float(num_averaged) + 1))
+            else:
+                held.copy_(average(held, current, num_averaged))
+
+    return swa_update
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> _Average:
+    """A function that moves an average towards the current value, of which it keeps the share `decay`."""
+    _check_decay(decay)
+
+    @torch.no_grad()
+    def ema_update(ema_param: torch.Tensor, current_param: torch.Tensor, num_averaged: Any) -> torch.Tensor:
+        return decay * ema_param + (1 - decay) * current_param
+
+    return ema_update
+
+
+def get_swa_avg_fn() -> _Average:
+    """A function that makes an average of all values so far."""
+
+    @torch.no_grad()
+    def swa_update(averaged_param: torch.Tensor, current_param: torch.Tensor, num_averaged: Any) -> torch.Tensor:
+        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return swa_update
+
+
+class AveragedModel(torch.nn.Module):
+    """A copy of a model whose parameters are averages of those of the model; `update_parameters` adds the present ones.
+
+    Args:
+        device: where the copy lies.
+        avg_fn: `avg_fn(average, current, number)` gives the new average of each; the mean of all if None.
+        multi_avg_fn: the same for lists of tensors, in place.
+        use_buffers: average the buffers too; otherwise they are copied.
+
+    >>> import adjoint as torch
+    >>> model = torch.nn.Linear(2, 2)
+    >>> averaged = torch.optim.swa_utils.AveragedModel(model)
+    >>> averaged.update_parameters(model)
+    >>> int(averaged.n_averaged)
+    1
+    """
+
+    n_averaged: torch.Tensor
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        device: Any = None,
+        avg_fn: _Average | None = None,
+        multi_avg_fn: _Averages | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = copy.deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", torch.tensor(0, dtype=torch.long, device=device))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The output of the averaged model."""
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: torch.nn.Module) -> None:
+        """Add the parameters that `model` has now to the averages."""
+        ours: list[Any] = list(self.module.parameters())
+        theirs: list[Any] = list(model.parameters())
+        buffers = list(zip(self.module.buffers(), model.buffers(), strict=True))
+        if self.use_buffers:
+            ours += [own for own, _ in buffers]
+            theirs += [other for _, other in buffers]
+        held = [each.detach() for each in ours]
+        current = [each.detach() for each in theirs]
+        if self.n_averaged == 0:
+            for own, other in zip(held, current, strict=True):
+                own.copy_(other)
+        elif self.avg_fn is not None:
+            number = self.n_averaged
+            for own, other in zip(held, current, strict=True):
+                own.copy_(self.avg_fn(own, other, number))
+        else:
+            update = get_swa_multi_avg_fn() if self.multi_avg_fn is None else self.multi_avg_fn
+            update(held, current, self.n_averaged)
+        if not self.use_buffers:
+            for own, other in buffers:
+                own.detach().copy_(other.detach())
+        self.n_averaged += 1
+
+
+@torch.no_grad()
+def update_bn(loader: Iterable[Any], model: torch.nn.Module, device: Any = None) -> None:
+    """Compute the running statistics of all batch normalizations in `model` anew, in one pass over the data.
+
+    Args:
+        loader: gives batches; of a list or tuple its first element.
+        device: where the batches are moved to.
+    """
+    momenta: dict[Any, Any] = {}
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            module.reset_running_stats()
+            momenta[module] = module.momentum
+    if not momenta:
+        return
+    was_training = model.training
+    model.train()
+    for module in momenta:
+        module.momentum = None  # a cumulative average
+    for batch in loader:
+        given = batch[0] if isinstance(batch, (list, tuple)) else batch
+        model(given if device is None else given.to(device))
+    for module, momentum in momenta.items():
+        module.momentum = momentum
+    model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """Moves the learning rate of each group to a fixed value, and keeps it.
+
+    Args:
+        swa_lr: the value, or one for each group.
+        anneal_epochs: how many epochs it takes.
+        anneal_strategy: "cos" or "linear".
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: Any,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        values = swa_lr if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(optimizer.param_groups)
+        if len(values) != len(optimizer.param_groups):
+            raise ValueError(
+                f"swa_lr must have the same length as optimizer.param_groups. swa_lr has {len(values)} values, "
+                f"param_groups has {len(optimizer.param_groups)}."
+            )
+        for value, group in zip(values, optimizer.param_groups, strict=True):
+            group["swa_lr"] = value
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self._anneal_strategy = anneal_strategy
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, t: float) -> float:
+        """The share of the final value at the time t."""
+        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+
+    def get_lr(self) -> list[Any]:
+        """Compute the learning rates of this epoch."""
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before = self._share(max(0, min(1, (step - 1) / max(1, self.anneal_epochs))))
+        after = self._share(max(0, min(1, step / max(1, self.anneal_epochs))))
+        found = []
+        for group in self.optimizer.param_groups:
+            final, lr = group["swa_lr"], group["lr"]
+            start = final if before == 1 else (lr - before * final) / (1 - before)
+            found.append(final * after + start * (1 - after))
+        return found
