@@ -31,3 +31,8 @@ def absent(name: str, instead: str) -> Any:
     """A stand-in for `name`, such as "torch.jit.save": calling it raises NotImplementedError, which says what to do instead."""
     module, _, own = name.rpartition(".")
     return _Absent(own, (), {"__module__": module, "instead": instead, "__doc__": f"Not in adjoint: {instead}."})
+
+
+def is_absent(value: object) -> bool:
+    """Whether a value is such a stand-in."""
+    return isinstance(value, _Absent)

@@ -96,8 +96,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "_TensorMeta":
         return type
-    if name == "_functorch":
-        return import_late(f"{__name__}._functorch")
+    if name in ("_functorch", "_nn"):
+        return import_late(f"{__name__}.{name}")
     if name in _OF_FORWARD_MODE:
         return getattr(import_late("adjoint.transforms.forward_mode"), _OF_FORWARD_MODE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

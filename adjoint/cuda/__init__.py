@@ -63,6 +63,17 @@ def get_rng_state_all() -> list[Any]:
     return []
 
 
+def set_rng_state_all(new_states: list[Any]) -> None:
+    """Do nothing: there is no GPU generator."""
+
+
+def ipc_collect() -> None:
+    """Do nothing: there is no GPU memory."""
+
+
+reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = empty_cache
+
+
 def _unavailable(*args: Any) -> NoReturn:
     """Raise AssertionError: there is no GPU."""
     raise AssertionError("Torch not compiled with CUDA enabled")
