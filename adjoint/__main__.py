@@ -24,7 +24,9 @@ def parser() -> argparse.ArgumentParser:
         help="run a program written for PyTorch",
         description="Run SCRIPT, or a module, as `python SCRIPT ARGUMENT ...` would; in it, `import torch` imports adjoint.",
     )
-    run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, such as pytest")
+    run.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, such as pytest"
+    )
     run.add_argument("script", nargs="?", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the program")
     graph = parts.add_parser(

@@ -19,13 +19,13 @@ from typing import Any
 from . import dtypes
 from .device import device as device_class
 from .dispatch.decorators import tensors as operators
+from .overrides import handle_torch_function
 from .serialization.tensors import rebuild_meta as _rebuild_meta_tensor_no_storage
 from .serialization.tensors import rebuild_parameter as _rebuild_parameter
 from .serialization.tensors import rebuild_parameter_with_state as _rebuild_parameter_with_state
 from .serialization.tensors import rebuild_tensor as _rebuild_tensor
 from .serialization.tensors import rebuild_tensor_v2 as _rebuild_tensor_v2
 from .serialization.tensors import rebuild_tensor_v3 as _rebuild_tensor_v3
-from .overrides import handle_torch_function
 from .tape.torch_function import has_torch_function
 from .tensor import Tensor
 

@@ -20,7 +20,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-
 from .autograd import Function
 from .dispatch.overload_names import OpOverloadPacket
 from .library_schemas import infer_schema
@@ -161,9 +160,7 @@ class CustomOpDef:
             if keyword_only:
                 split = len(inputs) - len(keyword_only)
                 keywords = dict(zip(keyword_only, inputs[split:], strict=True))
-                definition._setup_context(
-                    ctx=ctx, inputs=inputs[:split], keyword_only_inputs=keywords, output=output
-                )
+                definition._setup_context(ctx=ctx, inputs=inputs[:split], keyword_only_inputs=keywords, output=output)
             else:
                 definition._setup_context(ctx=ctx, inputs=inputs, output=output)
 

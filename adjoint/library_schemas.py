@@ -37,7 +37,9 @@ def _type_name(kind: Any, in_list: bool = False) -> str:
             return f"{_type_name(others[0])}?"
     if origin in (list, Sequence) and not in_list:
         return f"{_type_name(parts[0], in_list=True)}[]"
-    raise ValueError(f"infer_schema(func): unsupported type annotation {kind}; it must be one of PyTorch's operators' types")
+    raise ValueError(
+        f"infer_schema(func): unsupported type annotation {kind}; it must be one of PyTorch's operators' types"
+    )
 
 
 def infer_schema(
@@ -80,4 +82,3 @@ def _returned(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
         return f"({', '.join(map(_type_name, typing.get_args(kind)))})"
     return _type_name(kind)
-

@@ -9,7 +9,7 @@ from typing import Any
 from .dispatch.overload_names import OpOverload, OpOverloadPacket, aten
 from .first_use import import_late
 
-__all__ = ["OpOverload", "OpOverloadPacket", "aten", "loaded_libraries", "load_library"]
+__all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 
 loaded_libraries: set[str] = set()
 """The libraries of compiled operators; there are none."""
@@ -44,7 +44,9 @@ def load_library(path: str) -> None:
     Raises:
         OSError: always.
     """
-    raise OSError(f"adjoint cannot load compiled operators of PyTorch's ({Path(path).name}). Define them with torch.library.")
+    raise OSError(
+        f"adjoint cannot load compiled operators of PyTorch's ({Path(path).name}). Define them with torch.library."
+    )
 
 
 def __getattr__(name: str) -> Any:

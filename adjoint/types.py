@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from .device import Size
 from .device import device as _device
-from .device import layout as _layout
-from .dtypes import dtype as _dtype
 from .kernels.memory.storage import UntypedStorage as Storage
 from .tensor import Tensor
 

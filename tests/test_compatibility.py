@@ -35,7 +35,7 @@ def test_operators_of_a_library():
     assert x.grad.tolist() == [3.0, 3.0]
     assert scaled._schema == "(Tensor x, float factor=2.0) -> Tensor"
     with pytest.raises(AttributeError, match="'_OpNamespace' 'shop' object has no attribute 'other'"):
-        torch.ops.shop.other  # noqa: B018
+        torch.ops.shop.other
 
 
 def test_libraries_are_defined_by_schemas():
@@ -61,7 +61,11 @@ def test_lists_of_tensors():
 def test_paths_in_trees():
     tree = torch.utils._pytree
     found, _ = tree.tree_flatten_with_path({"a": [1, (2, 3)]})
-    assert [(tree.keystr(path), leaf) for path, leaf in found] == [("['a'][0]", 1), ("['a'][1][0]", 2), ("['a'][1][1]", 3)]
+    assert [(tree.keystr(path), leaf) for path, leaf in found] == [
+        ("['a'][0]", 1),
+        ("['a'][1][0]", 2),
+        ("['a'][1][1]", 3),
+    ]
 
 
 def test_switches_are_set_for_a_while():

@@ -82,7 +82,9 @@ def test_libraries_that_import_torch_find_it(tmp_path):
     library = tmp_path / "library"
     library.mkdir()
     (library / "__init__.py").write_text("from torch.nn import Module\nimport torch.nn.functional as F\nf = F.relu\n")
-    text = "import library, adjoint; print(library.Module is adjoint.nn.Module, library.f is adjoint.nn.functional.relu)"
+    text = (
+        "import library, adjoint; print(library.Module is adjoint.nn.Module, library.f is adjoint.nn.functional.relu)"
+    )
     assert output_of(text, tmp_path) == ["True True"]
 
 
@@ -139,7 +141,9 @@ def test_exit_codes_and_tracebacks_are_those_of_python(tmp_path):
 
 
 def test_install_is_refused_after_pytorch(tmp_path):
-    program = "import sys, types, adjoint\nsys.modules['torch'] = types.ModuleType('torch')\nadjoint.install_as_torch()\n"
+    program = (
+        "import sys, types, adjoint\nsys.modules['torch'] = types.ModuleType('torch')\nadjoint.install_as_torch()\n"
+    )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert "PyTorch has been imported in this process" in finished.stderr
 
@@ -158,9 +162,13 @@ for use in (lambda: all_reduce(1), lambda: save(1), lambda: torch.hspmm, lambda:
 """
     lines = output_of(text, tmp_path)
     assert lines[0] == "False False True"
-    assert lines[1].startswith("NotImplementedError torch.distributed.all_reduce is not in adjoint: there is one process.")
+    assert lines[1].startswith(
+        "NotImplementedError torch.distributed.all_reduce is not in adjoint: there is one process."
+    )
     assert lines[2].startswith("NotImplementedError torch.jit.save is not in adjoint: there is no TorchScript")
-    assert lines[3].startswith("AttributeError module 'adjoint' has no attribute 'hspmm': PyTorch has it, adjoint has not")
+    assert lines[3].startswith(
+        "AttributeError module 'adjoint' has no attribute 'hspmm': PyTorch has it, adjoint has not"
+    )
     assert lines[4] == "AttributeError module 'adjoint' has no attribute 'nothing'"
 
 

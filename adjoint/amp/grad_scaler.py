@@ -102,8 +102,10 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         if self._scale is None:
-            raise AssertionError("Attempted unscale_ but _scale is None.  This may indicate your script did not use "
-                                 "scaler.scale(loss or outputs) earlier in the iteration.")
+            raise AssertionError(
+                "Attempted unscale_ but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is torch.float16 for grad in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")

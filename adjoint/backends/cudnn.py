@@ -3,7 +3,6 @@
 from typing import Any
 
 from .switches import flags_of, set_flags_of
-from .switches import never as is_available
 
 enabled, benchmark, deterministic, allow_tf32, benchmark_limit = True, False, False, True, 10
 fp32_precision = "none"

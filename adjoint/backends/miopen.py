@@ -1,7 +1,6 @@
 """`torch.backends.miopen`: switches of MIOpen, which is not used."""
 
 from .switches import flags_of, set_flags_of
-from .switches import never as is_available
 
 immediate = False
 flags = flags_of(__name__, immediate=False)

@@ -2,8 +2,6 @@
 
 from contextlib import AbstractContextManager
 
-from .switches import never as is_available
-
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 

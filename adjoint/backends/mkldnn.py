@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager
 
 from .switches import flags_of, set_flags_of
-from .switches import never as is_available
 
 VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
 

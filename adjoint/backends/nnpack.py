@@ -1,7 +1,6 @@
 """`torch.backends.nnpack`: a library that is not used."""
 
 from .switches import flags_of, set_flags_of
-from .switches import never as is_available
 
 enabled = True
 flags = flags_of(__name__, enabled=False)

@@ -1,7 +1,6 @@
 """`torch.backends.opt_einsum`: the order of products in `torch.einsum`: from left to right. The switches have no effect."""
 
 from .switches import flags_of, set_flags_of
-from .switches import never as is_available
 
 enabled, strategy = True, "auto"
 flags = flags_of(__name__, enabled=None, strategy=None)

@@ -7,7 +7,16 @@ from typing import Any
 
 from . import amp as amp
 
-__all__ = ["Stream", "current_device", "current_stream", "device_count", "is_available", "set_device", "stream", "synchronize"]
+__all__ = [
+    "Stream",
+    "current_device",
+    "current_stream",
+    "device_count",
+    "is_available",
+    "set_device",
+    "stream",
+    "synchronize",
+]
 
 
 class Stream:

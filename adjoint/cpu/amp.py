@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import amp
-from ..dtypes import dtype as _dtype
 from ..dtypes import bfloat16 as _half
+from ..dtypes import dtype as _dtype
 
 __all__ = ["GradScaler", "autocast"]
 

@@ -59,7 +59,9 @@ class OpOverloadPacket:
         """Apply the operator."""
         function = _functions().get(self.__name__)
         if function is None:
-            raise NotImplementedError(f"torch.ops.aten.{self.__name__} is not in adjoint: call the function of `torch`.")
+            raise NotImplementedError(
+                f"torch.ops.aten.{self.__name__} is not in adjoint: call the function of `torch`."
+            )
         return function(*args, **names)
 
 

@@ -24,6 +24,7 @@ def is_torchelastic_launched() -> bool:
 
 is_nccl_available = is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_available
 
+
 def __getattr__(name: str) -> Any:
     """What needs several processes: classes that say so when they are used."""
     if name in ("rpc", "tensor"):

@@ -17,7 +17,7 @@ import adjoint as torch
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
-from .proxy import Proxy, TraceError, TracerBase
+from .proxy import Proxy, TracerBase
 
 _LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
 """Where modules lie whose calls are nodes."""

@@ -164,7 +164,9 @@ class Graph:
         type_expr: Any = None,
     ) -> Node:
         """Make a node, and put it at the current place."""
-        node = Node(self, self._names.create(name or _candidate(op, target)), op, target, args or (), kwargs or {}, type_expr)
+        node = Node(
+            self, self._names.create(name or _candidate(op, target)), op, target, args or (), kwargs or {}, type_expr
+        )
         self._insert(node)
         self._len += 1
         return node
@@ -397,7 +399,12 @@ class _Writer:
 
     def __init__(self, graph: Graph, root_module: str) -> None:
         self.graph, self.root = graph, root_module
-        self.globals: dict[str, Any] = {"torch": torch, "inf": float("inf"), "nan": float("nan"), "device": torch.device}
+        self.globals: dict[str, Any] = {
+            "torch": torch,
+            "inf": float("inf"),
+            "nan": float("nan"),
+            "device": torch.device,
+        }
         self.free: list[str] = []
         self.lines: list[str] = []
         self.names = {node.name for node in graph.nodes}
@@ -455,7 +462,10 @@ class _Writer:
             return str(value)
         if isinstance(value, torch.device):
             return repr(value)
-        if isinstance(value, (int, float, complex, str, bytes, range, type(None), type(...))) and type(value).__module__ == "builtins":
+        if (
+            isinstance(value, (int, float, complex, str, bytes, range, type(None), type(...)))
+            and type(value).__module__ == "builtins"
+        ):
             return repr(value)
         if callable(value) and hasattr(value, "__name__"):
             return self.add_global(qualified_name(value), value)

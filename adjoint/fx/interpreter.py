@@ -71,7 +71,9 @@ class Interpreter:
 
         def value(node: Node) -> Any:
             if node not in self.env:
-                raise RuntimeError(f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose such issues")
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose such issues"
+                )
             return self.env[node]
 
         return map_arg(args, value)

@@ -67,7 +67,19 @@ class TracerBase:
             return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
         if isinstance(a, range):
             return range(*map(self.create_arg, (a.start, a.stop, a.step)))
-        plain = (str, int, float, bool, complex, bytes, torch.dtype, torch.device, torch.memory_format, torch.layout, enum.Enum)
+        plain = (
+            str,
+            int,
+            float,
+            bool,
+            complex,
+            bytes,
+            torch.dtype,
+            torch.device,
+            torch.memory_format,
+            torch.layout,
+            enum.Enum,
+        )
         if isinstance(a, (*plain, Node, torch.Tensor)) or a is None or a is ... or callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
@@ -126,8 +138,10 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
-        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
-                           "please call torch.fx.wrap('len') at module scope")
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
+            "please call torch.fx.wrap('len') at module scope"
+        )
 
     def __abs__(self) -> Any:
         return self.tracer.create_proxy("call_function", abs, (self,), {})
@@ -186,6 +200,20 @@ def _operator(function: Any, reflected: bool = False) -> Any:
 for _function in SYMBOLS:
     _plain = _function.__name__.strip("_")
     setattr(Proxy, f"__{_plain}__", _operator(_function))
-    if _plain in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow", "lshift", "rshift", "and", "or", "xor", "matmul"):
+    if _plain in (
+        "add",
+        "sub",
+        "mul",
+        "floordiv",
+        "truediv",
+        "mod",
+        "pow",
+        "lshift",
+        "rshift",
+        "and",
+        "or",
+        "xor",
+        "matmul",
+    ):
         setattr(Proxy, f"__r{_plain}__", _operator(_function, reflected=True))
 Proxy.__hash__ = object.__hash__  # type: ignore[assignment,method-assign]

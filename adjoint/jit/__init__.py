@@ -97,7 +97,7 @@ def annotate(the_type: Any, the_value: _T) -> _T:
     return the_value
 
 
-def Attribute(value: _T, type: Any) -> _T:  # noqa: N802
+def Attribute(value: _T, type: Any) -> _T:
     """Return the value."""
     return value
 

@@ -18,7 +18,11 @@ from .spawning import (
 _STRATEGIES = {"file_system"}
 
 __all__ = [
-    *(name for name in dir(multiprocessing) if name[0] != "_" and name not in ("process", "reduction", "sys", "context")),
+    *(
+        name
+        for name in dir(multiprocessing)
+        if name[0] != "_" and name not in ("process", "reduction", "sys", "context")
+    ),
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -7,8 +7,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .tree import KEYS, SUPPORTED_NODES, IsLeaf, TreeSpec, map_only, register_pytree_node, tree_flatten, tree_leaves, tree_map
-from .tree import _MAPPINGS, _node_of  # the parts of one module that is divided
+from .tree import (  # the parts of one module that is divided
+    _MAPPINGS,
+    KEYS,
+    SUPPORTED_NODES,
+    IsLeaf,
+    TreeSpec,
+    _node_of,
+    map_only,
+    register_pytree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,8 +189,6 @@ def register_constant(cls: type) -> None:
 def _get_node_type(tree: Any) -> Any:
     node = _node_of(tree)
     return type(tree) if node is None else node.type
-
-
 
 
 # What libraries use to register classes that derive from Python's own containers.

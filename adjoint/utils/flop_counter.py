@@ -77,7 +77,9 @@ class FlopCounterMode(torch.overrides.TorchFunctionMode):
 
     def get_table(self, depth: int | None = None) -> str:
         """The operations as text."""
-        return "\n".join(f"{name}: {count}" for name, count in [*self.flop_counts.items(), ("all", self.get_total_flops())])
+        return "\n".join(
+            f"{name}: {count}" for name, count in [*self.flop_counts.items(), ("all", self.get_total_flops())]
+        )
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from adjoint.hub import load_state_dict_from_url as load_url
+import adjoint as torch
 
 __all__ = ["load_url"]
+
+load_url = torch.hub.load_state_dict_from_url
 
 
 def __getattr__(name: str) -> Any:

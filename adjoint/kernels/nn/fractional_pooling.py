@@ -45,7 +45,9 @@ def fractional_max_pool(
         places = places * spatial[dim] + inside.reshape(*leading, *shape)
     flat = numpy.asarray(places).reshape(*leading, math.prod(output_size), math.prod(kernel_size))
     values = input.reshape(*leading, math.prod(spatial))
-    windows = widen(numpy.take_along_axis(values, flat.reshape(*leading, flat.shape[-2] * flat.shape[-1]), -1).reshape(flat.shape))
+    windows = widen(
+        numpy.take_along_axis(values, flat.reshape(*leading, flat.shape[-2] * flat.shape[-1]), -1).reshape(flat.shape)
+    )
     unordered = numpy.isnan(windows)
     last = flat.shape[-1] - 1 - unordered[..., ::-1].argmax(-1)
     chosen = numpy.where(unordered.any(-1), last, windows.argmax(-1) if windows.size else 0)

@@ -85,7 +85,9 @@ def _for_all_positions(function: _Mod, sizes: tuple[int, int, int, int], *scores
     return found
 
 
-def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> torch.Tensor:
+def create_mask(
+    mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
+) -> torch.Tensor:
     """The mask `(B, H, Q_LEN, KV_LEN)` that a mask function describes.
 
     >>> from adjoint.nn.attention.flex_attention import create_mask
@@ -242,8 +244,7 @@ def _check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_g
         )
     if heads % others:
         raise ValueError(
-            "Expect number of query heads to be a multiple of kv heads for GQA but got "
-            f"Hq={heads} and Hkv={others}."
+            f"Expect number of query heads to be a multiple of kv heads for GQA but got Hq={heads} and Hkv={others}."
         )
 
 

@@ -108,7 +108,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         input = input_ if dims else input_.unsqueeze(0)
         target = target_ if dims else target_.unsqueeze(0)
-        if target.numel() and not (0 <= int(target.min()) and int(target.max()) < self.n_classes):
+        if target.numel() and not (int(target.min()) >= 0 and int(target.max()) < self.n_classes):
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                 f"{target.max().item()}] were found. "

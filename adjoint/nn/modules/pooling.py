@@ -11,8 +11,6 @@ from .. import functional as F
 from .module import Module
 
 __all__ = [
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -22,6 +20,8 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",

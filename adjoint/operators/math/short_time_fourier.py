@@ -198,7 +198,9 @@ def istft(
     wanted = n_fft // 2 + 1 if one_side else n_fft
     if bins != wanted:
         size = "n_fft / 2 + 1 when onesided=True" if one_side else "n_fft when onesided=False"
-        refuse(f"expected the frequency dimension (3rd to the last) of the input tensor to match {size}, but got {bins}")
+        refuse(
+            f"expected the frequency dimension (3rd to the last) of the input tensor to match {size}, but got {bins}"
+        )
     if not 0 < hop <= window_length:
         refuse("expected 0 < hop_length <= win_length")
     if not 0 < window_length <= n_fft:

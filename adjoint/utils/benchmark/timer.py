@@ -207,7 +207,10 @@ class Compare:
             for each in self._results
         }
         rows = [["", *columns]]
-        rows += [[f"{label} ({threads} threads)", *(cells.get((label, threads, c), "") for c in columns)] for label, threads in lines]
+        rows += [
+            [f"{label} ({threads} threads)", *(cells.get((label, threads, c), "") for c in columns)]
+            for label, threads in lines
+        ]
         widths = [max(len(row[k]) for row in rows) for k in range(len(columns) + 1)]
         text = ["  |  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join([self._results[0].label or "", *text, f"Times are in {name}."])

@@ -121,7 +121,11 @@ class SummaryWriter:
         self._add(global_step, walltime, tag=tag, simple_value=float(array.item()))
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None
+        self,
+        main_tag: str,
+        tag_scalar_dict: dict[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
     ) -> None:
         """Write several numbers for one chart, each to a file in a folder of its own."""
         writers = self.all_writers = self.all_writers or {}
@@ -146,7 +150,9 @@ class SummaryWriter:
         array = _array(values).astype(numpy.float64).ravel()
         if not array.size:
             raise ValueError("The input has no element.")
-        counts, limits = numpy.histogram(array, bins=_limits() if isinstance(bins, str) and bins == "tensorflow" else bins)
+        counts, limits = numpy.histogram(
+            array, bins=_limits() if isinstance(bins, str) and bins == "tensorflow" else bins
+        )
         filled = numpy.flatnonzero(counts)
         start, end = (filled[0], filled[-1] + 1) if filled.size else (0, 1)
         histogram = self._parts.summary.HistogramProto(
@@ -263,7 +269,9 @@ class SummaryWriter:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("SummaryWriter.add_graph is not in adjoint: draw graphs with `adjoint.inspect.graph`.")
+        raise NotImplementedError(
+            "SummaryWriter.add_graph is not in adjoint: draw graphs with `adjoint.inspect.graph`."
+        )
 
     def flush(self) -> None:
         """Write what is waiting."""
@@ -305,4 +313,9 @@ def _png(array: numpy.ndarray[Any, Any]) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows.tobytes()))
+        + chunk(b"IEND", b"")
+    )
