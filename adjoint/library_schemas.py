@@ -54,8 +54,8 @@ def infer_schema(
     signature = inspect.signature(prototype_function)
     kinds = typing.get_type_hints(prototype_function)
     changed = None if mutates_args == "unknown" else {*mutates_args}
-    parts, keyword_only, letter = [], False, 0
-    for name, parameter in signature.parameters.items():
+    parts, keyword_only = [], False
+    for letter, (name, parameter) in enumerate(signature.parameters.items()):
         if name not in kinds:
             raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation.")
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
@@ -64,7 +64,6 @@ def infer_schema(
         text = _type_name(kinds[name])
         if text.startswith("Tensor") and (changed is None or name in changed):
             text = f"Tensor(a{letter}!){text.removeprefix('Tensor')}"
-        letter += 1
         default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
         parts.append(f"{text} {name}{default}")
     if changed is not None and (unknown := changed - signature.parameters.keys()):

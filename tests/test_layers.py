@@ -15,19 +15,17 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
 # package. A name stands for the package and all in it, but for what is listed by a longer name.
 LAYERS = [
+    {"adjoint.__main__", "adjoint.cpu", "adjoint.cuda"},
     {
-        "adjoint.__main__",
+        "adjoint.amp",
         "adjoint.as_torch",
-        "adjoint.cpu",
-        "adjoint.cuda",
         "adjoint.fx",
         "adjoint._utils",
         "adjoint.__config__",
         "adjoint._custom_ops",
     },
-    {"adjoint.amp", "adjoint.jit", "adjoint._dynamo", "adjoint.ao"},
+    {"adjoint.overrides", "adjoint.jit", "adjoint._dynamo", "adjoint.ao"},
     {
-        "adjoint.overrides",
         "adjoint.library",
         "adjoint.compiler",
         "adjoint.distributed",

@@ -129,6 +129,7 @@ class Proxy:
         return Attribute(self, k)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Record the call."""
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self) -> Iterator[Any]:
@@ -186,6 +187,7 @@ class Attribute(Proxy):
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Record the call."""
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
