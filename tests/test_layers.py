@@ -15,11 +15,10 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
 # package. A name stands for the package and all in it, but for what is listed by a longer name.
 LAYERS = [
-    {"adjoint.__main__", "adjoint.cpu", "adjoint.cuda"},
+    {"adjoint.__main__", "adjoint.cpu", "adjoint.cuda", "adjoint.fx"},
     {
         "adjoint.amp",
         "adjoint.as_torch",
-        "adjoint.fx",
         "adjoint._utils",
         "adjoint.__config__",
         "adjoint._custom_ops",
@@ -209,7 +208,10 @@ def is_allowed(found: Import) -> bool:
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
-        return target in ("adjoint", "adjoint.uninterrupted", "adjoint.first_use") or target in ON_THE_PUBLIC_API
+        return (
+            target in ("adjoint", "adjoint.uninterrupted", "adjoint.first_use", "adjoint.absent")
+            or target in ON_THE_PUBLIC_API
+        )
     return PACKAGES[source] < PACKAGES[target]
 
 

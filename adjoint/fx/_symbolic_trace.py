@@ -14,9 +14,9 @@ from typing import Any
 
 import adjoint as torch
 
+from .._utils import _assert
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node
 from .proxy import Proxy, TracerBase
 
 _LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
@@ -216,7 +216,7 @@ class Tracer(TracerBase):
         there = self.create_proxy("placeholder", f"{name}_{self._fixed_count}", (value,), {})
         if isinstance(value, (bool, int, float)):
             message = f"{name} has been specialized to have value {value} but got another value"
-            self.create_proxy("call_function", torch._assert, (there == value, message), {})
+            self.create_proxy("call_function", _assert, (there == value, message), {})
         return value
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
@@ -291,6 +291,3 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__
     return GraphModule(tracer.root, graph, name if name.isidentifier() else "GraphModule")
-
-
-__all__ = ["PH", "Node", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]

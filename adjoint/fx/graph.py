@@ -356,7 +356,8 @@ class _Number(NamedTuple):
 def _rebuilt(steps: list[Any]) -> Graph:
     from .node import map_aggregate
 
-    graph, nodes = Graph(), []
+    graph = Graph()
+    nodes: list[Node] = []
 
     def back(value: Any) -> Any:
         if isinstance(value, _Number):

@@ -16,7 +16,8 @@ from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
-ParamsT = params_t = _params_t = Params = Iterable[Any]
+Params = Iterable[Any]
+ParamsT = params_t = _params_t = Params
 Closure = Callable[[], Any]
 
 
