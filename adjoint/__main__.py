@@ -1,4 +1,4 @@
-"""The command `adjoint` (or `python -m adjoint`): `graph SCRIPT`, `info`, `--version`."""
+"""The command `adjoint` (or `python -m adjoint`): `run SCRIPT`, `graph SCRIPT`, `info`, `--version`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(prog="adjoint", description="Automatic differentiation: look into it.")
     command.add_argument("--version", action="version", version=f"adjoint {__version__}")
     parts = command.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = parts.add_parser(
+        "run",
+        usage="adjoint run [-h] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        help="run a program written for PyTorch",
+        description="Run SCRIPT, or a module, as `python SCRIPT ARGUMENT ...` would; in it, `import torch` imports adjoint.",
+    )
+    run.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, such as pytest"
+    )
+    run.add_argument("script", nargs="?", metavar="SCRIPT")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the program")
     graph = parts.add_parser(
         "graph",
         help="run a script and show the graph of its last backward",
@@ -35,8 +46,30 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments`; return the exit code."""
-    wanted = parser().parse_args(arguments)
-    return info() if wanted.command == "info" else graph(wanted)
+    command = parser()
+    wanted = command.parse_args(arguments)
+    if wanted.command == "info":
+        return info()
+    if wanted.command == "graph":
+        return graph(wanted)
+    if not (wanted.module or wanted.script):
+        command.error("run: which program? Give SCRIPT or -m MODULE")
+    return run(wanted)
+
+
+def run(wanted: argparse.Namespace) -> int:
+    """Run a program in which `torch` is this package; return once it has ended without an error."""
+    from .as_torch.programs import ProgramNotFoundError, run_module, run_script
+
+    try:
+        if wanted.module:
+            run_module(*wanted.module)
+        else:
+            run_script(wanted.script, *wanted.arguments)
+    except ProgramNotFoundError as error:
+        print(f"adjoint: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def info() -> int:

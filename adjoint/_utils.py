@@ -19,12 +19,14 @@ from typing import Any
 from . import dtypes
 from .device import device as device_class
 from .dispatch.decorators import tensors as operators
+from .overrides import handle_torch_function
 from .serialization.tensors import rebuild_meta as _rebuild_meta_tensor_no_storage
 from .serialization.tensors import rebuild_parameter as _rebuild_parameter
 from .serialization.tensors import rebuild_parameter_with_state as _rebuild_parameter_with_state
 from .serialization.tensors import rebuild_tensor as _rebuild_tensor
 from .serialization.tensors import rebuild_tensor_v2 as _rebuild_tensor_v2
 from .serialization.tensors import rebuild_tensor_v3 as _rebuild_tensor_v3
+from .tape.torch_function import has_torch_function
 from .tensor import Tensor
 
 __all__ = [
@@ -287,3 +289,12 @@ def is_compiling() -> bool:
 def cpu_count() -> int | None:
     """The number of CPUs that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Assert; `torch.fx` records the call."""
+    if type(condition) is not Tensor and has_torch_function((condition,)):
+        return handle_torch_function(_assert, (condition,), condition, message)
+    if not condition:
+        raise AssertionError(message)
+    return None

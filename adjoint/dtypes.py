@@ -80,9 +80,9 @@ def _declare(name: str, scalar: type, abbr: str, scalar_type: str) -> dtype:
     new.name = name
     new.numpy = held
     new.itemsize = held.itemsize
-    new.is_floating_point = held.kind == "f" or name == "bfloat16"
+    new.is_floating_point = name.startswith(("float", "bfloat"))
     new.is_complex = held.kind == "c"
-    new.is_signed = held.kind not in "ub"
+    new.is_signed = held.kind not in "ub" and name != "float8_e8m0fnu"
     new.abbr = abbr
     new.scalar_type = scalar_type
     return new
@@ -103,6 +103,13 @@ float64 = double = _declare("float64", numpy.float64, "f64", "Double")
 complex64 = cfloat = _declare("complex64", numpy.complex64, "c64", "ComplexFloat")
 complex128 = cdouble = _declare("complex128", numpy.complex128, "c128", "ComplexDouble")
 bool = _declare("bool", numpy.bool_, "b8", "Bool")
+
+# Types of eight bits, for comparison and for their limits; no tensor has them.
+float8_e4m3fn = _declare("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "f8e4m3fn", "Float8_e4m3fn")
+float8_e4m3fnuz = _declare("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, "f8e4m3fnuz", "Float8_e4m3fnuz")
+float8_e5m2 = _declare("float8_e5m2", ml_dtypes.float8_e5m2, "f8e5m2", "Float8_e5m2")
+float8_e5m2fnuz = _declare("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, "f8e5m2fnuz", "Float8_e5m2fnuz")
+float8_e8m0fnu = _declare("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, "f8e8m0fnu", "Float8_e8m0fnu")
 
 _ALL = (
     uint8, int8, int16, int32, int64, uint16, uint32, uint64,

@@ -10,7 +10,7 @@ from .device import device as _device
 from .kernels.memory.storage import UntypedStorage as Storage
 from .tensor import Tensor
 
-_int, _float, _bool = int, float, bool
+_int, _float, _bool, _complex = int, float, bool, complex
 
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]

@@ -15,8 +15,24 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
 # package. A name stands for the package and all in it, but for what is listed by a longer name.
 LAYERS = [
-    {"adjoint.__main__", "adjoint.overrides", "adjoint._utils"},
+    {"adjoint.__main__", "adjoint.cpu", "adjoint.cuda", "adjoint.fx"},
     {
+        "adjoint.amp",
+        "adjoint.as_torch",
+        "adjoint._utils",
+        "adjoint.__config__",
+        "adjoint._custom_ops",
+    },
+    {"adjoint.overrides", "adjoint.jit", "adjoint._dynamo", "adjoint.ao"},
+    {
+        "adjoint.library",
+        "adjoint.compiler",
+        "adjoint.distributed",
+        "adjoint.multiprocessing",
+        "adjoint.onnx",
+        "adjoint.futures",
+        "adjoint.foreach",
+        "adjoint.hub",
         "adjoint.inspect",
         "adjoint.distributions",
         "adjoint.func",
@@ -36,9 +52,14 @@ LAYERS = [
         "adjoint.types",
         "adjoint.profiler",
         "adjoint.backends",
-        "adjoint.cuda",
         "adjoint.ops",
         "adjoint.version",
+        "adjoint.torch_version",
+        "adjoint.library_schemas",
+        "adjoint.accelerator",
+        "adjoint.storage",
+        "adjoint.missing",
+        "adjoint._tensor_str",
         "adjoint._C",
     },
     {"adjoint.autograd.functional", "adjoint.autograd.forward_ad", "adjoint.autograd.gradcheck"},
@@ -53,7 +74,7 @@ LAYERS = [
     {"adjoint.kernels"},
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
-    {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version"},
+    {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version", "adjoint.absent"},
     {"adjoint.late_bound", "adjoint.notices", "adjoint.uninterrupted"},
     {"adjoint.first_use", "adjoint.tracebacks"},
     {"adjoint.forks"},
@@ -65,11 +86,12 @@ ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
 }
 
-BELOW_THE_PUBLIC_API = {"adjoint.first_use", "adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted"}
+BELOW_THE_PUBLIC_API = {"adjoint.absent", "adjoint.first_use", "adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted"}
 
-# `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
+# `utils` is a name of PyTorch's for two public packages and five modules, and for nothing else.
 NOT_DRAWERS = {
     "adjoint._utils",
+    "adjoint._dynamo.utils",
     "adjoint.utils",
     "adjoint.nn.utils",
     "adjoint.nn.modules.utils",

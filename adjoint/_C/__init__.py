@@ -1,7 +1,9 @@
 """`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
 
+from contextlib import nullcontext
 from typing import Any
 
+from ..absent import absent
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
@@ -57,10 +59,45 @@ _OF_FORWARD_MODE = {
 }
 
 
+_OF_TORCHSCRIPT = frozenset(
+    """
+    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey EnumType
+    FloatType FunctionSchema Future Graph IntType InterfaceType JITException ListType Node NoneType NumberType OptionalType
+    ScriptFunction ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type UnionType Use Value
+    """.split()
+)
+"""Classes of TorchScript and of PyTorch's dispatcher, which libraries name in annotations."""
+
+
+class DispatchKeySet:
+    """Keys of PyTorch's dispatcher, which does not exist here; libraries make such sets while they are imported."""
+
+    def __init__(self, *keys: Any) -> None:
+        self.keys = keys
+
+    def __or__(self, other: Any) -> Any:
+        return DispatchKeySet(*self.keys, *other.keys)
+
+    __and__ = __sub__ = add = __or__
+
+
+class _ExcludeDispatchKeyGuard(nullcontext[None]):
+    """A context that changes nothing: there is no dispatcher whose keys could be excluded."""
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: no use is counted."""
+
+
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
-    if name == "_functorch":
-        return import_late(f"{__name__}._functorch")
+    if name in _OF_TORCHSCRIPT:
+        value = globals()[name] = absent(f"torch._C.{name}", "there is no TorchScript, and no dispatcher in C++")
+        return value
+    if name == "_TensorMeta":
+        return type
+    if name in ("_functorch", "_nn"):
+        return import_late(f"{__name__}.{name}")
     if name in _OF_FORWARD_MODE:
         return getattr(import_late("adjoint.transforms.forward_mode"), _OF_FORWARD_MODE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ..first_use import import_late
 from .declaration import OPERATORS, Operator
 from .registry import load_all
 
@@ -56,7 +57,11 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **names: Any) -> Any:
         """Apply the operator."""
-        function = _functions()[self.__name__]
+        function = _functions().get(self.__name__)
+        if function is None:
+            raise NotImplementedError(
+                f"torch.ops.aten.{self.__name__} is not in adjoint: call the function of `torch`."
+            )
         return function(*args, **names)
 
 
@@ -64,11 +69,17 @@ class _Namespace:
     """`torch.ops.aten`."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if name.startswith("__") or name not in _functions():
+        known = not name.startswith("__") and (name in _functions() or name in _names_of_pytorch())
+        if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         packet = OpOverloadPacket(name)
         setattr(self, name, packet)
         return packet
+
+
+def _names_of_pytorch() -> frozenset[str]:
+    names: frozenset[str] = import_late("adjoint.missing").pytorch_names()["torch.ops.aten"]
+    return names
 
 
 @cache

@@ -34,6 +34,9 @@ OTHER_METHODS = {
 
 _package = "adjoint.operators"
 
+MISSING = object()
+"""In place of what a module lacks."""
+
 
 def load(family: str) -> None:
     """Import the family, unless it has been imported; if another thread is importing it, wait."""
@@ -105,7 +108,9 @@ class Declared(dict[str, Any]):
                 place = elsewhere.get(name)
                 value = self[name] if place is None else getattr(import_late(f"{package}.{place}"), name)
             except KeyError:
-                raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+                value = MISSING
+            if value is MISSING:
+                value = import_late("adjoint.missing").stand_in(package, name)
             module[name] = value
             return value
 

@@ -63,6 +63,8 @@ class TorchFunctionWrapper:
         if state.function_modes and state.asks_modes:
             return self.taken_over([] if self.of_data else found, args, kwargs)
         if not found:
+            if state.autocast is not None:
+                return state.autocast(self, args, kwargs)
             return self.function(*args, **kwargs)
         if self.of_data:
             with DisableTorchFunctionSubclass():

@@ -18,6 +18,7 @@ from ..utils.hooks import RemovableHandle
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 Params = Iterable[Any]
+ParamsT = params_t = _params_t = Params
 Closure = Callable[[], Any]
 
 
@@ -387,6 +388,52 @@ def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         return type(value)(_cast(v, param) for v in value)  # type: ignore[call-arg]
     return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What optimizers outside this package import
+
+
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `step` record what it does if the optimizer is `differentiable`."""
+
+    @functools.wraps(func)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with torch.set_grad_enabled(self.defaults["differentiable"]):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """Whether to take a step in fused kernels, and over lists of tensors: there are neither."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """The types of devices whose steps can be captured."""
+    return ["cuda", "xpu", "hpu"] + ["xla"] * supports_xla
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, torch.Tensor) else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    return x
+
+
+def _dispatch_sqrt(x: Any) -> Any:
+    return x.sqrt() if isinstance(x, torch.Tensor) else x**0.5
+
+
+def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
+    """Replace complex parameters, and tensors that belong to them, by views with real numbers."""
+    for number, param in enumerate(params):
+        if torch.is_complex(param):
+            params[number] = torch.view_as_real(param)
+            for tensors in state_and_grads:
+                tensors[number] = torch.view_as_real(tensors[number])
 
 
 end_at_caller(Optimizer, "add_param_group", "load_state_dict", "state_dict")

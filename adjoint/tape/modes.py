@@ -73,6 +73,8 @@ class _ThreadState(threading.local):
     asks_classes = True
     asks_modes = True
     function_modes: tuple[Any, ...] = ()
+    # Calls public functions with arguments of the types that autocast chooses, or None; see `amp`.
+    autocast: Callable[..., Any] | None = None
     # The function transforms (`vmap`, `grad`, ...) that are running, innermost last.
     transforms: tuple[Any, ...] = ()
     # Under anomaly detection, the `id`s of the leaves that lead to the custom function whose `forward` is running.

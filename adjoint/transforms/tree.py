@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..device import Size
+from ..first_use import import_late
 from ..notices import warn
 
 PyTree = Any
@@ -22,6 +23,8 @@ class NodeDef(NamedTuple):
 
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Any]]] = {}
+"""For registered containers that say it: how they are flattened, with the key of each item."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
@@ -52,18 +55,33 @@ def register_pytree_node(
     cls: type,
     flatten_fn: Callable[[Any], tuple[Any, Any]],
     unflatten_fn: Callable[[Any, Any], Any],
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
     **others: Any,
 ) -> None:
     """Register `cls` (without subclasses) as a container: `unflatten_fn(*flatten_fn(value))` must equal `value`.
 
-    `flatten_fn` returns the items and a context. The other functions concern paths and files.
+    `flatten_fn` returns the items and a context, `flatten_with_keys_fn` pairs of a key and an item in place of the
+    items. The other functions concern files.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
+    if flatten_with_keys_fn is not None:
+        KEYS[cls] = flatten_with_keys_fn
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
 
 
 _deregister_pytree_node = SUPPORTED_NODES.pop
+
+
+def __getattr__(name: str) -> Any:
+    """Import the functions on paths, which few programs use, on first use."""
+    value = vars(import_late("adjoint.transforms.tree_paths")).get(name, _MISSING)
+    if value is _MISSING or name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return value
+
+
+_MISSING = object()
 
 
 def _register_pytree_node(cls: type, *functions: Any, **options: Any) -> None:

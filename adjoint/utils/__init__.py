@@ -1,5 +1,17 @@
 """Utilities for training: data loading, checkpointing, hook handles; names, no logic."""
 
+from importlib import import_module
+from typing import Any
+
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
-__all__ = ["checkpoint", "data", "hooks"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
+
+_LATE = ("_python_dispatch", "benchmark", "dlpack", "flop_counter", "model_zoo", "tensorboard")
+
+
+def __getattr__(name: str) -> Any:
+    """Import rarely used modules on first use."""
+    if name in _LATE:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

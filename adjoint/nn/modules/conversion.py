@@ -73,6 +73,15 @@ def converter(
     return convert
 
 
+def to_gpu(module: Any, device: Any = None) -> Any:
+    """Move all parameters and buffers to a GPU; there is none, so this raises as `Tensor.cuda` does."""
+    return module._apply(lambda tensor: tensor.cuda(device))
+
+
+def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
+    """Do nothing: modules run as they are, and kernels are compiled when they are first needed."""
+
+
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     named = [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
     return ", ".join([type(value).__name__ for value in args] + named)

@@ -422,6 +422,9 @@ class Module:
         """
         return self._apply(conversion.converter(*conversion.parse_to(*args, **kwargs)))
 
+    cuda = xpu = ipu = mtia = conversion.to_gpu
+    compile = conversion.compiled_in_place
+
     def type(self, dst_type: torch.dtype | str) -> Module:
         """Cast all parameters and buffers to `dst_type`."""
         return self._apply(lambda tensor: tensor.type(dst_type))

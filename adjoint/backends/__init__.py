@@ -1,4 +1,4 @@
-"""`adjoint.backends`: the compiler of kernels, and stand-ins for the libraries that PyTorch can use.
+"""`adjoint.backends`: the compiler of kernels, and modules for the libraries that PyTorch can use.
 
 `backends.llvm` compiles kernels for large arrays if llvmlite is installed. The other libraries are not used. Programs
 may read and set their switches (`backends.cudnn.deterministic = True`); the values are stored and have no effect.
@@ -6,25 +6,8 @@ may read and set their switches (`backends.cudnn.deterministic = True`); the val
 
 from __future__ import annotations
 
-from .codegen.acceleration import LOOPS
-
-
-class _Backend:
-    """A library that is not available, with its switches."""
-
-    def __init__(self, **switches: bool) -> None:
-        for name, value in switches.items():
-            setattr(self, name, value)
-
-    def is_available(self) -> bool:
-        """Whether the library is used; never."""
-        return False
-
-    is_built = is_available
-
-
-class _Cuda(_Backend):
-    matmul = _Backend(allow_tf32=False, allow_fp16_reduced_precision_reduction=True)
+from ..codegen.acceleration import LOOPS
+from . import cpu, cuda, cudnn, cusparselt, mha, miopen, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized
 
 
 class _Llvm:
@@ -50,7 +33,7 @@ class _Llvm:
         Raises:
             CompilationError: if llvmlite is not installed.
         """
-        from .codegen.llvm.host import HOST
+        from ..codegen.llvm.host import HOST
 
         return HOST.instruction_set
 
@@ -59,7 +42,7 @@ class _Llvm:
         """The kernels that this process has compiled, by name, and the compile time of each in milliseconds."""
         if not self.is_available():
             return {}
-        from .codegen.llvm.report import compiled_functions
+        from ..codegen.llvm.report import compiled_functions
 
         return {function.code.name: function.code.milliseconds for function in compiled_functions()}
 
@@ -74,7 +57,7 @@ class _Llvm:
         Raises:
             LookupError: if no kernel of this name has been compiled in this process.
         """
-        from .codegen.llvm.report import source
+        from ..codegen.llvm.report import source
 
         return source(name)
 
@@ -90,6 +73,3 @@ class _Llvm:
 
 
 llvm = _Llvm()
-cudnn = _Backend(enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
-cuda = _Cuda()
-mps, mkl, mkldnn, openmp = _Backend(), _Backend(), _Backend(enabled=True), _Backend()

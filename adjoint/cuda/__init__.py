@@ -7,6 +7,8 @@ device(type='cpu')
 
 from typing import Any, NoReturn
 
+from ..first_use import import_late
+
 _initialized = False
 
 
@@ -61,6 +63,17 @@ def get_rng_state_all() -> list[Any]:
     return []
 
 
+def set_rng_state_all(new_states: list[Any]) -> None:
+    """Do nothing: there is no GPU generator."""
+
+
+def ipc_collect() -> None:
+    """Do nothing: there is no GPU memory."""
+
+
+reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = empty_cache
+
+
 def _unavailable(*args: Any) -> NoReturn:
     """Raise AssertionError: there is no GPU."""
     raise AssertionError("Torch not compiled with CUDA enabled")
@@ -72,9 +85,11 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 
 def __getattr__(name: str) -> Any:
     """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
+    if name == "amp":
+        return import_late("adjoint.cuda.amp")
     if name.endswith("Tensor"):
-        from .operators.create.legacy import ON_CUDA
+        from ..operators.create.legacy import ON_CUDA
 
         if name in ON_CUDA:
             return ON_CUDA[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_late("adjoint.missing").stand_in(__name__, name, everything=True)

@@ -1,0 +1,38 @@
+"""Names of PyTorch's that have no meaning here: programs may import them and compare with them, and learn why at their use."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+TABLE = "docs/compatibility.md lists what there is."
+
+
+class _Absent(type):
+    """The type of absent names. They are classes, so that `isinstance` and annotations accept them."""
+
+    instead: str
+
+    def __call__(cls, *args: Any, **names: Any) -> NoReturn:
+        raise NotImplementedError(f"{cls.__module__}.{cls.__qualname__} is not in adjoint: {cls.instead}. {TABLE}")
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return absent(f"{cls.__module__}.{cls.__qualname__}.{name}", cls.instead)
+
+    def __getitem__(cls, parameters: Any) -> Any:
+        return cls
+
+    def __repr__(cls) -> str:
+        return f"<{cls.__module__}.{cls.__qualname__}: not in adjoint>"
+
+
+def absent(name: str, instead: str) -> Any:
+    """A stand-in for `name`, such as "torch.jit.save": calling it raises NotImplementedError, which says what to do instead."""
+    module, _, own = name.rpartition(".")
+    return _Absent(own, (), {"__module__": module, "instead": instead, "__doc__": f"Not in adjoint: {instead}."})
+
+
+def is_absent(value: object) -> bool:
+    """Whether a value is such a stand-in."""
+    return isinstance(value, _Absent)

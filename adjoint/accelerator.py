@@ -1,0 +1,36 @@
+"""`torch.accelerator`: there is none; programs use the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .device import device as _device
+from .first_use import import_late
+
+
+def is_available() -> bool:
+    """Whether there is an accelerator; never."""
+    return False
+
+
+def device_count() -> int:
+    """The number of accelerators: 0."""
+    return 0
+
+
+def current_accelerator(check_available: bool = False) -> _device | None:
+    """The accelerator; None."""
+    return None
+
+
+def synchronize(device: Any = None) -> None:
+    """Do nothing: operations have run."""
+
+
+def empty_cache() -> None:
+    """Do nothing: there is no cached memory."""
+
+
+def __getattr__(name: str) -> Any:
+    """What needs an accelerator: functions that say so when they are called."""
+    return import_late("adjoint.missing").stand_in(__name__, name, everything=True)

@@ -1,0 +1,324 @@
+"""`autocast`: inside it, products are computed in a half type, and functions that need its range or precision in float32.
+
+The lists are PyTorch's for the CPU. While autocast is enabled, every call of a public function passes through it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..late_bound import LATE
+from ..notices import warn
+from ..overrides import resolve_name
+from ..tape.modes import STATE
+from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
+
+LOWER = frozenset(
+    """
+    conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d bmm mm matmul baddbmm addmm addbmm
+    linear prelu scaled_dot_product_attention vecdot multi_dot matrix_power tensordot einsum chain_matmul cov corrcoef
+    __matmul__ __rmatmul__
+    """.split()
+)
+"""Functions that compute in the half type."""
+
+SINGLE = frozenset(
+    """
+    avg_pool3d max_pool3d adaptive_avg_pool3d adaptive_max_pool3d max_unpool1d max_unpool2d max_unpool3d
+    fractional_max_pool2d fractional_max_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    replication_pad3d grid_sample grid_sampler grid_sampler_2d grid_sampler_3d binary_cross_entropy
+    binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy cross_entropy_loss ctc_loss hinge_embedding_loss
+    huber_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d
+    poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss linear_cross_entropy cdist cholesky
+    cholesky_inverse cholesky_solve cholesky_ex cond eig eigh eigvals eigvalsh geqrf householder_product inv inverse
+    inv_ex lstsq lu_solve matrix_exp matrix_rank nanquantile ormqr orgqr pinv pinverse polar prod qr quantile solve
+    solve_ex stft svd svdvals tensorinv tensorsolve trace view_as_complex
+    """.split()
+)
+"""Functions that compute in float32."""
+
+WIDEST = frozenset("cat concat concatenate stack index_copy".split())
+"""Functions that compute in the widest type of their arguments."""
+
+_HALVES = (bfloat16, float16)
+
+
+class _State(threading.local):
+    """What autocast does in one thread."""
+
+    def __init__(self) -> None:
+        self.enabled = {"cpu": False, "cuda": False}
+        self.dtypes: dict[str, dtype] = {"cpu": bfloat16, "cuda": float16}
+        self.keeps_casts = True
+        self.depth = 0
+        self.casts: dict[int, tuple[Tensor, Tensor]] = {}
+
+
+_STATE = _State()
+
+
+@functools.cache
+def _policy(function: Any) -> str | None:
+    """What autocast does with the arguments of a public function."""
+    full = resolve_name(function) or ""
+    name = full.rpartition(".")[2]
+    if full.startswith("torch.fft.") and "shift" not in name and "freq" not in name:
+        return "single"
+    for policy, names in (("lower", LOWER), ("single", SINGLE), ("widest", WIDEST)):
+        if name in names:
+            return policy
+    return None
+
+
+def _has_been_cast(value: Any, kind: dtype) -> Any:
+    """A tensor in another type; that of a parameter is kept until the outermost autocast ends."""
+    keep = _STATE.keeps_casts and value.requires_grad and value.is_leaf and value.dtype is float32 and kind in _HALVES
+    if not keep:
+        return value.to(kind)
+    found = _STATE.casts.get(id(value))
+    if found is None or found[0] is not value:
+        found = _STATE.casts[id(value)] = (value, value.to(kind))
+    return found[1]
+
+
+def _cast(value: Any, kind: dtype) -> Any:
+    """Cast the tensors in `value` whose type is a floating one of at most 32 bits, and that lie in memory."""
+    if isinstance(value, Tensor):
+        casts = value.dtype is not kind and value.is_floating_point() and value.dtype is not float64
+        return _has_been_cast(value, kind) if casts and value.device.type == "cpu" else value
+    if type(value) in (list, tuple):
+        return type(value)(_cast(each, kind) for each in value)
+    return value
+
+
+def _tensors(values: Any) -> Any:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the function behind a wrapper, with the arguments that autocast gives it."""
+    policy = None if kwargs.get("out") is not None else _policy(wrapper.shown)
+    if policy is None:  # what it calls may have a policy
+        return wrapper.function(*args, **kwargs)
+    kind = _STATE.dtypes["cpu"] if policy == "lower" else float32
+    if policy == "widest":
+        kinds = {each.dtype for each in _tensors((*args, *kwargs.values()))}
+        if float32 not in kinds or not kinds & {*_HALVES}:
+            return wrapper.function(*args, **kwargs)
+    before = STATE.autocast
+    STATE.autocast = None
+    try:
+        args = tuple([_cast(each, kind) for each in args])
+        return wrapper.function(*args, **{name: _cast(each, kind) for name, each in kwargs.items()})
+    finally:
+        STATE.autocast = before
+
+
+def _arrange() -> None:
+    """Let public functions of this thread be called by autocast while it is enabled."""
+    if _STATE.enabled["cpu"]:
+        LATE.wrap_public_functions()
+    STATE.autocast = _call if _STATE.enabled["cpu"] else None
+
+
+class autocast:
+    """A context, or a decorator, in which functions choose the types in which they compute.
+
+    Args:
+        device_type: "cpu"; for "cuda" and others there is a warning, and the context changes nothing.
+        dtype: the half type of products: bfloat16 (the default) or float16.
+        enabled: whether it does anything.
+        cache_enabled: whether parameters in the half type are kept until the outermost context ends.
+
+    >>> import adjoint as torch
+    >>> with torch.autocast("cpu"):
+    ...     (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+    torch.bfloat16
+    """
+
+    def __init__(
+        self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self.custom_backend_name = None
+        if enabled and device_type != "cpu":
+            warn(f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling")
+            enabled = False
+        if enabled and self.fast_dtype not in _HALVES:
+            warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently."
+            )
+            enabled = False
+        self._enabled = enabled
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self._before: list[Any] = []
+
+    def __enter__(self) -> autocast:
+        kind = self.device if self.device in _STATE.enabled else "cpu"
+        before = (kind, _STATE.enabled[kind], _STATE.dtypes[kind], _STATE.keeps_casts)
+        self._before.append(before)
+        _STATE.depth += 1
+        _STATE.keeps_casts = self._cache_enabled
+        if kind == self.device:
+            _STATE.enabled[kind], _STATE.dtypes[kind] = self._enabled, self.fast_dtype
+        _arrange()
+        return self
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        kind, enabled, fast_dtype, keeps = self._before.pop()
+        _STATE.enabled[kind], _STATE.dtypes[kind], _STATE.keeps_casts = enabled, fast_dtype, keeps
+        _STATE.depth -= 1
+        if not _STATE.depth:
+            _STATE.casts.clear()
+        _arrange()
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Let `func` always run in this context."""
+
+        @functools.wraps(func)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return within
+
+
+def _device(device_type: str) -> str:
+    return device_type if device_type in _STATE.enabled else "cpu"
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast` does anything for a type of device: for "cpu"."""
+    return device_type == "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on in this thread."""
+    return _STATE.enabled.get(device_type, False)
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Switch autocast on or off in this thread."""
+    kind = device_type if isinstance(device_type, str) else "cuda"
+    _STATE.enabled[_device(kind)] = bool(device_type if enabled is None else enabled)
+    _arrange()
+
+
+def get_autocast_dtype(device_type: str) -> dtype:
+    """The half type of products."""
+    return _STATE.dtypes[_device(device_type)]
+
+
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
+    """Set the half type of products."""
+    _STATE.dtypes[_device(device_type)] = dtype
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on for the CPU."""
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Switch autocast on or off for the CPU."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> dtype:
+    """The half type of products on the CPU."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """Set the half type of products on the CPU."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> dtype:
+    """The half type of products on a GPU."""
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """Set the half type of products on a GPU."""
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether parameters in the half type are kept."""
+    return _STATE.keeps_casts
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Say whether parameters in the half type are kept."""
+    _STATE.keeps_casts = enabled
+
+
+def clear_autocast_cache() -> None:
+    """Forget the parameters in the half type."""
+    _STATE.casts.clear()
+
+
+def autocast_increment_nesting() -> int:
+    """Enter one more autocast; returns how many."""
+    _STATE.depth += 1
+    return _STATE.depth
+
+
+def autocast_decrement_nesting() -> int:
+    """Leave one autocast; returns how many remain."""
+    _STATE.depth -= 1
+    return _STATE.depth
+
+
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
+) -> Callable[..., Any]:
+    """Decorate `forward` of a custom function, so that its `backward` runs with the same autocast.
+
+    With `cast_inputs`, floating tensors are cast to it, and `forward` runs without autocast.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    function = fwd
+
+    @functools.wraps(function)
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        ctx._dtype = get_autocast_dtype(device_type)
+        enabled = is_autocast_enabled(device_type)
+        ctx._fwd_used_autocast = enabled and cast_inputs is None
+        if cast_inputs is None or not enabled:
+            return function(ctx, *args, **kwargs)
+        with autocast(device_type, enabled=False):
+            cast = (_cast(each, cast_inputs) for each in args)
+            return function(ctx, *cast, **{name: _cast(each, cast_inputs) for name, each in kwargs.items()})
+
+    return forward
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
+    """Decorate `backward` of a custom function: it runs with the autocast that `forward` ran with."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    function = bwd
+
+    @functools.wraps(function)
+    def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return function(ctx, *args, **kwargs)
+
+    return backward

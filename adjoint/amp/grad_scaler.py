@@ -1,0 +1,223 @@
+"""`GradScaler`: losses made larger, so that gradients of half types do not vanish, and steps left out that overflow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import adjoint as torch
+
+from ..notices import warn
+
+
+class OptState(Enum):
+    """What a scaler has done for an optimizer since the last update."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _fresh() -> dict[str, Any]:
+    return {"stage": OptState.READY, "found_inf": None}
+
+
+class GradScaler:
+    """Scales losses, unscales gradients, and leaves out the steps whose gradients are not finite.
+
+    Args:
+        device: the type of device, "cpu"; for "cuda" and others there is a warning, and the scaler does nothing.
+        init_scale: the first scale.
+        growth_factor: by what the scale grows after `growth_interval` steps without infinite gradients.
+        backoff_factor: by what it shrinks after a step with them.
+        enabled: whether it does anything.
+
+    >>> import adjoint as torch
+    >>> weight = torch.ones(1, requires_grad=True)
+    >>> optimizer, scaler = torch.optim.SGD([weight], lr=0.5), torch.amp.GradScaler("cpu")
+    >>> scaler.scale((weight * 2).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> weight
+    tensor([0.], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device = device
+        self._enabled = enabled
+        if enabled and device != "cpu":
+            warn(f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not available.  Disabling.")
+            self._enabled = False
+        if not self._enabled:
+            return
+        if growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale = init_scale
+        self._scale: torch.Tensor | None = None
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval = growth_interval
+        self._growth_tracker = 0
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_fresh)
+
+    def _current(self) -> torch.Tensor:
+        if self._scale is None:
+            self._scale = torch.tensor(self._init_scale, dtype=torch.float32)
+        return self._scale
+
+    def scale(self, outputs: Any) -> Any:
+        """A tensor, or several in lists, times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, torch.Tensor):
+            return outputs * self._current()
+        if isinstance(outputs, Iterable):
+            scaled = [self.scale(each) for each in outputs]
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale, for example before they are clipped.
+
+        Raises:
+            RuntimeError: the second time before `update`, or after `step`.
+            ValueError: if a gradient is float16.
+        """
+        if not self._enabled:
+            return
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        if self._scale is None:
+            raise AssertionError(
+                "Attempted unscale_ but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(grad.dtype is torch.float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        inverse = self._scale.double().reciprocal().float()
+        infinite = False
+        with torch.no_grad():
+            for grad in grads:
+                infinite = infinite or not bool(torch.isfinite(grad).all())
+                grad.mul_(inverse)
+        state["found_inf"], state["stage"] = infinite, OptState.UNSCALED
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Unscale the gradients, if that has not been done, and take a step if they are finite; returns what it returns.
+
+        Raises:
+            RuntimeError: the second time before `update`, or with a closure.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if state["stage"] is OptState.READY:
+            self.unscale_(optimizer)
+        if not any(p.grad is not None for group in optimizer.param_groups for p in group["params"]):
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = None if state["found_inf"] else optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def update(self, new_scale: float | torch.Tensor | None = None) -> None:
+        """Make the scale smaller if a gradient was not finite, larger after enough steps; or set it."""
+        if not self._enabled:
+            return
+        scale = self._current()
+        with torch.no_grad():
+            if new_scale is not None:
+                scale.fill_(float(new_scale))
+            else:
+                found = [state["found_inf"] for state in self._per_optimizer_states.values()]
+                found = [each for each in found if each is not None]
+                if not found:
+                    raise AssertionError("No inf checks were recorded prior to update.")
+                if any(found):
+                    scale.mul_(self._backoff_factor)
+                    self._growth_tracker = 0
+                else:
+                    self._growth_tracker += 1
+                    if self._growth_tracker == self._growth_interval:
+                        if bool(torch.isfinite(scale * self._growth_factor)):
+                            scale.mul_(self._growth_factor)
+                        self._growth_tracker = 0
+        self._per_optimizer_states = defaultdict(_fresh)
+
+    def get_scale(self) -> float:
+        """The scale; 1 if the scaler does nothing."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else float(self._scale)
+
+    def is_enabled(self) -> bool:
+        """Whether the scaler does anything."""
+        return self._enabled
+
+    def get_growth_factor(self) -> float:
+        """By what the scale grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set by what the scale grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """By what the scale shrinks."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set by what the scale shrinks."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """After how many steps the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set after how many steps the scale grows."""
+        self._growth_interval = new_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale and what changes it; empty if the scaler does nothing."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale.fill_(state_dict["scale"])
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]

@@ -1,0 +1,30 @@
+"""`torch.ao.quantization`: there are no quantized tensors; the modules that mark where they begin and end do nothing."""
+
+from typing import Any
+
+from ... import nn
+from ...absent import absent
+from ...tensor import Tensor
+
+
+class QuantStub(nn.Module):
+    """Marks where quantized tensors would begin; returns its input."""
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the input."""
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Marks where quantized tensors would end; returns its input."""
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return absent(f"torch.ao.quantization.{name}", "there are no quantized tensors")

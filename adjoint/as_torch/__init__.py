@@ -1,0 +1,63 @@
+"""Programs that say `import torch`: in a process where this is installed, `torch` means this package.
+
+`torch.x.y` is the very module `adjoint.x.y`: every module exists once. A PyTorch that is installed is not imported, and
+other processes keep it; only processes that this one starts find this package, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import adjoint
+
+from .._version import __version__
+from .modules import OWN, THEIRS, Finder, as_pytorch_names, theirs
+
+__all__ = ["install_as_torch"]
+
+PYTORCH = "2.13.0"
+"""The version of PyTorch whose behaviour this package follows."""
+
+SEARCH_PATH = str(Path(__file__).parent / "search_path")
+"""A folder with a package `torch`, for processes that are started, and what `importlib.metadata` reads about it."""
+
+
+def install_as_torch() -> None:
+    """Let `import torch` mean this package, in this process and in those that it starts from now on.
+
+    Call it before `torch` is imported, directly or by a library; in tests, at the top of `conftest.py`. The command
+    `adjoint run SCRIPT` calls it before it runs a script. `torch.__version__` is then a version of PyTorch, which
+    libraries compare.
+
+    Raises:
+        RuntimeError: if PyTorch has been imported.
+
+    >>> import adjoint
+    >>> adjoint.install_as_torch()   # doctest: +SKIP
+    >>> import torch.nn              # doctest: +SKIP
+    >>> torch.nn is adjoint.nn       # doctest: +SKIP
+    True
+    """
+    before = sys.modules.get(THEIRS)
+    if before is adjoint:
+        return
+    if before is not None:
+        raise RuntimeError(
+            "PyTorch has been imported in this process, so `torch` cannot mean adjoint any more. "
+            "Call adjoint.install_as_torch() before `import torch`."
+        )
+    from ..torch_version import TorchVersion
+
+    sys.meta_path.insert(0, Finder())
+    for name, module in list(sys.modules.items()):
+        if name == OWN or name.startswith(f"{OWN}."):
+            sys.modules[theirs(name)] = module
+            as_pytorch_names(module)
+    adjoint.__name__ = THEIRS
+    adjoint.__version__ = adjoint.version.__version__ = TorchVersion(f"{PYTORCH}+{OWN}.{__version__}")
+    sys.path.insert(1, SEARCH_PATH)
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if SEARCH_PATH not in folders:
+        os.environ["PYTHONPATH"] = os.pathsep.join([SEARCH_PATH, *filter(None, folders)])

@@ -1,0 +1,89 @@
+"""Modules under PyTorch's names: what the import system asks for `torch.x.y`, and what it gets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+OWN, THEIRS = "adjoint", "torch"
+
+
+def theirs(name: str) -> str:
+    """PyTorch's name of the module `name` of this package."""
+    return THEIRS + name.removeprefix(OWN)
+
+
+def as_pytorch_names(module: ModuleType) -> None:
+    """Let the classes that a module defines say that they come from PyTorch's module of that name, which programs compare."""
+    if module.__name__.startswith(__package__):
+        return
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and value.__module__.partition(".")[0] == OWN:
+            value.__module__ = theirs(value.__module__)
+
+
+class Finder(MetaPathFinder):
+    """Finds `torch.x.y`, which is `adjoint.x.y`; and sees to it that modules of this package have both names at once."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Find a module of either name; leave all others to other finders."""
+        first, _, rest = name.partition(".")
+        if not rest:
+            return None
+        if first == OWN:
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is not None and type(spec.loader) is SourceFileLoader:
+                spec.loader = _UnderBothNames(spec.loader.name, spec.loader.path)
+            return spec
+        if first != THEIRS:
+            return None
+        found = _own_spec(f"{OWN}.{rest}")
+        return None if found is None else ModuleSpec(name, _SameModule(found.name), origin=found.origin)
+
+
+def _own_spec(name: str) -> ModuleSpec | None:
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError:  # the package that would contain it is missing
+        return None
+    except ValueError:  # a module that was put together, without a specification
+        return ModuleSpec(name, None)
+
+
+class _UnderBothNames(SourceFileLoader):
+    """Runs a module of this package, which has PyTorch's name from the first moment."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run it; after an error neither name leads to it."""
+        other = theirs(module.__name__)
+        sys.modules[other] = module
+        try:
+            super().exec_module(module)
+        except BaseException:
+            del sys.modules[other]
+            raise
+        there = sys.modules[other] = sys.modules.get(module.__name__, module)  # some put another module in their place
+        as_pytorch_names(there)
+
+
+class _SameModule(Loader):
+    """Loads `torch.x.y`: imports `adjoint.x.y`, and leaves it as it is."""
+
+    def __init__(self, own: str) -> None:
+        self.own = own
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Give the module that there is; the import system is about to write `spec` into it."""
+        module = import_module(self.own)
+        self.spec: Any = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own specification back; it has run."""
+        module.__spec__ = self.spec

@@ -1,0 +1,14 @@
+"""`torch.backends.mkl`: a library that is not used."""
+
+from contextlib import AbstractContextManager
+
+VERBOSE_OFF, VERBOSE_ON = 0, 1
+
+
+class verbose(AbstractContextManager[None]):
+    """A context in which the library would tell what it does."""
+
+    def __init__(self, enable: int) -> None:
+        self.enable = enable
+
+    def __exit__(self, *exception: object) -> None: ...

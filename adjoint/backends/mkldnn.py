@@ -1,0 +1,20 @@
+"""`torch.backends.mkldnn`: switches of oneDNN, which is not used."""
+
+from contextlib import AbstractContextManager
+
+from .switches import flags_of, set_flags_of
+
+VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
+
+enabled, deterministic, allow_tf32, fp32_precision = True, False, True, "none"
+flags = flags_of(__name__, enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none")
+set_flags = set_flags_of(__name__, "enabled", "deterministic", "allow_tf32", "fp32_precision")
+
+
+class verbose(AbstractContextManager[None]):
+    """A context in which the library would tell what it does."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def __exit__(self, *exception: object) -> None: ...

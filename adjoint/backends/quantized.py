@@ -1,0 +1,4 @@
+"""`torch.backends.quantized`: quantized tensors, which there are none of."""
+
+engine = "none"
+supported_engines = ["none"]

@@ -1,0 +1,293 @@
+"""Tracing: running a module with stand-ins, so that its calls become a graph."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+
+import adjoint as torch
+
+from .._utils import _assert
+from .graph import Graph
+from .graph_module import GraphModule
+from .proxy import Proxy, TracerBase
+
+_LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
+"""Where modules lie whose calls are nodes."""
+
+_wrapped: dict[tuple[int, str], dict[str, Any]] = {}
+"""The functions that `wrap` has named: the globals in which they stand, by identity and name."""
+
+_tracing = 0
+
+
+class PHBase:
+    """A value for `concrete_args` that stays an argument."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()
+
+
+class ProxyableClassMeta(type):
+    """A metaclass: objects made from stand-ins become nodes."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        tracers = [each.tracer for each in (*args, *kwargs.values()) if isinstance(each, Proxy)]
+        if tracers:
+            return tracers[0].create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
+    """Let calls of a function of the calling module become nodes: `torch.fx.wrap("len")`, or as a decorator."""
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+def is_fx_tracing() -> bool:
+    """Whether a module is being traced."""
+    return _tracing > 0
+
+
+is_fx_symbolic_tracing = is_fx_tracing
+
+
+def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose calls with a stand-in become nodes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, Proxy):
+                return each.tracer.create_proxy("call_function", function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Any:
+    """An attribute, or an item of a dict, for a while."""
+    if isinstance(owner, dict):
+        before = owner.get(name, _replaced)
+        owner[name] = value
+        try:
+            yield
+        finally:
+            if before is _replaced:
+                del owner[name]
+            else:
+                owner[name] = before
+        return
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+class Tracer(TracerBase):
+    """Traces modules and functions. Subclasses say which modules are nodes (`is_leaf_module`).
+
+    Args:
+        autowrap_modules: modules whose functions become nodes when they are called with stand-ins.
+        autowrap_functions: further such functions.
+    """
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        super().__init__()
+        self._autowrap = [
+            *autowrap_functions,
+            *(f for m in autowrap_modules for name, f in vars(m).items() if name[0] != "_" and callable(f)),
+        ]
+        self.param_shapes_constant = param_shapes_constant
+        self.root: Any = None
+
+    def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
+        """Whether a call of the module is one node: for the modules of `torch.nn`, but `Sequential`."""
+        ours = m.__module__.startswith(_LEAVES)
+        return ours and not isinstance(m, torch.nn.Sequential)
+
+    def path_of_module(self, mod: torch.nn.Module) -> str:
+        """The name of a module in the traced one."""
+        for name, each in self.root.named_modules():
+            if each is mod:
+                return str(name)
+        raise NameError("module is not installed as a submodule")
+
+    def call_module(
+        self, m: torch.nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a call of a module becomes: a node, or the nodes of its `forward`."""
+        path = self.path_of_module(m)
+        if not self.is_leaf_module(m, path):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """What reading an attribute of a module gives."""
+        return attr_val
+
+    def create_arg(self, a: Any) -> Any:
+        """An argument as nodes have it; tensors and modules become nodes that read them."""
+        if isinstance(a, torch.Tensor):
+            return self.create_node("get_attr", self._name_of(a), (), {})
+        if isinstance(a, torch.nn.Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super().create_arg(a)
+
+    def _name_of(self, tensor: torch.Tensor) -> str:
+        """The name of a tensor of the traced module; a constant is added to it."""
+        found = self._tensors.get(id(tensor))
+        if found is not None:
+            return found
+        if isinstance(tensor, torch.nn.Parameter):
+            raise NameError("parameter is not a member of this module")
+        number = 0
+        while hasattr(self.root, f"_tensor_constant{number}"):
+            number += 1
+        name = f"_tensor_constant{number}"
+        setattr(self.root, name, tensor)
+        self._tensors[id(tensor)] = name
+        return name
+
+    def _collect_tensors(self, root: torch.nn.Module) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for path, module in root.named_modules():
+            start = f"{path}." if path else ""
+            for name, value in {**vars(module), **module._parameters, **module._buffers}.items():
+                if isinstance(value, torch.Tensor):
+                    found.setdefault(id(value), f"{start}{name}")
+        return found
+
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """The function that is traced, and its arguments: stand-ins, or the values of `concrete_args`."""
+        function = inspect.unwrap(root_fn)
+        parameters = list(inspect.signature(function).parameters.values())
+        given = dict(concrete_args or {})
+        args: list[Any] = [self.root] if is_module else []
+        keywords: dict[str, Any] = {}
+        variadic: list[Any] = []
+        for parameter in parameters[len(args) :]:
+            name = parameter.name
+            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            if name in given and given[name] is not PH:
+                value = self._fixed(name, given[name], len(given))
+            else:
+                default = () if parameter.default is parameter.empty or stars else (parameter.default,)
+                value = self.create_proxy("placeholder", f"{stars}{name}", default, {})
+            if stars:
+                variadic.append(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                keywords[name] = value
+            else:
+                args.append(value)
+        if not variadic and not keywords:
+            return root_fn, args
+        if not variadic:
+            return lambda *values: root_fn(*values, **keywords), args
+        return lambda *values: _with_variadic(function, keywords)(*values, *keywords.values(), *variadic), args
+
+    def _fixed(self, name: str, value: Any, count: int) -> Any:
+        """A value of `concrete_args`; the module checks that it gets the same one."""
+        self._fixed_count = getattr(self, "_fixed_count", 0) + 1
+        there = self.create_proxy("placeholder", f"{name}_{self._fixed_count}", (value,), {})
+        if isinstance(value, (bool, int, float)):
+            message = f"{name} has been specialized to have value {value} but got another value"
+            self.create_proxy("call_function", _assert, (there == value, message), {})
+        return value
+
+    def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
+        """Run the module, or the function, with stand-ins, and return the graph of its calls.
+
+        Raises:
+            TraceError: if the program needs the value of a stand-in, as in `if x.sum() > 0`.
+        """
+        global _tracing
+        if isinstance(root, torch.nn.Module):
+            self.root, function = root, type(root).forward
+        else:
+            self.root, function = torch.nn.Module(), root
+        self._tensors = self._collect_tensors(self.root)
+        self.graph = Graph(tracer_cls=type(self))
+        _tracing += 1
+        try:
+            with ExitStack() as replaced:
+                self._replace(replaced, function)
+                function, args = self.create_args_for_root(function, isinstance(root, torch.nn.Module), concrete_args)
+                self.create_node("output", "output", (self.create_arg(function(*args)),), {})
+        finally:
+            _tracing -= 1
+        return self.graph
+
+    def _replace(self, replaced: ExitStack, function: Any) -> None:
+        """For the time of a trace: let calls of modules, and of wrapped functions, be asked about."""
+        call, read = torch.nn.Module.__call__, torch.nn.Module.__getattr__
+        known: dict[str, Any] = {}
+
+        def module_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            return self.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
+
+        def module_getattr(module: Any, attr: str) -> Any:
+            return self.getattr(attr, read(module, attr), known)
+
+        replaced.enter_context(_replaced(torch.nn.Module, "__call__", module_call))
+        replaced.enter_context(_replaced(torch.nn.Module, "__getattr__", module_getattr))
+        for (_, name), names in _wrapped.items():
+            original = names.get(name, getattr(builtins, name, None))
+            if original is not None:
+                replaced.enter_context(_replaced(names, name, _recording(original)))
+        functions = {id(each): each for each in self._autowrap}
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        for name, value in list(names.items()):
+            if id(value) in functions:
+                replaced.enter_context(_replaced(names, name, _recording(value)))
+        if any(value is math for value in names.values()):
+            for name, value in list(vars(math).items()):
+                if id(value) in functions:
+                    replaced.enter_context(_replaced(math, name, _recording(value)))
+
+
+def _with_variadic(function: Any, keywords: dict[str, Any]) -> Callable[..., Any]:
+    """The function with `*args` and `**kwargs`, and the arguments by keyword only, as ordinary parameters."""
+    code = function.__code__
+    stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    count = code.co_argcount + code.co_kwonlyargcount + stars
+    plain = code.replace(co_argcount=count, co_kwonlyargcount=0, co_flags=flags)
+    return type(function)(plain, function.__globals__, function.__name__, None, function.__closure__)
+
+
+def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """Trace a module or a function, and return a module that does the same.
+
+    Args:
+        root: the module or the function.
+        concrete_args: values of arguments that are fixed, by name.
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__
+    return GraphModule(tracer.root, graph, name if name.isidentifier() else "GraphModule")

@@ -1,0 +1,529 @@
+"""A graph of calls: a list of nodes in the order in which they run, and the code that runs them."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import keyword
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import adjoint as torch
+
+from .node import Argument, Node, map_arg, qualified_name
+
+SYMBOLS = {
+    operator.add: "{} + {}", operator.sub: "{} - {}", operator.mul: "{} * {}", operator.floordiv: "{} // {}",
+    operator.truediv: "{} / {}", operator.mod: "{} % {}", operator.pow: "{} ** {}", operator.lshift: "{} << {}",
+    operator.rshift: "{} >> {}", operator.and_: "{} & {}", operator.or_: "{} | {}", operator.xor: "{} ^ {}",
+    operator.getitem: "{}[{}]", operator.matmul: "{} @ {}", operator.eq: "{} == {}", operator.ne: "{} != {}",
+    operator.lt: "{} < {}", operator.gt: "{} > {}", operator.le: "{} <= {}", operator.ge: "{} >= {}",
+    operator.pos: "+{}", operator.neg: "-{}", operator.invert: "~{}",
+}  # fmt: skip
+IN_PLACE = {
+    operator.iadd: "+=", operator.iand: "&=", operator.ifloordiv: "//=", operator.ilshift: "<<=", operator.imod: "%=",
+    operator.imul: "*=", operator.imatmul: "@=", operator.ior: "|=", operator.ipow: "**=", operator.irshift: ">>=",
+    operator.isub: "-=", operator.itruediv: "/=", operator.ixor: "^=",
+}  # fmt: skip
+
+
+class PythonCode(NamedTuple):
+    """The code of a graph, and the objects that its names mean."""
+
+    src: str
+    globals: dict[str, Any]
+
+
+class Names:
+    """Names that are free: identifiers, each given once."""
+
+    def __init__(self) -> None:
+        self.used: set[str] = set()
+        self.counts: dict[str, int] = {}
+
+    def create(self, candidate: str) -> str:
+        """A free name like `candidate`."""
+        name = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
+        name = f"_{name}" if name[0].isdigit() else name
+        base, number = name, 0
+        found = re.fullmatch(r"(.*)_(\d+)", name)
+        if found is not None:
+            base, number = found[1], int(found[2])
+        number = max(number, self.counts.get(base, 0)) if found is None else number
+        name = base if not number and found is None else f"{base}_{number}"
+        while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in ("torch", "self"):
+            number += 1
+            name = f"{base}_{number}"
+        self.used.add(name)
+        self.counts[base] = number
+        return name
+
+
+class NodeList:
+    """The nodes of a graph, in order; `reversed` gives them backwards."""
+
+    def __init__(self, graph: Graph, direction: str = "_next") -> None:
+        self.graph, self.direction = graph, direction
+
+    def __len__(self) -> int:
+        return self.graph._len
+
+    def __iter__(self) -> Iterator[Node]:
+        node = getattr(self.graph._root, self.direction)
+        while node is not self.graph._root:
+            following = getattr(node, self.direction)
+            if not node._erased:
+                yield node
+            node = following if node._erased else getattr(node, self.direction)
+
+    def __reversed__(self) -> NodeList:
+        return NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
+
+
+class _InsertPoint:
+    """New nodes are put at a place, at once, and until the block ends if this is used as a context."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self.graph = graph
+        self.before, graph._insert = graph._insert, insert
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None:
+        self.graph._insert = self.before
+
+
+class CodeGen:
+    """Writes the code of a graph. Subclasses change the signature or the return statement."""
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """The first line."""
+        names = free_vars if free_vars and free_vars[0] == "self" else ["self", *free_vars]
+        return f"def forward({', '.join(names)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args: Argument, **options: Any) -> str:
+        """The return statement."""
+        return f"return {output_args!r}"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The arguments as the placeholders take them."""
+        return args
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """The result as the caller gets it."""
+        return outputs
+
+
+class Graph:
+    """A list of nodes in the order in which they run.
+
+    >>> graph = Graph()
+    >>> x = graph.placeholder("x")
+    >>> _ = graph.output(graph.call_function(torch.relu, (x,)))
+    >>> print(graph)
+    graph():
+        %x : [num_users=1] = placeholder[target=x]
+        %relu : [num_users=1] = call_function[target=torch.relu](args = (%x,), kwargs = {})
+        return relu
+    """
+
+    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:
+        self._root = Node(self, "", "root", "", (), {})
+        self._names = Names()
+        self._insert: Callable[[Node], None] = self._root.prepend
+        self._len = 0
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
+        self._codegen = CodeGen()
+        self.owning_module = owning_module
+
+    @property
+    def nodes(self) -> NodeList:
+        """The nodes, in order. Erasing nodes while they are read is allowed."""
+        return NodeList(self)
+
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+        """The nodes of a kind, and with a target."""
+        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+
+    def output_node(self) -> Node:
+        """The node that returns."""
+        last: Node = self._root._prev
+        return last
+
+    # ------------------------------------------------------------------------------------------------------ making nodes
+
+    def create_node(
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Make a node, and put it at the current place."""
+        node = Node(
+            self, self._names.create(name or _candidate(op, target)), op, target, args or (), kwargs or {}, type_expr
+        )
+        self._insert(node)
+        self._len += 1
+        return node
+
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
+        """Make an argument of the graph."""
+        args = () if default_value is ... else (default_value,)
+        return self.create_node("placeholder", name, args, type_expr=type_expr)
+
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+        """Read an attribute of the module, such as "layer.weight"."""
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(
+        self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: Any = None, type_expr: Any = None
+    ) -> Node:
+        """Call a module by its name."""
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(
+        self, method_name: str, args: tuple[Any, ...] | None = None, kwargs: Any = None, type_expr: Any = None
+    ) -> Node:
+        """Call a method of the first argument."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(
+        self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: Any = None,
+        type_expr: Any = None, name: str | None = None,
+    ) -> Node:  # fmt: skip
+        """Call a function."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def output(self, result: Argument, type_expr: Any = None) -> Node:
+        """Return."""
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
+        """Make a node as one of another graph, with the nodes in its arguments replaced."""
+        args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
+        made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        made.meta = copy.copy(node.meta)
+        return made
+
+    def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
+        """Append the nodes of another graph, and return what it returns, or None; `val_map` says which exist already."""
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], lambda each: val_map[each])
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, lambda each: val_map[each])
+        return None
+
+    def inserting_before(self, n: Node | None = None) -> _InsertPoint:
+        """Put new nodes before `n` (before all, without one)."""
+        return self.inserting_after(self._root) if n is None else _InsertPoint(self, n.prepend)
+
+    def inserting_after(self, n: Node | None = None) -> _InsertPoint:
+        """Put new nodes behind `n` (behind all, without one)."""
+        if n is None:
+            return self.inserting_before(self._root)
+        last = n
+
+        def insert(node: Node) -> None:
+            nonlocal last
+            last.append(node)
+            last = node
+
+        return _InsertPoint(self, insert)
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Remove a node that nobody uses.
+
+        Raises:
+            RuntimeError: if a node uses it.
+        """
+        if to_erase.users:
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!"
+            )
+        if to_erase._erased:
+            return
+        to_erase._change((), {})
+        to_erase._unlink()
+        to_erase._erased = True
+        self._len -= 1
+
+    # --------------------------------------------------------------------------------------------------------- whole graphs
+
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Remove the nodes that nobody uses and that have no effect; return whether there were any."""
+        self.lint()
+        impure = is_impure_node or Node.is_impure
+        before = self._len
+        for node in reversed(self.nodes):
+            if not node.users and not impure(node):
+                self.erase_node(node)
+        return self._len < before
+
+    def lint(self) -> None:
+        """Check that nodes use earlier nodes of this graph, have names of their own, and name what exists.
+
+        Raises:
+            RuntimeError, ValueError: if not.
+        """
+        seen: set[Node] = set()
+        names: set[str] = set()
+        for node in self.nodes:
+            if node.graph is not self:
+                raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
+            for used in node.all_input_nodes:
+                if used.graph is not self:
+                    raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph")
+                if used not in seen:
+                    raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined!")
+            seen.add(node)
+            if node.name in names:
+                raise RuntimeError(f"Node redefined name {node.name}!")
+            names.add(node.name)
+            if self.owning_module is not None and node.op in ("call_module", "get_attr"):
+                value = self.owning_module
+                for part in node.target.split("."):
+                    if not hasattr(value, part):
+                        raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part}")
+                    value = getattr(value, part)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Let another object write the code."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The arguments as the placeholders take them."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """The result as the caller gets it."""
+        return self._codegen.process_outputs(out)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
+        made = Graph(tracer_cls=self._tracer_cls)
+        made._codegen = copy.copy(self._codegen)
+        values: dict[Node, Any] = {}
+        found = made.graph_copy(self, values, return_output_node=True)
+        if found is not None:
+            result, old = found
+            made.output(result, old.type).meta = copy.copy(old.meta)
+        return made
+
+    def __reduce__(self) -> Any:
+        steps = [(n.name, n.op, n.target, n.args, n.kwargs, n.type, n.meta) for n in self.nodes]
+        numbers = {node: number for number, node in enumerate(self.nodes)}
+        swap: Callable[[Any], Any] = lambda value: map_arg(value, lambda node: _Number(numbers[node]))
+        return _rebuilt, ([(*step[:3], swap(step[3]), swap(step[4]), *step[5:]) for step in steps],)
+
+    def __str__(self) -> str:
+        lines = [node.format_node() for node in self.nodes]
+        last = [f"return {node.args[0]}" for node in self.nodes if node.op == "output"]
+        lines = [*(line for line, node in zip(lines, self.nodes, strict=True) if node.op != "output"), *last]
+        return "\n    ".join(["graph():", *lines])
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table."""
+        rows = [["opcode", "name", "target", "args", "kwargs"]]
+        rows += [[n.op, n.name, str(n.target), str(n.args), str(n.kwargs)] for n in self.nodes]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in (rows[0], ["-" * width for width in widths], *rows[1:]):
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+    # ----------------------------------------------------------------------------------------------------------------- code
+
+    def python_code(self, root_module: str = "self", **options: Any) -> PythonCode:
+        """The code of a function that runs the graph; `root_module` is the name of the module in it."""
+        return _Writer(self, root_module).written()
+
+    def on_generate_code(self, make_transformer: Any) -> Any:
+        """Refuse: code is written by `CodeGen`; set another with `set_codegen`."""
+        raise NotImplementedError("Graph.on_generate_code is not in adjoint: use Graph.set_codegen.")
+
+
+class _Number(NamedTuple):
+    """A node, in a pickled graph."""
+
+    value: int
+
+
+def _rebuilt(steps: list[Any]) -> Graph:
+    from .node import map_aggregate
+
+    graph = Graph()
+    nodes: list[Node] = []
+
+    def back(value: Any) -> Any:
+        if isinstance(value, _Number):
+            return nodes[value.value]
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return tuple(map(back, value))
+        if isinstance(value, list):
+            return list(map(back, value))
+        if isinstance(value, dict):
+            return {key: back(each) for key, each in value.items()}
+        return map_aggregate(value, lambda each: each)
+
+    for name, op, target, args, kwargs, kind, meta in steps:
+        node = graph.create_node(op, target, back(args), back(kwargs), name, kind)
+        node.meta = meta
+        nodes.append(node)
+    return graph
+
+
+def _candidate(op: str, target: Any) -> str:
+    """The name of a node, from what it calls."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+    if op != "placeholder":
+        name = name.replace(".", "_")
+    snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() if op != "placeholder" else name
+    return snake.strip("_") if snake.startswith("__") else snake
+
+
+class _Raw(str):
+    """Text that is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _Writer:
+    """Writes the code of one graph."""
+
+    def __init__(self, graph: Graph, root_module: str) -> None:
+        self.graph, self.root = graph, root_module
+        self.globals: dict[str, Any] = {
+            "torch": torch,
+            "inf": float("inf"),
+            "nan": float("nan"),
+            "device": torch.device,
+        }
+        self.free: list[str] = []
+        self.lines: list[str] = []
+        self.names = {node.name for node in graph.nodes}
+        self.last_uses = self._last_uses()
+
+    def _last_uses(self) -> dict[Node, list[Node]]:
+        uses: dict[Node, list[Node]] = {}
+        seen: set[Node] = set()
+        for node in reversed(self.graph.nodes):
+            for used in node.all_input_nodes:
+                if used not in seen:
+                    seen.add(used)
+                    uses.setdefault(node, []).append(used)
+        return uses
+
+    def written(self) -> PythonCode:
+        """The code."""
+        kind = ""
+        for node in self.graph.nodes:
+            self.write(node)
+        codegen = self.graph._codegen
+        head = codegen.gen_fn_def(self.free, kind)
+        body = "\n".join(f"    {line}" for line in self.lines) or "    pass"
+        return PythonCode(f"\n\n\n{head}\n{body}\n    ", self.globals)
+
+    def add_global(self, name: str, value: Any) -> str:
+        """A name for an object: its full name if it lies in `torch`, else one of its own."""
+        if name.startswith("builtins.") and getattr(builtins, name.removeprefix("builtins."), None) is value:
+            return name.removeprefix("builtins.")
+        if name.startswith("torch.") and _at(name) is value:
+            return name
+        base = name.replace(".", "_").replace("<", "").replace(">", "")
+        free, number = base, 0
+        while free in self.names or (free in self.globals and self.globals[free] is not value):
+            number += 1
+            free = f"{base}_{number}"
+        self.globals[free] = value
+        return free
+
+    def shown(self, value: Any) -> str:
+        """An argument as code."""
+        if isinstance(value, Node):
+            return value.name
+        if type(value) is tuple:
+            return f"({', '.join(map(self.shown, value))}{',' if len(value) == 1 else ''})"
+        if type(value) is list:
+            return f"[{', '.join(map(self.shown, value))}]"
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return f"{self.add_global(qualified_name(type(value)), type(value))}({', '.join(map(self.shown, value))})"
+        if type(value) is dict:
+            return "{" + ", ".join(f"{key!r}: {self.shown(each)}" for key, each in value.items()) + "}"
+        if isinstance(value, slice):
+            return f"slice({self.shown(value.start)}, {self.shown(value.stop)}, {self.shown(value.step)})"
+        if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
+            return str(value)
+        if isinstance(value, torch.device):
+            return repr(value)
+        if (
+            isinstance(value, (int, float, complex, str, bytes, range, type(None), type(...)))
+            and type(value).__module__ == "builtins"
+        ):
+            return repr(value)
+        if callable(value) and hasattr(value, "__name__"):
+            return self.add_global(qualified_name(value), value)
+        return self.add_global(f"_{type(value).__name__.lower()}_constant", value)
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The arguments of a call."""
+        return ", ".join([*map(self.shown, args), *(f"{key} = {self.shown(each)}" for key, each in kwargs.items())])
+
+    def path(self, target: str) -> str:
+        """An attribute of the module as code."""
+        text = self.root
+        for part in target.split("."):
+            text = f"{text}.{part}" if part.isidentifier() else f'getattr({text}, "{part}")'
+        return text
+
+    def write(self, node: Node) -> None:
+        """Write the lines of a node."""
+        if node.op == "placeholder":
+            default = f" = {self.shown(node.args[0])}" if node.args else ""
+            self.free.append(f"{node.target}{default}")
+            name = node.target.replace("*", "")
+            if name != node.name:
+                self.lines.append(f"{node.name} = {name}")
+            return
+        if node.op == "output":
+            self.lines.append(self.graph._codegen.generate_output(_Raw(self.shown(node.args[0]))))
+            return
+        gone = " = ".join([*(each.name for each in self.last_uses.get(node, ())), "None"])
+        ending = "" if gone == "None" else f";  {gone}"
+        if not node.users:
+            ending = f";  {' = '.join([*(each.name for each in self.last_uses.get(node, ())), node.name, 'None'])}"
+        self.lines.append(f"{self.call(node)}{ending}")
+
+    def call(self, node: Node) -> str:
+        """The call of a node, without what is freed after it."""
+        if node.op == "get_attr":
+            return f"{node.name} = {self.path(node.target)}"
+        if node.op == "call_module":
+            return f"{node.name} = {self.path(node.target)}({self.arguments(node.args, node.kwargs)})"
+        if node.op == "call_method":
+            first = self.shown(node.args[0])
+            first = first if isinstance(node.args[0], Node) else f"({first})"
+            return f"{node.name} = {first}.{node.target}({self.arguments(node.args[1:], node.kwargs)})"
+        target, args = node.target, node.args
+        symbol = SYMBOLS.get(target)
+        if symbol is not None and not node.kwargs and symbol.count("{}") == len(args):
+            return f"{node.name} = {symbol.format(*map(self.shown, args))}"
+        if target in IN_PLACE and len(args) == 2 and not node.kwargs and isinstance(args[0], Node):
+            return f"{args[0].name} {IN_PLACE[target]} {self.shown(args[1])};  {node.name} = {args[0].name}"
+        if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
+            return f"{node.name} = {self.shown(args[0])}.{args[1]}"
+        return f"{node.name} = {self.add_global(qualified_name(target), target)}({self.arguments(args, node.kwargs)})"
+
+
+def _at(name: str) -> Any:
+    value: Any = torch
+    for part in name.split(".")[1:]:
+        value = getattr(value, part, None)
+    return value

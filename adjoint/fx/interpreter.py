@@ -1,0 +1,175 @@
+"""Running a graph node by node; and making a new graph by running one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import Node, map_arg
+from .proxy import Proxy, TracerBase
+
+
+class Interpreter:
+    """Runs the graph of a module node by node. Subclasses change what a kind of node does.
+
+    Args:
+        module: the module; its graph is run unless `graph` is given.
+        garbage_collect_values: whether results are forgotten after their last use.
+    """
+
+    def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
+        self.module = module
+        self.submodules = dict(module.named_modules())
+        self.graph: Graph = module.graph if graph is None else graph
+        self.env: dict[Node, Any] = {}
+        self.name = "Interpreter"
+        self.garbage_collect_values = garbage_collect_values
+        self.extra_traceback = True
+        self.user_to_last_uses: dict[Node, list[Node]] = {}
+        seen: set[Node] = set()
+        for node in reversed(self.graph.nodes) if garbage_collect_values else ():
+            for used in node.all_input_nodes:
+                if used not in seen:
+                    seen.add(used)
+                    self.user_to_last_uses.setdefault(node, []).append(used)
+
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
+        """Run the graph with these arguments; `initial_env` has results that are known."""
+        self.env = initial_env if initial_env is not None else {}
+        if enable_io_processing:
+            args = self.graph.process_inputs(*args)
+        self.args_iter = iter(args)
+        for node in self.graph.nodes:
+            if node not in self.env:
+                self.env[node] = self.run_node(node)
+            for used in self.user_to_last_uses.get(node, ()):
+                del self.env[used]
+            if node.op == "output":
+                return self.graph.process_outputs(self.env[node]) if enable_io_processing else self.env[node]
+        return None
+
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """Run the graph with the arguments of a list, which is emptied."""
+        args = tuple(args_list)
+        args_list.clear()
+        return self.run(*args)
+
+    def run_node(self, n: Node) -> Any:
+        """Run one node."""
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return getattr(self, n.op)(n.target, args, kwargs)
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a node, with results in place of nodes."""
+        return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
+
+    def map_nodes_to_values(self, args: Any, n: Node) -> Any:
+        """`args` with results in place of nodes."""
+
+        def value(node: Node) -> Any:
+            if node not in self.env:
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {node}! Run Graph.lint() to diagnose such issues"
+                )
+            return self.env[node]
+
+        return map_arg(args, value)
+
+    def fetch_attr(self, target: str) -> Any:
+        """An attribute of the module at a path."""
+        value = self.module
+        for number, part in enumerate(target.split(".")):
+            if not hasattr(value, part):
+                parts = target.split(".")[:number]
+                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(parts)}")
+            value = getattr(value, part)
+        return value
+
+    def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The next argument, or its default."""
+        if target.startswith("*"):
+            return list(self.args_iter)
+        try:
+            return next(self.args_iter)
+        except StopIteration:
+            if args:
+                return args[0]
+            message = f"Expected positional argument for parameter {target}, but one was not passed in!"
+            raise RuntimeError(message) from None
+
+    def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An attribute of the module."""
+        return self.fetch_attr(target)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function."""
+        return target(*args, **kwargs)
+
+    def call_method(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a method."""
+        first, *others = args
+        return getattr(first, target)(*others, **kwargs)
+
+    def call_module(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a module."""
+        return self.fetch_attr(target)(*args, **kwargs)
+
+    def output(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What is returned."""
+        return args[0]
+
+
+class _Appending(TracerBase):
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def is_leaf_module(self, _: torch.nn.Module, __: str) -> bool:
+        return True
+
+
+class Transformer(Interpreter):
+    """Makes a new module by running a graph with stand-ins. Subclasses change what a kind of node becomes."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.new_graph = Graph()
+        self.new_graph.set_codegen(module.graph._codegen)
+        self.tracer: Any = _Appending(self.new_graph)
+        self.tracer.root = module
+
+    def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A new argument."""
+        return Proxy(self.new_graph.placeholder(target, default_value=args[0] if args else ...), self.tracer)
+
+    def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A node that reads an attribute."""
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A node that calls a module."""
+        return self.tracer.create_proxy("call_module", target, args, kwargs)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A node that calls a function."""
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def transform(self) -> GraphModule:
+        """The new module."""
+        result = self.run(enable_io_processing=False)
+        if result is not None:
+            self.new_graph.output(map_proxies(result))
+        return GraphModule(self.module, self.new_graph)
+
+
+def map_proxies(value: Any) -> Any:
+    """`value` with nodes in place of stand-ins."""
+    if isinstance(value, Proxy):
+        return value.node
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(map_proxies, value))
+    if isinstance(value, dict):
+        return {key: map_proxies(each) for key, each in value.items()}
+    return value

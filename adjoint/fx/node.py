@@ -1,0 +1,256 @@
+"""A node of a graph of calls: what is called, with which arguments, and who uses the result."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import adjoint as torch
+
+from .. import overrides
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+Argument = Any
+Target = Any
+
+KINDS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
+
+_side_effects: set[Any] = {print}
+
+
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Say that calls of a function stay in graphs even if nobody uses the result."""
+    _side_effects.add(fn)
+    return fn
+
+
+def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Argument:
+    """`a` with `fn` applied to everything in nested tuples, lists, dicts and slices."""
+    if isinstance(a, tuple):
+        items = tuple([map_aggregate(each, fn) for each in a])
+        return type(a)(*items) if hasattr(a, "_fields") else items
+    if isinstance(a, list):
+        return [map_aggregate(each, fn) for each in a]
+    if isinstance(a, dict):
+        return {key: map_aggregate(each, fn) for key, each in a.items()}
+    if isinstance(a, slice):
+        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
+    return fn(a)
+
+
+def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Argument:
+    """`a` with `fn` applied to the nodes in it."""
+    return map_aggregate(a, lambda each: fn(each) if isinstance(each, Node) else each)
+
+
+def qualified_name(function: Any) -> str:
+    """The name by which code calls a function, such as "torch.nn.functional.relu"."""
+    known = overrides.resolve_name(function) if isinstance(function, types.FunctionType) else None
+    if known is not None and not known.startswith("torch.Tensor."):
+        return known
+    if getattr(torch, getattr(function, "__name__", ""), None) is function:
+        return f"torch.{function.__name__}"
+    name = getattr(function, "__qualname__", getattr(function, "__name__", type(function).__name__))
+    module = getattr(function, "__module__", None) or "builtins"
+    return f"{module.replace('_operator', 'operator')}.{name}"
+
+
+class Node:
+    """One step of a graph.
+
+    Attributes:
+        op: "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
+        target: the function, or the name of the method, module, attribute or argument.
+        args, kwargs: the arguments, in which nodes stand for their results.
+        users: the nodes that use the result, as keys.
+        meta: what passes note about the node.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        return_type: Any = None,
+    ) -> None:
+        if op not in KINDS:
+            raise AssertionError(f"op {op!r} is not one of {KINDS}")
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} is not callable")
+        if op in KINDS[:1] + KINDS[1:3] + KINDS[4:] and not isinstance(target, str):
+            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target!r} is not a str")
+        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
+        self.users: dict[Node, None] = {}
+        self._input_nodes: dict[Node, None] = {}
+        self._args: tuple[Any, ...] = ()
+        self._kwargs: dict[str, Any] = {}
+        self._prev = self._next = self
+        self._erased = False
+        self.meta: dict[str, Any] = {}
+        self._change(args, kwargs)
+
+    @property
+    def next(self) -> Node:
+        """The node after this one."""
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        """The node before this one."""
+        return self._prev
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The positional arguments. Settable."""
+        return self._args
+
+    @args.setter
+    def args(self, args: tuple[Any, ...]) -> None:
+        self._change(args, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The arguments by keyword. Settable."""
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Any]) -> None:
+        self._change(self._args, kwargs)
+
+    def _change(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for node in self._input_nodes:
+            node.users.pop(self, None)
+        self._input_nodes = {}
+
+        def note(node: Node) -> Node:
+            self._input_nodes.setdefault(node)
+            node.users.setdefault(self)
+            return node
+
+        self._args, self._kwargs = tuple(map_arg(tuple(args), note)), dict(map_arg(dict(kwargs), note))
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The nodes in the arguments, each once."""
+        return list(self._input_nodes)
+
+    @property
+    def stack_trace(self) -> str | None:
+        """Where the call was recorded, if it was noted."""
+        return self.meta.get("stack_trace")
+
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Replace a positional argument."""
+        args = list(self._args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def insert_arg(self, idx: int, arg: Argument) -> None:
+        """Insert a positional argument."""
+        if not 0 <= idx <= len(self._args):
+            raise AssertionError("insert_args index must be between 0 and len(self.args)")
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
+
+    def update_kwarg(self, key: str, arg: Argument) -> None:
+        """Replace an argument by keyword."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Use another node wherever `old_input` is used in the arguments."""
+        swap: Callable[[Node], Node] = lambda node: new_input if node is old_input else node
+        self._change(map_arg(self._args, swap), map_arg(self._kwargs, swap))
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] = lambda user: True,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
+        """Let the users of this node, those for which `delete_user_cb` is true, use another node; return all users."""
+        if propagate_meta:
+            replace_with.meta.update(self.meta)
+        users = list(self.users)
+        for user in users:
+            if delete_user_cb(user):
+                user.replace_input_with(self, replace_with)
+        return users
+
+    def prepend(self, x: Node) -> None:
+        """Move `x` before this node."""
+        if x is self:
+            return
+        if self.graph is not x.graph:
+            raise AssertionError("Attempting to move a Node into a different Graph")
+        x._unlink()
+        before = self._prev
+        before._next, x._prev, x._next, self._prev = x, before, self, x
+
+    def append(self, x: Node) -> None:
+        """Move `x` behind this node."""
+        if x is not self._next:
+            self._next.prepend(x)
+
+    def _unlink(self) -> None:
+        self._prev._next, self._next._prev = self._next, self._prev
+
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether the node stays in the graph even if nobody uses it."""
+        if self.op in ("placeholder", "output"):
+            return True
+        if self.op == "call_function":
+            return self.target in _side_effects or getattr(self.target, "__name__", "").startswith("_assert")
+        if self.op == "call_method":
+            return str(self.target).endswith("_") and not str(self.target).endswith("__")
+        if self.op == "call_module" and self.graph.owning_module is not None:
+            module = self.graph.owning_module.get_submodule(self.target)
+            return getattr(module, "_is_impure", False)
+        return False
+
+    def _pretty_print_target(self, target: Any) -> str:
+        return target if isinstance(target, str) else qualified_name(target)
+
+    def format_node(self, placeholder_names: Any = None, maybe_return_typename: Any = None, **options: Any) -> str:
+        """The node as a line of text."""
+        if self.op == "placeholder":
+            default = f"(default={self.args[0]})" if self.args else ""
+            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
+        if self.op == "output":
+            return f"return {_shown(self.args[0])}"
+        target = self._pretty_print_target(self.target)
+        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]"
+        return head if self.op == "get_attr" else f"{head}(args = {_shown(self.args)}, kwargs = {_shown(self.kwargs)})"
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __lt__(self, other: Node) -> bool:
+        """Whether this node comes first in the graph."""
+        node = self._next
+        while node.op != "root":
+            if node is other:
+                return True
+            node = node._next
+        return False
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Node):
+        return f"%{value.name}"
+    if type(value) is tuple:
+        return f"({', '.join(map(_shown, value))}{',' if len(value) == 1 else ''})"
+    if type(value) is list:
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_shown(each)}" for key, each in value.items()) + "}"
+    return str(value)

@@ -1,0 +1,221 @@
+"""Stand-ins for values while a program is traced: what is done with them becomes nodes."""
+
+from __future__ import annotations
+
+import dis
+import enum
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import adjoint as torch
+
+from .. import overrides
+from .graph import SYMBOLS, Graph
+from .node import Node, map_aggregate
+
+
+class TraceError(ValueError):
+    """A program cannot be traced: it asks for the value of a stand-in."""
+
+
+class TracerBase:
+    """Makes nodes and stand-ins."""
+
+    graph: Graph
+    record_stack_traces = False
+    trace_asserts = False
+    proxy_buffer_attributes = False
+
+    def create_node(
+        self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None
+    ) -> Node:
+        """Make a node."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        """A stand-in for the result of a node."""
+        return Proxy(node, self)
+
+    def create_proxy(
+        self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """Make a node, with stand-ins in its arguments, and return the stand-in for its result."""
+        args, kwargs = self.create_arg(args), self.create_arg(kwargs)
+        node = self.create_node(kind, target, args, kwargs, name, type_expr)
+        return (proxy_factory_fn or self.proxy)(node)
+
+    def create_arg(self, a: Any) -> Any:
+        """An argument as nodes have it: with nodes in place of stand-ins.
+
+        Raises:
+            NotImplementedError: for an object that no node can have.
+        """
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return type(a)(*[self.create_arg(each) for each in a])
+        if isinstance(a, (tuple, list)):
+            return type(a)([self.create_arg(each) for each in a])
+        if isinstance(a, dict):
+            return {key: self.create_arg(each) for key, each in a.items()}
+        if isinstance(a, slice):
+            return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
+        if isinstance(a, range):
+            return range(*map(self.create_arg, (a.start, a.stop, a.step)))
+        plain = (
+            str,
+            int,
+            float,
+            bool,
+            complex,
+            bytes,
+            torch.dtype,
+            torch.device,
+            torch.memory_format,
+            torch.layout,
+            enum.Enum,
+        )
+        if isinstance(a, (*plain, Node, torch.Tensor)) or a is None or a is ... or callable(a):
+            return a
+        raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """Whether a stand-in is true; unknown."""
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """The items of a stand-in: unknown, unless they are unpacked to a known number of names."""
+        frame = sys._getframe(2)
+        wanted = [each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti]
+        if wanted and wanted[0].opname == "UNPACK_SEQUENCE":
+            return (obj[number] for number in range(wanted[0].argval))
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
+            "function argument. See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control "
+            "flow can be traced, and check out the Proxy docstring for help troubleshooting Proxy iteration errors"
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """The keys of a stand-in, for `**`."""
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """Appends nodes to a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.module_stack: dict[str, Any] = {}
+
+
+class Proxy:
+    """Stands for a value. Operators, methods, attributes and functions of `torch` give new stand-ins."""
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.tracer = tracer or GraphAppendingTracer(node.graph)
+        self.node = node
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, k: str) -> Attribute:
+        if k.startswith("__") and k.endswith("__"):
+            raise AttributeError(k)
+        return Attribute(self, k)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Record the call."""
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.tracer.iter(self)
+
+    def __bool__(self) -> bool:
+        return self.tracer.to_bool(self)
+
+    def __len__(self) -> int:
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
+            "please call torch.fx.wrap('len') at module scope"
+        )
+
+    def __abs__(self) -> Any:
+        return self.tracer.create_proxy("call_function", abs, (self,), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
+        return Proxy(self.node, self.tracer)
+
+    def keys(self) -> Any:
+        """The keys, for `**`."""
+        return self.tracer.keys(self)
+
+    @classmethod
+    def __torch_function__(cls, orig_method: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = args or (), kwargs or {}
+        found: list[TracerBase] = []
+        map_aggregate((args, kwargs), lambda each: found.append(each.tracer) if isinstance(each, Proxy) else None)
+        name = getattr(orig_method, "__name__", "")
+        if overrides.is_tensor_method_or_property(orig_method):
+            if name == "__get__":
+                attribute = str(overrides.resolve_name(orig_method)).split(".")[-2]
+                return found[0].create_proxy("call_function", getattr, (*args, attribute), {})
+            return found[0].create_proxy("call_method", name, args, kwargs)
+        return found[0].create_proxy("call_function", orig_method, args, kwargs, name=name or None)
+
+
+class Attribute(Proxy):
+    """An attribute of a stand-in; it becomes a node when it is used, and a call of a method when it is called."""
+
+    def __init__(self, root: Proxy, attr: str) -> None:
+        self.root, self.attr = root, attr
+        self.tracer = root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        """The node that reads the attribute."""
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Record the call."""
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _operator(function: Any, reflected: bool = False) -> Any:
+    def method(self: Any, *others: Any) -> Any:
+        args = (others[0], self) if reflected else (self, *others)
+        return self.tracer.create_proxy("call_function", function, args, {})
+
+    return method
+
+
+for _function in SYMBOLS:
+    _plain = _function.__name__.strip("_")
+    setattr(Proxy, f"__{_plain}__", _operator(_function))
+    if _plain in (
+        "add",
+        "sub",
+        "mul",
+        "floordiv",
+        "truediv",
+        "mod",
+        "pow",
+        "lshift",
+        "rshift",
+        "and",
+        "or",
+        "xor",
+        "matmul",
+    ):
+        setattr(Proxy, f"__r{_plain}__", _operator(_function, reflected=True))
+Proxy.__hash__ = object.__hash__  # type: ignore[assignment,method-assign]

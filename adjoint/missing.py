@@ -1,0 +1,116 @@
+"""What PyTorch has and this package does not, and why: for errors, and for docs/compatibility.md."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .absent import TABLE, absent
+
+NO_TYPE = "there is no such type of elements"
+MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
+
+REASONS = (
+    (r"torch\.(distributed|package|monitor)\b.*", "there is one process"),
+    (r"torch\.(nn\.parallel\.(Dist|gather|paral|repl|scat)).*", "there is one device"),
+    (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
+    (
+        r"torch\.Tensor\.(xpu|mtia|ipu|hpu|is_\w*(xpu|mtia|ipu|hpu|xla|vulkan|maia)|record_stream)",
+        "there is only the CPU",
+    ),
+    (r"torch\.nn\.Module\.(xpu|mtia|ipu)", "there is only the CPU"),
+    (
+        r"torch\.(Stream|Event|StreamObjType|DeviceObjType|get_device_module|OutOfMemoryError|AcceleratorError)",
+        "there is only the CPU",
+    ),
+    (r"torch\.(cudnn|miopen|mkldnn|fbgemm|batch_norm_(?!)|_cudnn)\w*", "it names a library that is not used"),
+    (r"torch\.Tensor\.to_mkldnn", "it names a library that is not used"),
+    (r"torch\.(bits\w*|u?int[1-7]|float4\w*|float8\w*|complex32|qu?int\w+)", NO_TYPE),
+    (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
+    (
+        (
+            r"torch\.(Tensor\.)?(q_\w+|qscheme|quantiz\w*|dequantize|int_repr|fake_quantize\w*|fused_moving\w*|empty_quant\w*|"
+            r"per_(channel|tensor)\w*|quint\w+|qint\w+|choose_qparams\w*|QU?Int\w+)"
+        ),
+        "there are no quantized tensors",
+    ),
+    (r"torch\.(Tensor\.)?chalf", NO_TYPE),
+    (r"torch\.nested\b.*", "there are no nested tensors"),
+    (r"torch\.Tensor\.to_padded_tensor", "there are no nested tensors"),
+    (r"torch\.(export|onnx)\b.*", "graphs are not exported; `torch.fx` captures them"),
+    (
+        (
+            r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"
+            r"FunctionSchema|AliasDb|IODescriptor|TracingState|parse_\w+|merge_type\w*|unify_type_list|import_ir\w*|JITException|"
+            r"ErrorReport|FileCheck|StaticModule|CallStack|Capsule|ConcreteModule\w+|OperatorInfo|Execution\w+|Bench\w+|"
+            r"ThroughputBenchmark|Complete\w+|DeepCopyMemo\w+|\w+StorageContext|PyTorchFile\w+|get_file_path|Logg\w+|"
+            r"NoopLogger|LockingLogger|AggregationType|AVG|SUM|Type|PRIVATE_OPS|fork|wait|Tag|Dispatch\w+|ExcludeDispatch\w+|"
+            r"FatalError)"
+        ),
+        MACHINERY,
+    ),
+    (r"torch\.jit\..*", "there is no TorchScript; functions run as they are"),
+    (
+        r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
+        "nothing is compiled ahead",
+    ),
+    (r"torch\.(Tensor\.)?\w*(sparse|coalesce|ccol_|crow_|col_indices|row_indices)\w*.*", "there are no sparse tensors"),
+    (
+        r"torch\.(Tensor\.)?(hspmm|spmm|smm|dsmm|hsmm|sspaddmm|saddmm|indices|values|is_coalesced)(_copy)?",
+        "there are no sparse tensors",
+    ),
+    (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "PyTorch itself refuses it; use `torch.linalg`"),
+    (r"torch\.(\w+Storage|Storage\w*|storage)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
+    (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),
+    (
+        r"torch\.utils\.(ThroughputBenchmark|throughput_\w+|cpp\w*|get_cpp\w*|rename_priv\w*|generate_methods\w*|backend_reg\w*)",
+        "there is no compiled part",
+    ),
+    (
+        r"torch\.utils\.data\.(DF|Iter|Map|functional|guar|non_|runtime|argument|data|datapipes|graph).*",
+        "there are no data pipes; use `Dataset`",
+    ),
+)
+"""Patterns of full names, and why what they match is not there."""
+
+OTHERWISE = "it has not been written yet"
+
+
+@cache
+def pytorch_names() -> dict[str, frozenset[str]]:
+    """The public names of PyTorch's modules and of two classes, by module."""
+    lines = (Path(__file__).parent / "pytorch_names.txt").read_text(encoding="utf-8").splitlines()[1:]
+    parts = (line.partition(":") for line in lines)
+    return {module: frozenset(names.split()) for module, _, names in parts}
+
+
+def reason(name: str) -> str:
+    """Why something that PyTorch has is missing, by its full name."""
+    return next((why for pattern, why in REASONS if re.fullmatch(pattern, name)), OTHERWISE)
+
+
+def stand_in(module: str, name: str, everything: bool = False) -> Any:
+    """A class in the place of one that a module of PyTorch's has and ours lacks.
+
+    Programs name such classes in annotations, in `isinstance` and as bases while they are imported.
+
+    Args:
+        module: the name of the module.
+        name: the name in it.
+        everything: whether all public names have one; else, only those of TorchScript's and PyTorch's own classes.
+
+    Raises:
+        AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
+    """
+    theirs = f"torch{module.removeprefix('adjoint')}" if module.startswith("adjoint") else module
+    full = f"{theirs}.{name}"
+    if name not in pytorch_names().get(theirs, ()):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    why = reason(full)
+    if everything or why is NO_TYPE or (why is MACHINERY and name[0].isupper()):
+        return absent(full, why)
+    raise AttributeError(
+        f"module {module!r} has no attribute {name!r}: PyTorch has it, adjoint has not, because {why}. {TABLE}"
+    )

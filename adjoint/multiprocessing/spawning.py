@@ -1,0 +1,138 @@
+"""Starting several processes that run one function, and raising here what one of them raised."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+
+class ProcessException(Exception):
+    """A process has failed: `error_index` is its number among those started, `error_pid` that of the system."""
+
+    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+        super().__init__(msg)
+        self.msg, self.error_index, self.pid = msg, error_index, pid
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.msg, self.error_index, self.pid)
+
+
+class ProcessRaisedException(ProcessException):
+    """A process has raised an exception."""
+
+
+class ProcessExitedException(ProcessException):
+    """A process has ended by a signal or by another exit code than 0."""
+
+    def __init__(
+        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+
+
+def _run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], errors: Any) -> None:
+    """Call the function, in the new process, and pass its exception on as text."""
+    try:
+        fn(number, *args)
+    except KeyboardInterrupt:
+        pass
+    except Exception:  # noqa: BLE001  (raised by who waits)
+        errors.send(traceback.format_exc())
+        sys.exit(1)
+
+
+class ProcessContext:
+    """Processes that run together."""
+
+    def __init__(self, processes: list[Any], errors: list[Any]) -> None:
+        self.processes = processes
+        self._errors = errors
+
+    def pids(self) -> list[int]:
+        """The numbers that the system gave to the processes."""
+        return [process.pid for process in self.processes]
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """Wait for the processes; return whether all have ended. If one fails, end the others and raise its error."""
+        waiting = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
+        for sentinel in multiprocessing.connection.wait(list(waiting), timeout) if waiting else ():
+            self.processes[waiting[sentinel]].join()  # type: ignore[index]
+        failed = next((number for number, process in enumerate(self.processes) if process.exitcode), None)
+        if failed is None:
+            return all(process.exitcode == 0 for process in self.processes)
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        for process in self.processes:
+            process.join(grace_period)
+        self._raise(failed)
+        return True
+
+    def _raise(self, number: int) -> None:
+        process, errors = self.processes[number], self._errors[number]
+        if errors.poll():
+            text = f"\n\n-- Process {number} terminated with the following error:\n{errors.recv()}"
+            raise ProcessRaisedException(text, number, process.pid)
+        code = process.exitcode
+        if code < 0:
+            name = signal.Signals(-code).name
+            message = f"process {number} terminated with signal {name}"
+            raise ProcessExitedException(message, number, process.pid, code, name)
+        raise ProcessExitedException(f"process {number} terminated with exit code {code}", number, process.pid, code)
+
+
+SpawnContext = ProcessContext
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Run `fn(number, *args)` in `nprocs` processes, with `number` from 0.
+
+    Waits for them and returns None, or returns at once (`join=False`) what can be waited for.
+
+    Raises:
+        ProcessRaisedException: if a process raises; the message has its traceback.
+        ProcessExitedException: if a process ends in another way.
+    """
+    kind: Any = multiprocessing.get_context(start_method)
+    processes, errors = [], []
+    for number in range(nprocs):
+        ours, its = kind.Pipe(duplex=False)
+        process = kind.Process(target=_run, args=(fn, number, args, its), daemon=daemon)
+        process.start()
+        its.close()
+        processes.append(process)
+        errors.append(ours)
+    context = ProcessContext(processes, errors)
+    if not join:
+        return context
+    while not context.join():
+        pass
+    return None
+
+
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Do as `start_processes`; new processes begin with a fresh interpreter."""
+    return start_processes(fn, args, nprocs, join, daemon, start_method)

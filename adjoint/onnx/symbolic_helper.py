@@ -1,0 +1,9 @@
+"""`torch.onnx.symbolic_helper`: what libraries use while they are imported."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def parse_args(*arg_descriptors: str) -> Callable[[Any], Any]:
+    """A decorator that returns the function itself."""
+    return lambda function: function

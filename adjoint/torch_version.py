@@ -1,0 +1,55 @@
+"""`torch.torch_version`: a version as text that compares as a version."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["TorchVersion"]
+
+
+def _release(version: Any) -> tuple[int, ...]:
+    """The numbers of a release, without trailing zeros: (2, 1) for "2.1.0+cpu" and for (2, 1, 0)."""
+    text = version if isinstance(version, str) else ".".join(map(str, version))
+    start = re.match(r"\s*v?(\d+(?:\.\d+)*)", text)
+    if start is None:
+        raise ValueError(f"Invalid version: {text!r}")
+    numbers = [int(part) for part in start[1].split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+class TorchVersion(str):
+    """A text such as "2.13.0+cpu", ordered by its numbers, against texts, tuples of numbers and versions.
+
+    It is equal to the same text only; it is later than others of the same numbers, as a build of a release is.
+
+    >>> version = TorchVersion("2.13.0+cpu")
+    >>> version > "2.9", version >= (2, 13), version < "3"
+    (True, True, True)
+    """
+
+    __slots__ = ()
+
+    def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, (str, tuple, list)):
+            return NotImplemented
+        try:
+            return _release(self) < _release(other)
+        except ValueError:
+            return str.__lt__(self, str(other))
+
+    def __le__(self, other: Any) -> bool:
+        before = self.__lt__(other)
+        return before if before is NotImplemented else before or self == other
+
+    def __gt__(self, other: Any) -> bool:
+        not_after = self.__le__(other)
+        return not_after if not_after is NotImplemented else not not_after
+
+    def __ge__(self, other: Any) -> bool:
+        before = self.__lt__(other)
+        return before if before is NotImplemented else not before
+
+    __eq__, __ne__, __hash__ = str.__eq__, str.__ne__, str.__hash__

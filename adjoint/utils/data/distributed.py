@@ -1,0 +1,69 @@
+"""The part of a data set that one of several processes reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import adjoint as torch
+
+from .sampler import Sampler
+
+__all__ = ["DistributedSampler"]
+
+
+class DistributedSampler(Sampler[Any]):
+    """The indices that process number `rank` of `num_replicas` reads: each of the processes as many.
+
+    Args:
+        dataset: the data set.
+        num_replicas: how many processes there are. There is no `torch.distributed` that knows: give the number.
+        rank: the number of this process, from 0.
+        shuffle: whether the order is random: one for all processes, and another one after each `set_epoch`.
+        seed: the start of the random numbers, the same in all processes.
+        drop_last: whether the last indices that do not go up evenly are left out; else the first ones come again.
+
+    >>> list(DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
+    [1, 3, 0]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError("Requires distributed package to be available")
+        if rank >= num_replicas or rank < 0:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        self.epoch = 0
+        rest = len(dataset) - num_replicas if drop_last and len(dataset) % num_replicas else len(dataset)
+        self.num_samples = math.ceil(rest / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        if self.shuffle:
+            generator = torch.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = torch.randperm(count, generator=generator).tolist()
+        else:
+            indices = list(range(count))
+        if not self.drop_last:
+            times = math.ceil(self.total_size / count) if count else 0
+            indices = indices * times
+        return iter(indices[: self.total_size][self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Take another random order."""
+        self.epoch = epoch

@@ -1,0 +1,14 @@
+"""`torch.utils.dlpack`: tensors shared with other libraries; names, no logic."""
+
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["from_dlpack", "to_dlpack"]
+
+from_dlpack = torch.from_dlpack
+
+
+def to_dlpack(tensor: torch.Tensor) -> Any:
+    """A capsule with the memory of the tensor, which one other library may take."""
+    return tensor.__dlpack__()

@@ -1,0 +1,111 @@
+"""Mixed precision: which types functions compute in, and scaled losses."""
+
+import pytest
+
+import adjoint as torch
+import adjoint.nn.functional as F
+from adjoint import nn
+
+A = torch.ones(3, 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda: A @ A, torch.bfloat16),
+        (lambda: F.linear(A, A), torch.bfloat16),
+        (lambda: torch.einsum("ij,jk->ik", A, A), torch.bfloat16),
+        (lambda: nn.MultiheadAttention(4, 2)(*[torch.ones(2, 4)] * 3)[0], torch.bfloat16),
+        (lambda: F.mse_loss(A.bfloat16(), A.bfloat16()), torch.float32),
+        (lambda: A.bfloat16().prod(), torch.float32),
+        (lambda: torch.cat([A, A.bfloat16()]), torch.float32),
+        (lambda: A.bfloat16() + A.bfloat16(), torch.bfloat16),
+        (lambda: A.double() @ A.double(), torch.float64),
+        (lambda: A + 1, torch.float32),
+    ],
+)
+def test_types_within_autocast(function, expected):
+    with torch.autocast("cpu"):
+        assert function().dtype is expected
+
+
+def test_autocast_is_left_and_nested():
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert torch.is_autocast_enabled("cpu")
+        assert (A @ A).dtype is torch.float16
+        with torch.autocast("cpu", enabled=False):
+            assert (A @ A).dtype is torch.float32
+        assert (A @ A).dtype is torch.float16
+    assert not torch.is_autocast_enabled("cpu")
+    assert (A @ A).dtype is torch.float32
+
+    @torch.autocast("cpu")
+    def product():
+        return A @ A
+
+    assert product().dtype is torch.bfloat16
+    with pytest.raises(ZeroDivisionError), torch.autocast("cpu"):
+        1 / 0
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_gradients_have_the_type_of_parameters_which_are_cast_once():
+    layer = nn.Linear(3, 2)
+    with torch.autocast("cpu"):
+        first, second = layer(A), layer(A)
+        loss = F.cross_entropy(first + second, torch.tensor([0, 1, 0]))
+    assert loss.dtype is torch.float32
+    loss.backward()
+    assert layer.weight.grad.dtype is torch.float32
+
+
+def test_other_devices_are_warned_of():
+    with pytest.warns(UserWarning, match="CUDA is not available. Disabling"), torch.autocast("cuda"):
+        assert (A @ A).dtype is torch.float32
+    with pytest.warns(UserWarning, match="target dtype is not supported"), torch.autocast("cpu", dtype=torch.float64):
+        pass
+
+
+def test_custom_functions_run_backward_with_the_autocast_of_forward():
+    seen = []
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu")
+        def forward(ctx, x):
+            seen.append(torch.is_autocast_enabled("cpu"))
+            return x * 2
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, grad):
+            seen.append(torch.is_autocast_enabled("cpu"))
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autocast("cpu"):
+        y = Double.apply(x)
+    y.sum().backward()
+    assert seen == [True, True]
+
+
+def test_a_scaler_leaves_out_steps_with_infinite_gradients():
+    weight = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+    scaler.scale(weight.sum() * float("inf")).backward()
+    assert scaler.step(optimizer) is None
+    scaler.update()
+    assert (weight.item(), scaler.get_scale()) == (1.0, 2.0)
+    optimizer.zero_grad()
+    scaler.scale(weight.sum()).backward()
+    scaler.unscale_(optimizer)
+    assert weight.grad.item() == 1.0
+    with pytest.raises(RuntimeError, match="already been called"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    assert (weight.item(), scaler.get_scale()) == (0.5, 4.0)
+    other = torch.amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    assert other.get_scale() == 4.0

@@ -1,0 +1,178 @@
+"""`adjoint run` and `install_as_torch`: programs that say `import torch`, in processes of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import adjoint
+
+ROOT = Path(adjoint.__file__).parents[1]
+
+
+def run(*arguments, cwd, **environment):
+    names = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-m", "adjoint", "run", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, env=names, capture_output=True, text=True, timeout=300)
+
+
+def output_of(text, tmp_path, *arguments, **environment):
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    finished = run(script, *arguments, cwd=tmp_path, **environment)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.splitlines()
+
+
+def test_a_script_runs_as_python_runs_it(tmp_path):
+    text = "import sys, torch\nprint(__name__, sys.argv[1:], sys.path[0], __file__, sys.modules['__main__'].__name__)\n"
+    script = tmp_path / "script.py"
+    assert output_of(text, tmp_path, "-m", "--x=1") == [f"__main__ ['-m', '--x=1'] {tmp_path} {script} __main__"]
+
+
+def test_every_module_exists_once(tmp_path):
+    text = """
+import torch, adjoint
+import torch.nn.modules.linear
+from torch.nn.modules.linear import Linear
+import torch.autograd.gradcheck
+import torch.utils._pytree, torch.optim.adamw, torch.nn.functional as F
+print(torch is adjoint, torch.nn is adjoint.nn, Linear is torch.nn.Linear, F is adjoint.nn.functional)
+print(callable(torch.autograd.gradcheck), torch.optim.adamw.AdamW is torch.optim.AdamW)
+print(torch.__name__, Linear.__module__, type(torch.ones(1)).__module__)
+print(torch.nn.__spec__.name)
+"""
+    assert output_of(text, tmp_path) == [
+        "True True True True",
+        "True True",
+        "torch torch.nn.modules.linear torch",
+        "adjoint.nn",
+    ]
+
+
+def test_versions(tmp_path):
+    text = """
+import importlib.metadata, importlib.util, torch
+from torch.torch_version import TorchVersion
+version = torch.__version__
+print(isinstance(version, TorchVersion), version >= "2.0", version > (2, 0), version < "3", version == "1.0")
+print(importlib.metadata.version("torch"), importlib.util.find_spec("torch") is not None)
+print(importlib.util.find_spec("torch.nn") is not None, importlib.util.find_spec("torch.no_such_module"))
+print(torch.__file__.endswith("__init__.py"))
+"""
+    assert output_of(text, tmp_path) == ["True True True True False", "2.13.0 True", "True None", "True"]
+
+
+def test_an_installed_pytorch_is_not_imported(tmp_path):
+    other = tmp_path / "other" / "torch"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("raise SystemExit('imported')\n")
+    (other / "nn.py").write_text("raise SystemExit('imported')\n")
+    paths = os.pathsep.join([str(ROOT), str(tmp_path / "other")])
+    assert output_of("import torch.nn; print(torch.__name__)", tmp_path, PYTHONPATH=paths) == ["torch"]
+    others = subprocess.run(
+        [sys.executable, "-c", "import torch"], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert "imported" in others.stderr
+
+
+def test_libraries_that_import_torch_find_it(tmp_path):
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "__init__.py").write_text("from torch.nn import Module\nimport torch.nn.functional as F\nf = F.relu\n")
+    text = (
+        "import library, adjoint; print(library.Module is adjoint.nn.Module, library.f is adjoint.nn.functional.relu)"
+    )
+    assert output_of(text, tmp_path) == ["True True"]
+
+
+def test_processes_that_the_script_starts_find_it(tmp_path):
+    text = """
+import multiprocessing, subprocess, sys
+
+def name(_):
+    import torch
+    return torch.__name__, torch.ones(2).sum().item()
+
+if __name__ == "__main__":
+    code = "import torch.nn as nn, torch; print(nn.Linear.__module__, torch.__version__ > '2')"
+    print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/").stdout.strip())
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(name, [0]))
+"""
+    assert output_of(text, tmp_path) == ["torch.nn.modules.linear True", "[('torch', 2.0)]"]
+
+
+def test_modules_run_by_name(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("import sys, torch\nprint(torch.__name__, sys.argv[1:], __package__)\n")
+    finished = run("-m", "package", "-q", cwd=tmp_path)
+    assert finished.stdout.split() == ["torch", "['-q']", "package"]
+    missing = run("-m", "no_such_module", cwd=tmp_path)
+    assert (missing.returncode, missing.stderr) == (2, "adjoint: No module named no_such_module\n")
+
+
+def test_pytest_runs_tests_of_torch(tmp_path):
+    (tmp_path / "test_it.py").write_text("import torch\ndef test_it():\n    assert torch.ones(2).sum() == 2\n")
+    finished = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py", cwd=tmp_path)
+    assert finished.returncode == 0, finished.stdout
+    assert "1 passed" in finished.stdout
+
+
+def test_exit_codes_and_tracebacks_are_those_of_python(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch\n\ndef f():\n    raise ValueError('no')\n\nf()\n")
+    plain = subprocess.run([sys.executable, "-c", "pass"], check=True)
+    assert plain.returncode == 0
+    finished = run(script, cwd=tmp_path)
+    lines = finished.stderr.splitlines()
+    assert finished.returncode == 1
+    assert lines[:2] == ["Traceback (most recent call last):", f'  File "{script}", line 6, in <module>']
+    assert lines[-1] == "ValueError: no"
+    script.write_text("raise SystemExit(7)")
+    assert run(script, cwd=tmp_path).returncode == 7
+    missing = run(tmp_path / "nothing.py", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "no such file" in missing.stderr
+
+
+def test_install_is_refused_after_pytorch(tmp_path):
+    program = (
+        "import sys, types, adjoint\nsys.modules['torch'] = types.ModuleType('torch')\nadjoint.install_as_torch()\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert "PyTorch has been imported in this process" in finished.stderr
+
+
+def test_what_is_missing_says_so_where_it_is_used(tmp_path):
+    text = """
+import torch
+from torch.distributed import ProcessGroup, ReduceOp, all_reduce
+from torch.jit import save
+print(isinstance(1, ProcessGroup), torch.distributed.is_available(), torch.compile(len) is len)
+for use in (lambda: all_reduce(1), lambda: save(1), lambda: torch.hspmm, lambda: torch.nothing):
+    try:
+        use()
+    except (NotImplementedError, AttributeError) as error:
+        print(type(error).__name__, error)
+"""
+    lines = output_of(text, tmp_path)
+    assert lines[0] == "False False True"
+    assert lines[1].startswith(
+        "NotImplementedError torch.distributed.all_reduce is not in adjoint: there is one process."
+    )
+    assert lines[2].startswith("NotImplementedError torch.jit.save is not in adjoint: there is no TorchScript")
+    assert lines[3].startswith(
+        "AttributeError module 'adjoint' has no attribute 'hspmm': PyTorch has it, adjoint has not"
+    )
+    assert lines[4] == "AttributeError module 'adjoint' has no attribute 'nothing'"
+
+
+@pytest.mark.parametrize("library", ["einops", "opt_einsum", "torchinfo", "torchmetrics", "timm", "transformers"])
+def test_real_libraries_are_imported(library, tmp_path):
+    pytest.importorskip(library)
+    assert output_of(f"import torch, {library}; print('fine')", tmp_path)[-1] == "fine"
