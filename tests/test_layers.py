@@ -86,7 +86,13 @@ ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
 }
 
-BELOW_THE_PUBLIC_API = {"adjoint.absent", "adjoint.first_use", "adjoint.notices", "adjoint.tracebacks", "adjoint.uninterrupted"}
+BELOW_THE_PUBLIC_API = {
+    "adjoint.absent",
+    "adjoint.first_use",
+    "adjoint.notices",
+    "adjoint.tracebacks",
+    "adjoint.uninterrupted",
+}
 
 # `utils` is a name of PyTorch's for two public packages and five modules, and for nothing else.
 NOT_DRAWERS = {

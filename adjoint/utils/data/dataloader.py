@@ -270,5 +270,7 @@ _BaseDataLoaderIter = _SingleProcessDataLoaderIter = _Batches
 
 class _MultiProcessingDataLoaderIter(_Batches):
     """The iterator over several processes in PyTorch; there is one process here, so it has no instances."""
+
+
 end_at_caller(DataLoader, "__init__", "__iter__", "__len__", "__setattr__")
 end_at_caller(_Batches, "__init__", "__next__")
