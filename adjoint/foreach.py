@@ -7,13 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-OPERATORS = (
-    "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min copy cos cosh digamma div erf erfc exp expm1 floor frac "
-    "lerp lgamma log log10 log1p log2 max maximum minimum mul neg norm pow reciprocal round rsqrt sigmoid sign sin sinh "
-    "sqrt sub tan tanh trunc zero"
-).split()
-
-
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
 """Functions of tensors or numbers."""
 
@@ -64,8 +57,8 @@ def _for_each(name: str) -> Callable[..., Any]:
     return foreach
 
 
-for _name in OPERATORS:
-    if _name not in ("copy", "zero"):
-        globals()[f"_foreach_{_name}"] = _for_each(_name)
-    if _name not in ("max", "norm"):
-        globals()[f"_foreach_{_name}_"] = _for_each(f"{_name}_")
+def __getattr__(name: str) -> Any:
+    """The function `name`, made when it is first used."""
+    if name not in torch._FOREACH:  # type: ignore[attr-defined]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, _for_each(name.removeprefix("_foreach_")))

@@ -20,7 +20,7 @@ from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
 from .late_bound import LATE
 from .notices import warn
-from .tracebacks import ending_at_caller
+from .tracebacks import end_at_caller, ending_at_caller
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # the methods that operators install
@@ -137,11 +137,9 @@ class Tensor(Interchange, TensorMethods):
             array = array.astype(numpy.uint8)
         return wrap(numpy.asarray(array))
 
-    @ending_at_caller
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")
 
-    @ending_at_caller
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, Tensor):
             element = element._array
@@ -151,7 +149,6 @@ class Tensor(Interchange, TensorMethods):
             )
         return bool((self._array == element).any())
 
-    @ending_at_caller
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
@@ -168,7 +165,6 @@ class Tensor(Interchange, TensorMethods):
         text = printing.format_tensor(self, name, tensor_contents)
         return f"Parameter({text})" if "_is_param" in self.__dict__ else text
 
-    @ending_at_caller
     def __format__(self, specification: str) -> str:
         from . import printing
 
@@ -344,3 +340,6 @@ def history(view: Tensor) -> Any:
     if view._view_version != (0 if view._counter is None else view._counter[0]):
         LATE.regenerate(view, True)
     return view._edge
+
+
+end_at_caller(Tensor, "__contains__", "__delitem__", "__format__", "__iter__")

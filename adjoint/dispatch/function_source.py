@@ -119,8 +119,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         lines += overwriting_body(op, leave)
     else:
         lines += body(op, leave, op.caller + 2 * (variant == "fast"))
-    define = function if variant == "fast" else public_function
-    return define(op.name, parameters, lines), defaults
+    return (function if variant == "fast" else public_function)(op.name, parameters, lines), defaults
 
 
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:

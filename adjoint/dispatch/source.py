@@ -32,9 +32,8 @@ def function(name: str, parameters: str, body: Iterable[str]) -> str:
 
 def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
     """The source of a function whose errors end at the line of the user's call."""
-    return function(
-        name, parameters, [*block("try:", body), "except Exception as error:", "    shorten(error)", "    raise"]
-    )
+    tried = [*block("try:", body), "except Exception as error:", "    shorten(error)", "    raise"]
+    return function(name, parameters, tried)
 
 
 def guard(alternatives: Iterable[str], leave: str) -> list[str]:

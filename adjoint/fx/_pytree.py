@@ -17,4 +17,4 @@ def register_pytree_flatten_spec(cls: type, flatten_fn_spec: Callable[..., Any],
 
 def tree_flatten_spec(pytree: Any, spec: Any) -> list[Any]:
     """The leaves of a nested value by a structure."""
-    return list(spec.flatten_up_to(pytree)) if hasattr(spec, "flatten_up_to") else _pytree.tree_leaves(pytree)
+    return list(spec.flatten_up_to(pytree)) if hasattr(spec, "flatten_up_to") else _pytree.tree_leaves(pytree)  # type: ignore[attr-defined]  # imported late

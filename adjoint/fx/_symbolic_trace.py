@@ -27,6 +27,8 @@ _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
 
 _tracing = 0
 
+_STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
 
 class PHBase:
     """A value for `concrete_args` that stays an argument."""
@@ -192,7 +194,7 @@ class Tracer(TracerBase):
         variadic: list[Any] = []
         for parameter in parameters[len(args) :]:
             name = parameter.name
-            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            stars = _STARS.get(parameter.kind, "")
             if name in given and given[name] is not PH:
                 value = self._fixed(name, given[name], len(given))
             else:

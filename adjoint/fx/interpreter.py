@@ -137,8 +137,9 @@ class Transformer(Interpreter):
         super().__init__(module)
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
-        self.tracer: Any = _Appending(self.new_graph)
-        self.tracer.root = module
+        tracer: Any = _Appending(self.new_graph)
+        tracer.root = module
+        self.tracer = tracer
 
     def placeholder(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A new argument."""

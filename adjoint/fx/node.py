@@ -51,8 +51,9 @@ def qualified_name(function: Any) -> str:
     known = overrides.resolve_name(function) if isinstance(function, types.FunctionType) else None
     if known is not None and not known.startswith("torch.Tensor."):
         return known
-    if getattr(torch, getattr(function, "__name__", ""), None) is function:
-        return f"torch.{function.__name__}"
+    name = getattr(function, "__name__", "")
+    if getattr(torch, name, None) is function:
+        return f"torch.{name}"
     name = getattr(function, "__qualname__", getattr(function, "__name__", type(function).__name__))
     module = getattr(function, "__module__", None) or "builtins"
     return f"{module.replace('_operator', 'operator')}.{name}"

@@ -88,7 +88,7 @@ class TracerBase:
         """Whether a stand-in is true; unknown."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
-    def iter(self, obj: Proxy) -> Iterator[Any]:
+    def iter(self, obj: Any) -> Iterator[Any]:
         """The items of a stand-in: unknown, unless they are unpacked to a known number of names."""
         frame = sys._getframe(2)
         wanted = [each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti]
@@ -218,4 +218,4 @@ for _function in SYMBOLS:
         "matmul",
     ):
         setattr(Proxy, f"__r{_plain}__", _operator(_function, reflected=True))
-Proxy.__hash__ = object.__hash__  # type: ignore[assignment,method-assign]
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]

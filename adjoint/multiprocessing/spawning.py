@@ -65,7 +65,7 @@ class ProcessContext:
         """Wait for the processes; return whether all have ended. If one fails, end the others and raise its error."""
         waiting = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
         for sentinel in multiprocessing.connection.wait(list(waiting), timeout) if waiting else ():
-            self.processes[waiting[sentinel]].join()  # type: ignore[index]
+            self.processes[waiting[sentinel]].join()
         failed = next((number for number, process in enumerate(self.processes) if process.exitcode), None)
         if failed is None:
             return all(process.exitcode == 0 for process in self.processes)

@@ -97,11 +97,7 @@ class _End:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.flags = (
-            FLAGS.no_grad,
-            FLAGS.special,
-            FLAGS.hooked,
-        )  # when the interpreter exits, globals may go before this object
+        self.flags = FLAGS.no_grad, FLAGS.special, FLAGS.hooked  # at exit, globals may go before this object
 
     def __del__(self) -> None:
         for flag in self.flags:

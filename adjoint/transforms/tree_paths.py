@@ -154,7 +154,7 @@ def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
     return [leaf for each in (*args, *kwargs.values()) for leaf in tree_leaves(each)]
 
 
-def is_namedtuple_class(cls: type) -> bool:
+def is_namedtuple_class(cls: Any) -> bool:
     """Whether a class is that of a named tuple."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
@@ -171,7 +171,7 @@ def register_dataclass(
     cls: type, *, field_names: Iterable[str] | None = None, drop_field_names: Iterable[str] = (), **others: Any
 ) -> None:
     """Register a dataclass as a container of its fields."""
-    names = [each.name for each in dataclasses.fields(cls) if each.init] if field_names is None else list(field_names)  # type: ignore[arg-type]
+    names = [each.name for each in dataclasses.fields(cls) if each.init] if field_names is None else list(field_names)
     names = [name for name in names if name not in set(drop_field_names)]
 
     def apart(value: Any) -> tuple[list[Any], Any]:

@@ -249,7 +249,7 @@ class SummaryWriter:
         global_step: int | None = None,
     ) -> None:
         """Write the hyperparameters of a run, and the numbers that it reached."""
-        if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
+        if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):  # type: ignore[redundant-expr]
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         from tensorboard.plugins.hparams import summary_v2
 
