@@ -32,7 +32,8 @@ def test_stacks_of_products(monkeypatch, dtype, layout):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("width", [1, 7, 300])
-def test_biases(dtype, width):
+def test_biases(monkeypatch, dtype, width):
+    monkeypatch.setattr(LOOPS, "enabled", False)
     rng = numpy.random.default_rng(0)
     rows, weight = rng.standard_normal((500, 4)).astype(dtype), rng.standard_normal((4, width)).astype(dtype)
     bias = rng.standard_normal(2 * width).astype(dtype)[::2]

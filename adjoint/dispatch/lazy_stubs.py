@@ -78,7 +78,7 @@ class LazyStub:
         import_late(self.original.__module__)  # another thread may still be importing it
         function, original = self.function, generated(self.original)
         code, keywords = original.__code__.replace(), original.__kwdefaults__
-        if self.retried and not WRAPPERS.open:
+        if self.retried:
             code, keywords = retry_code(original), {**(keywords or {}), "retried": self}
         put_code(function, code, original.__defaults__, keywords)
 
@@ -157,8 +157,6 @@ def put_code(function: FunctionType, code: CodeType, defaults: Any, keywords: di
 def moved(function: FunctionType) -> FunctionType:
     """A new function with the code of `function`, which is about to be replaced."""
     stub = stub_of(function)
-    if stub is not None and "retried" in (function.__kwdefaults__ or ()):
-        return stub.original
     other = duplicate(function)
     if stub is not None:
         stub.function = other

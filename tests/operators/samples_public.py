@@ -239,6 +239,8 @@ _FUNCTIONAL = {
         sample(_IMAGES, size=3, mode="area"),
     ],
     "upsample": [sample(_IMAGES, size=5, mode="bilinear")],
+    "upsample_nearest": [sample(_IMAGES, size=5)],
+    "upsample_bilinear": [sample(_IMAGES, size=5)],
     "multi_head_attention_forward": [
         sample(
             *[real(3, 1, 4)] * 3,
@@ -283,6 +285,13 @@ _FUNCTIONAL = {
         for n in (2, 3)
     },
     **{f"max_pool{n}d_with_indices": [sample(distinct(1, 1, *[3] * n), 2, after=first)] for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d_with_indices": [sample(distinct(1, 1, *[3] * n), 2, after=first)] for n in (1, 2, 3)},
+    **{
+        f"fractional_max_pool{n}d_with_indices": [
+            sample(distinct(1, 1, *[3] * n), 2, 2, constant(unit(1, 1, n)), after=first)
+        ]
+        for n in (2, 3)
+    },
     **{name: [sample(_M, 0.4, seeded=True)] for name in "alpha_dropout dropout".split()},
     **{
         name: [sample(real(2, 2, *[2] * n), 0.4, seeded=True)]

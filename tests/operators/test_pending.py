@@ -46,6 +46,8 @@ def check_same(results, expected):
             assert one.shape == other.shape
             one, other = one.detach().numpy(force=True), other.detach().numpy(force=True)
             numpy.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+        elif isinstance(other, tuple):
+            check_same(one, other)
         else:
             assert one == other
 

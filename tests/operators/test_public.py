@@ -18,7 +18,7 @@ load_all()
 pytestmark = [  # they work all the same
     pytest.mark.filterwarnings("ignore:torch.(triangular_solve|lu|lu_solve|chain_matmul) is deprecated"),
     pytest.mark.filterwarnings("ignore:at..(frobenius|nuclear)_norm is deprecated"),
-    pytest.mark.filterwarnings("ignore:.nn.functional.upsample. is deprecated"),
+    pytest.mark.filterwarnings("ignore:.nn.functional.upsample(_nearest|_bilinear)?. is deprecated"),
     pytest.mark.filterwarnings("ignore:non-inplace resize"),
 ]
 

@@ -216,8 +216,6 @@ class Module:
         """Alias of `add_module`."""
         self.add_module(name, module)
 
-    # Attributes
-
     def __getattr__(self, name: str) -> Any:
         try:
             own = self.__dict__
