@@ -36,3 +36,8 @@ def absent(name: str, instead: str) -> Any:
 def is_absent(value: object) -> bool:
     """Whether a value is such a stand-in."""
     return isinstance(value, _Absent)
+
+
+def is_of_tools(name: str) -> bool:
+    """Whether a name is one that Python or its tools look for in every module, such as `__path__` or `pytest_plugins`."""
+    return name.startswith(("_", "pytest"))

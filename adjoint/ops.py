@@ -50,7 +50,7 @@ def load_library(path: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name.startswith(("__", "pytest")):  # names that Python and its tools look for in every module
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "profiler":
         from .autograd.debug.profiler import _record_function_enter as enter

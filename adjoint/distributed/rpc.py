@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..absent import absent
+from ..absent import absent, is_of_tools
 
 
 def is_available() -> bool:
@@ -11,6 +11,6 @@ def is_available() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_") or name == "api":
+    if is_of_tools(name) or name == "api":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return absent(f"torch.distributed.rpc.{name}", "there is one process")

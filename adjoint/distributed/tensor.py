@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ..absent import absent
+from ..absent import absent, is_of_tools
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_") or name == "experimental":
+    if is_of_tools(name) or name == "experimental":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return absent(f"torch.distributed.tensor.{name}", "there is one process")

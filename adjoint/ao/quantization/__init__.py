@@ -3,7 +3,7 @@
 from typing import Any
 
 from ... import nn
-from ...absent import absent
+from ...absent import absent, is_of_tools
 from ...tensor import Tensor
 
 
@@ -25,6 +25,6 @@ class DeQuantStub(QuantStub):
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
+    if is_of_tools(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return absent(f"torch.ao.quantization.{name}", "there are no quantized tensors")

@@ -31,8 +31,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head_bias: whether the linear map to the first cluster has a bias.
 
     >>> import adjoint as torch
-    >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[4, 10])
-    >>> layer(torch.rand(3, 8), torch.tensor([0, 5, 19])).output.shape
+    >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 20, cutoffs=[4, 10])
+    >>> layer(torch.rand(3, 16), torch.tensor([0, 5, 19])).output.shape
     torch.Size([3])
     """
 
