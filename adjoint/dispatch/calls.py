@@ -55,7 +55,8 @@ def call_of(name: str) -> Call:
 def first_argument(frame: FrameType) -> Tensor | None:
     """The first positional argument of the call in `frame`, if it is a tensor."""
     code = frame.f_code
-    first = frame.f_locals.get(code.co_varnames[0]) if code.co_varnames else None
+    places = code.co_varnames[0 if code.co_argcount else code.co_kwonlyargcount :]
+    first = frame.f_locals.get(places[0]) if places else None
     if not code.co_argcount:
         first = first[0] if type(first) is tuple and first else None
     return first if isinstance(first, Tensor) else None

@@ -156,7 +156,7 @@ def public(
 
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
     Functions that check this themselves, and let their errors end at the user's line (see `tracebacks`), need no retry
-    wrapper; `methods_retried=False`: methods that have no other tensor among their arguments do not.  Python operators never do.
+    wrapper; `methods_retried=False`: methods that have no other tensor among their arguments do not. Python operators never do.
 
     `forms`: the forms of the call, or a function that returns them, for errors about arguments that match none of them.
 
@@ -179,11 +179,8 @@ def public(
                 installed = lazy_function(separate_sizes.operator, variant, method_name, function)
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # tools show the signature of `function`
-            setattr(
-                Tensor,
-                method_name,
-                named(installed, method_name, retried and methods_retried and not method_name.startswith("__")),
-            )
+            again = retried and methods_retried and installed is function and not method_name.startswith("__")
+            setattr(Tensor, method_name, named(installed, method_name, again))
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:
