@@ -30,7 +30,8 @@ LEFT_OUT = frozenset(
     tensor_split repeat_interleave normal.in_place cauchy geometric log_normal new_empty_strided empty_strided
     nn.functional.multi_head_attention_forward
     nn.functional.dropout2d nn.functional.dropout3d nn.functional.alpha_dropout nn.functional.feature_alpha_dropout
-    nn.functional.rrelu bincount histc to view_as_complex is_nonzero
+    nn.functional.rrelu nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d
+    bincount histc histogram histogramdd to view_as_complex is_nonzero
     as_strided as_strided.partial_views as_strided_copy linspace nn.functional.gaussian_nll_loss
 """.split()
 )
