@@ -23,7 +23,7 @@ from ..tape.torch_function import (
 )
 from .arguments import MISSING
 from .function_source import NUMPY_NAMES
-from .lazy_stubs import generated, moved, redirect_calls
+from .lazy_stubs import generated, moved, redirect_calls, stub_of
 
 
 class TorchFunctionWrapper:
@@ -126,7 +126,8 @@ _NUMPY_NAMES = {name for names in NUMPY_NAMES.values() for name in names}
 
 def signature_of(function: Any) -> inspect.Signature:
     """The signature of a function, even before its code has been generated."""
-    whole = inspect.signature(generated(function))
+    stub = stub_of(function)
+    whole = inspect.signature(generated(function if stub is None else stub.original))
     kept = []
     for parameter in whole.parameters.values():
         name, kind = parameter.name, parameter.kind
