@@ -68,12 +68,14 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
 
 
 class _Layer(Module):
-    """What layers of encoders and of decoders have in common: the feed-forward block, and the order of the norms."""
+    """What layers of encoders and of decoders have in common: self-attention, the feed-forward block, the order of the norms."""
 
     __constants__ = ["norm_first"]
     activation: Callable[[torch.Tensor], torch.Tensor]
     norm_first: bool
+    self_attn: MultiheadAttention
     dropout: Dropout
+    dropout1: Dropout
     linear1: Linear
     linear2: Linear
 
@@ -89,6 +91,14 @@ class _Layer(Module):
         if self.norm_first:
             return x + block(norm(x), *others)
         return norm(x + block(x, *others))
+
+    def _sa_block(
+        self, x: torch.Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False
+    ) -> torch.Tensor:
+        x, _ = self.self_attn(
+            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
+        )
+        return self.dropout1(x)
 
     def _transformed(self, x: torch.Tensor) -> torch.Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -175,14 +185,6 @@ class TransformerEncoderLayer(_Layer):
         x = self._added(src, self.norm1, self._sa_block, src_mask, src_key_padding_mask, is_causal)
         return self._added(x, self.norm2, self._ff_block)
 
-    def _sa_block(
-        self, x: torch.Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False
-    ) -> torch.Tensor:
-        x, _ = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
-        )
-        return self.dropout1(x)
-
     def _ff_block(self, x: torch.Tensor) -> torch.Tensor:
         return self.dropout2(self._transformed(x))
 
@@ -251,14 +253,6 @@ class TransformerDecoderLayer(_Layer):
         x = self._added(tgt, self.norm1, self._sa_block, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         x = self._added(x, self.norm2, self._mha_block, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
         return self._added(x, self.norm3, self._ff_block)
-
-    def _sa_block(
-        self, x: torch.Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False
-    ) -> torch.Tensor:
-        x, _ = self.self_attn(
-            x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
-        )
-        return self.dropout1(x)
 
     def _mha_block(
         self, x: torch.Tensor, mem: torch.Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False

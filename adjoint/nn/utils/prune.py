@@ -180,46 +180,42 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-class RandomUnstructured(BasePruningMethod):
+class _Unstructured(BasePruningMethod):
+    """Prunes single elements; `amount` is their number, or their share if it is a float."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount: float) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+
+    def _chosen(self, t: torch.Tensor, count: int) -> Any:
+        """The elements to prune, as what `topk` returns."""
+        raise NotImplementedError
+
+    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+        """A mask without the elements that are chosen."""
+        size = t.nelement()
+        count = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(count, size)
+        mask = default_mask.clone(memory_format=torch.contiguous_format)
+        if count != 0:
+            mask.view(-1)[self._chosen(t, count).indices] = 0
+        return mask
+
+
+class RandomUnstructured(_Unstructured):
     """Prunes elements at random; `amount` is their number, or their share if it is a float."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: float) -> None:
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """A mask without random elements."""
-        size = t.nelement()
-        count = _compute_nparams_toprune(self.amount, size)
-        _validate_pruning_amount(count, size)
-        mask = default_mask.clone(memory_format=torch.contiguous_format)
-        if count != 0:
-            chosen: Any = torch.topk(torch.rand_like(t).view(-1), k=count)
-            mask.view(-1)[chosen.indices] = 0
-        return mask
+    def _chosen(self, t: torch.Tensor, count: int) -> Any:
+        return torch.topk(torch.rand_like(t).view(-1), k=count)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the elements of the smallest absolute values; `amount` is their number, or their share if it is a float."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: float) -> None:
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """A mask without the smallest elements."""
-        size = t.nelement()
-        count = _compute_nparams_toprune(self.amount, size)
-        _validate_pruning_amount(count, size)
-        mask = default_mask.clone(memory_format=torch.contiguous_format)
-        if count != 0:
-            chosen: Any = torch.topk(torch.abs(t).view(-1), k=count, largest=False)
-            mask.view(-1)[chosen.indices] = 0
-        return mask
+    def _chosen(self, t: torch.Tensor, count: int) -> Any:
+        return torch.topk(torch.abs(t).view(-1), k=count, largest=False)
 
 
 class _Structured(BasePruningMethod):
