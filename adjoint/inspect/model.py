@@ -77,6 +77,8 @@ class OperationBox:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     node: str | None = None
+    names: list[str] = field(default_factory=list)
+    """The names of the operands: of the parameters that take them."""
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class NodeBox:
     hooks: list[Hook] = field(default_factory=list)
     line: Line | None = None
     module: str | None = None
-    """The path of the module that created the node, as far as the parameters tell."""
+    """The path of the module whose call recorded the node; of a model itself, its name or class."""
     formula: dict[str, str] = field(default_factory=dict)
     """The derivative with respect to each input, as source code."""
     gradient: list[Statistics | None] = field(default_factory=list)
@@ -176,7 +178,11 @@ class Step:
 
 @dataclass(slots=True)
 class Snapshot:
-    """A whole graph. `roots` are its root tensors; `bytes` is the memory it holds, where each storage counts once."""
+    """A whole graph. `roots` are its root tensors.
+
+    `storages`: the bytes of each storage that nodes have saved, but for those of leaves that require grad. `bytes` is
+    their sum: the memory that the graph holds. `leaf_bytes`: the memory of the leaves that require grad.
+    """
 
     tensors: list[TensorBox] = field(default_factory=list)
     operations: list[OperationBox] = field(default_factory=list)
@@ -184,6 +190,8 @@ class Snapshot:
     groups: list[Group] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
     bytes: int = 0
+    leaf_bytes: int = 0
+    storages: dict[str, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     title: str = ""
 

@@ -23,10 +23,10 @@ from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from ..uninterrupted import uninterrupted
-from .grouping import group
+from .grouping import Code, group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
-from .modules import Place
-from .names import Names, names_from
+from .modules import calls_of, name_models, places
+from .names import Names, add_variables, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
 from .values import in_short, statistics
 
@@ -55,7 +55,7 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
 
 def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
     """Like `snapshot`, with the ids of the live nodes, whose graph it keeps alive."""
-    walk = Walk(list(tensors), names_from(params, variables))
+    walk = Walk(list(tensors), names_from(params), dict(variables or {}))
     with unwarned(), uncollected():
         walk.run()
     return walk
@@ -81,9 +81,10 @@ class Walk:
     alive.
     """
 
-    def __init__(self, roots: list[Any], names: Names) -> None:
+    def __init__(self, roots: list[Any], names: Names, callers: dict[str, Any]) -> None:
         self.roots = roots
         self.names = names
+        self.callers = callers
         self.picture = Snapshot()
         self.order: list[Node] = []
         self.ids: dict[int, str] = {}
@@ -92,8 +93,6 @@ class Walk:
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
         """The live tensors by the id of their boxes, as far as known."""
-        self.owned: dict[str, list[str]] = {}
-        """The names of parameters and buffers, by the id of the box."""
         self.storages: dict[int, str] = {}
         self.held: dict[str, int] = {}
         self.leaf_bytes: dict[str, int] = {}
@@ -103,8 +102,13 @@ class Walk:
     def run(self) -> None:
         """Fill `picture`."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
-        latest_first, _ = discover(edges)
+        latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
+        numbers = [node.sequence for node in self.order]
+        calls = calls_of(sorted(numbers))
+        name_models(self.names, calls, leaves, self.callers)
+        add_variables(self.names, self.callers)
+        self.callers = {}
         for node in self.order:
             self.add(node)
         for root, edge in zip(self.roots, edges, strict=True):
@@ -114,27 +118,18 @@ class Walk:
             self.picture.roots.append(box.id)
         for name, tensor in self.names.variables:
             self.recognise(name, tensor)
-        self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.leaf_bytes)
-        group(self.picture, self.places(), self.names)
-
-    def places(self) -> list[Place]:
-        """The position where each node was created, for `group`."""
-        owned = self.owned
-        return [
-            Place(
-                getattr(node, "code", None),
-                getattr(node, "lasti", -1),
-                operation.name,
-                [owned[tensor] for tensor in operation.inputs if tensor in owned] if owned else [],
-            )
-            for node, operation in zip(self.order, self.picture.operations, strict=True)
-        ]
+        self.picture.storages = {key: size for key, size in self.held.items() if key not in self.leaf_bytes}
+        self.picture.bytes = sum(self.picture.storages.values())
+        self.picture.leaf_bytes = sum(self.leaf_bytes.values())
+        codes = [Code(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
+        group(self.picture, codes, places(numbers, calls))
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
     def box(self, kind: Any, shape: Any, dtype: Any) -> TensorBox:
         """A new tensor of the picture."""
         box = TensorBox(f"t{len(self.picture.tensors) + 1}", kind, None, list(shape), _dtype_name(dtype))
+        box.is_leaf = kind != "intermediate"
         self.picture.tensors.append(box)
         return box
 
@@ -170,7 +165,7 @@ class Walk:
         if box is None:
             box = self.box("constant", tensor._array.shape, tensor._array.dtype)
             if is_number:
-                box.known, box.data, box.is_leaf = True, in_short(tensor._array), True
+                box.known, box.data = True, in_short(tensor._array)
                 return box
             self.leaves[id(tensor)] = box
             self.know(box, tensor)
@@ -184,9 +179,6 @@ class Walk:
         names = self.names.tensors.get(id(tensor))
         if names:
             box.name = names[0]
-            if id(tensor) in self.names.owned:
-                self.owned[box.id] = names
-        box.is_leaf = box.kind != "intermediate"
         box.requires_grad = box.kind != "constant"
         box.version = None if tensor.is_inference() else _version(tensor._counter)
         if tensor._grad is not None:
@@ -254,26 +246,36 @@ class Walk:
             self.outputs[id(node), number] = tensor
             performed.outputs.append(tensor.id)
         constants = self.add_saved(node, box, inputs)
-        performed.inputs = self.operands(kind, inputs, constants)
+        self.operands(performed, kind, inputs, constants, box.inputs)
         box.line = self.line(node)
         if node.hooks is not None:
             box.hooks = hooks_of_node(node)
         box.formula = formula_of(node)
 
-    def operands(self, kind: Kind, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
-        """The operands of the operation, in the order of its parameters; constants as far as they are recorded."""
+    def operands(
+        self,
+        performed: OperationBox,
+        kind: Kind,
+        inputs: list[TensorBox | None],
+        constants: dict[str, TensorBox],
+        names: list[str],
+    ) -> None:
+        """Set the operands of an operation and their names, in the order of its parameters; constants as far as they are recorded."""
         if kind.operator is None or kind.sequence is not None:
-            return [tensor.id for tensor in (*inputs, *constants.values()) if tensor is not None]
-        found = []
-        for name, place, always in kind.operands:
-            tensor = inputs[place] if place is not None else None
-            if tensor is None:
-                tensor = constants.get(name)
-                if tensor is None and always:
-                    tensor = self.constant(None, None)
-            if tensor is not None:
-                found.append(tensor.id)
-        return found
+            found = [(tensor, name) for tensor, name in zip(inputs, names, strict=True) if tensor is not None]
+            found += [(tensor, name) for name, tensor in constants.items()]
+        else:
+            found = []
+            for name, place, always in kind.operands:
+                tensor = inputs[place] if place is not None else None
+                if tensor is None:
+                    tensor = constants.get(name)
+                    if tensor is None and always:
+                        tensor = self.constant(None, None)
+                if tensor is not None:
+                    found.append((tensor, name))
+        performed.inputs = [tensor.id for tensor, _ in found]
+        performed.names = [name for _, name in found]
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
         """Add the saved values of `node`; return those that are tensors outside the graph, by name."""
