@@ -129,6 +129,8 @@ class NodeBox:
     """The path of the module whose call recorded the node; of a model itself, its name or class."""
     formula: dict[str, str] = field(default_factory=dict)
     """The derivative with respect to each input, as source code."""
+    derivative: dict[str, str] = field(default_factory=dict)
+    """The same in the notation of a textbook, as far as it can be written so."""
     gradient: list[Statistics | None] = field(default_factory=list)
     """After `trace_backward`: the incoming gradients, one for each output."""
 

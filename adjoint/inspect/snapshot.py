@@ -23,24 +23,33 @@ from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from ..uninterrupted import uninterrupted
+from .formulas import written
 from .grouping import Code, group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
 from .modules import calls_of, name_models, places
 from .names import Names, add_variables, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
+from .recomputing import recomputed
+from .recording import value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
 """The number of tensors of a graph that are shown with their values; of further ones, only shapes are shown."""
 
+NAMED_FORMULAS = 60
+"""In a graph of at most so many nodes, formulas have the names of tensors; in a larger one, those of parameters."""
 
-def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Snapshot:
+
+def snapshot(
+    tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False
+) -> Snapshot:
     """The graph of `tensors` as records, which keep no part of it alive.
 
     Args:
         tensors: tensors or gradient edges: the roots.
         params: names of leaves: None, a Module, a dict of names and tensors, or an iterable of pairs.
         variables: the caller's variables, for names.
+        values: whether to compute small values again that the graph does not hold.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -50,14 +59,14 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
     >>> seen.tensors[0].name, seen.tensors[0].data
     ('w', '[1, 2]')
     """
-    return walked(tensors, params, variables).picture
+    return walked(tensors, params, variables, values).picture
 
 
-def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
+def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False) -> Walk:
     """Like `snapshot`, with the ids of the live nodes, whose graph it keeps alive."""
     walk = Walk(list(tensors), names_from(params), dict(variables or {}))
     with unwarned(), uncollected():
-        walk.run()
+        walk.run(values)
     return walk
 
 
@@ -93,14 +102,17 @@ class Walk:
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
         """The live tensors by the id of their boxes, as far as known."""
+        self.arrays: dict[str, Any] = {}
+        """The arrays of tensors that no part of the graph holds, and of saved results."""
         self.storages: dict[int, str] = {}
         self.held: dict[str, int] = {}
         self.leaf_bytes: dict[str, int] = {}
         self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
         self.lines: dict[tuple[int, int], Line] = {}
+        self.derivatives: dict[tuple[Any, ...], dict[str, str]] = {}
 
-    def run(self) -> None:
-        """Fill `picture`."""
+    def run(self, values: bool = False) -> None:
+        """Fill `picture`, with `values` that must be computed again if asked for."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
@@ -118,6 +130,8 @@ class Walk:
             self.picture.roots.append(box.id)
         for name, tensor in self.names.variables:
             self.recognise(name, tensor)
+        if values:
+            self.recompute()
         self.picture.storages = {key: size for key, size in self.held.items() if key not in self.leaf_bytes}
         self.picture.bytes = sum(self.picture.storages.values())
         self.picture.leaf_bytes = sum(self.leaf_bytes.values())
@@ -246,14 +260,20 @@ class Walk:
             self.outputs[id(node), number] = tensor
             performed.outputs.append(tensor.id)
         constants = self.add_saved(node, box, inputs)
-        self.operands(performed, kind, inputs, constants, box.inputs)
+        for tensor in map(self.outputs.get, ((id(node), number) for number in range(len(shapes)))):
+            if tensor is not None and not tensor.known:
+                self.show(tensor, value_of(node, tensor.output_nr))
+        self.operands(node, performed, kind, inputs, constants, box.inputs)
         box.line = self.line(node)
         if node.hooks is not None:
             box.hooks = hooks_of_node(node)
         box.formula = formula_of(node)
+        if box.formula and kind.operator is not None:
+            box.derivative = self.derivative(node, box, performed)
 
     def operands(
         self,
+        node: Node,
         performed: OperationBox,
         kind: Kind,
         inputs: list[TensorBox | None],
@@ -272,10 +292,49 @@ class Walk:
                     tensor = constants.get(name)
                     if tensor is None and always:
                         tensor = self.constant(None, None)
+                        self.show(tensor, value_of(node, name))
                 if tensor is not None:
                     found.append((tensor, name))
         performed.inputs = [tensor.id for tensor, _ in found]
         performed.names = [name for _, name in found]
+
+    def show(self, box: TensorBox, array: Any) -> None:
+        """Show the elements of a tensor that no part of the graph holds."""
+        if array is not None:
+            box.data, box.statistics = in_short(array), statistics(array)
+            box.dtype = box.dtype or _dtype_name(array.dtype)
+            box.shape = list(array.shape)
+            self.arrays[box.id] = array
+
+    def recompute(self) -> None:
+        """Compute small results again that are not known."""
+        values = {key: tensor._array for key, tensor in self.variables.items()} | self.arrays
+        tensors = {tensor.id: tensor for tensor in self.picture.tensors}
+        for node, operation in zip(self.order, self.picture.operations, strict=True):
+            box = tensors[operation.outputs[0]] if operation.outputs else None
+            if box is not None and box.id not in values and box.data is None:
+                array = recomputed(node, operation, values)
+                if array is not None:
+                    values[box.id] = array
+                    self.show(box, array)
+
+    def derivative(self, node: Node, box: NodeBox, performed: OperationBox) -> dict[str, str]:
+        """The formulas of a node, in a small graph with the names of tensors."""
+        tensors = self.picture.tensors
+        called: dict[str, str] = {}
+        if len(self.order) <= NAMED_FORMULAS:
+            pairs = [
+                *zip(performed.names, performed.inputs, strict=True),
+                *zip(("result",), performed.outputs, strict=False),
+            ]
+            named = {name: tensors[int(key[1:]) - 1].name or "" for name, key in pairs}
+            called = {name: text for name, text in named.items() if text.isidentifier() and len(text) <= 8}
+        key = type(node), *called.items(), *box.values.values()
+        if key not in self.derivatives:
+            values = {name: getattr(node, slot, None) for name, slot in kind_of(type(node)).values}
+            found = {name: written(source, called, values) for name, source in box.formula.items()}
+            self.derivatives[key] = {name: text for name, text in found.items() if text is not None}
+        return self.derivatives[key]
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
         """Add the saved values of `node`; return those that are tensors outside the graph, by name."""
@@ -349,6 +408,7 @@ class Walk:
                 self.know(tensor, value)
             elif not tensor.known:
                 self.fill(tensor, array)
+                self.arrays[tensor.id] = array
                 tensor.version = saved.version_now
             saved.storage, saved.bytes = tensor.storage, tensor.bytes
             saved.data, saved.statistics = tensor.data, tensor.statistics
