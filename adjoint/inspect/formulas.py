@@ -1,4 +1,4 @@
-"""Derivatives in the notation of a textbook: `grad · cos(x)`, `grad @ mat2ᵀ`, written from the source of an operator's formulas."""
+"""Derivatives in the notation of a textbook: `grad · cos(x)`, `grad @ mat2ᵀ`, written from the sources of operators."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class NotWritten(Exception):
 
 
 def written(source: str, names: Mapping[str, str], values: Mapping[str, Any]) -> str | None:
-    """The formula that a function of the declarations returns, or None if it is not a plain expression.
+    r"""The formula that a function of the declarations returns, or None if it is not a plain expression.
 
     Args:
         source: the source of the function.
         names: how its parameters are written, where not by their own names.
         values: the values of parameters that are no tensors, which decide conditions.
 
-    >>> written("def grad_self(grad, other):\\n    return grad * other.conj()", {"other": "x"}, {})
+    >>> written("def grad_self(grad, other):\n    return grad * other.conj()", {"other": "x"}, {})
     'grad · x'
     """
     tree = _parsed(source)
@@ -137,7 +137,8 @@ class _Writer:
         if isinstance(node.op, ast.Pow):
             return power(left, right)
         signs: dict[type, tuple[str, int]] = {
-            ast.Add: ("+", SUM), ast.Sub: ("−", SUM), ast.Mult: ("·", PRODUCT), ast.Div: ("/", PRODUCT), ast.MatMult: ("@", PRODUCT),
+            ast.Add: ("+", SUM), ast.Sub: ("−", SUM), ast.Mult: ("·", PRODUCT), ast.Div: ("/", PRODUCT),
+            ast.MatMult: ("@", PRODUCT),
         }  # fmt: skip
         if type(node.op) not in signs:
             raise NotWritten

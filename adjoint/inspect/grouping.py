@@ -148,7 +148,7 @@ def _calls(nodes: Sequence[NodeBox], calls: Sequence[Call | None]) -> Part:
 
 
 def _functions(nodes: Sequence[NodeBox], codes: Sequence[Code]) -> Part:
-    """The nodes in parts by the function whose line recorded them, but for the function of the last node, which is common to all."""
+    """The nodes in parts by the function whose line recorded them; the function of the last node, common to all, has no part."""
     whole = Part("block", "")
     outermost = codes[-1].code if codes else None
     latest: CodeType | None = None

@@ -66,6 +66,8 @@ class TensorBox:
     storage: str | None = None
     """Tensors on the same memory have the same storage, which counts once."""
     statistics: Statistics | None = None
+    group: str | None = None
+    """The group of a tensor that has no node."""
 
 
 @dataclass(slots=True)
@@ -147,6 +149,14 @@ class Group:
     """The nodes that are directly in this group, not in groups inside it."""
     times: int = 1
     """For a `repeat`: the number of equal groups in it."""
+    takes: list[list[int]] = field(default_factory=list)
+    gives: list[list[int]] = field(default_factory=list)
+    """The shapes of the tensors that enter and leave the group, parameters aside."""
+    operations: int = 0
+    parameters: int = 0
+    """The number of elements of the leaves that require grad and that the group uses."""
+    bytes: int = 0
+    """The bytes that its nodes have saved: each storage once, those of leaves not."""
 
 
 @dataclass(slots=True)

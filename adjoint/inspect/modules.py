@@ -1,4 +1,4 @@
-"""The calls of modules that recorded the nodes of a graph, as `Module.__call__` has noted them, and the names of these modules."""
+"""The calls of modules that recorded the nodes of a graph, as `Module.__call__` notes them, and the names of the modules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def calls_of(numbers: Sequence[int]) -> list[Call]:
     if not numbers:
         return []
     calls: list[Call] = []
-    for reference, first, last in sorted(list(module_calls), key=lambda note: (note[1], -note[2])):
+    for reference, first, last in sorted(module_calls.copy(), key=lambda note: (note[1], -note[2])):
         if last < numbers[0] or first > numbers[-1] or not _recorded(numbers, first, last):
             continue
         module = reference()

@@ -29,7 +29,7 @@ def recomputed(node: Node, operation: OperationBox, values: Mapping[str, Any]) -
     if numpy.prod(node.shape, dtype=numpy.int64) > MOST_ELEMENTS:
         return None
     operands = dict(zip(operation.names, operation.inputs, strict=True))
-    arguments = []
+    arguments: list[Any] = []
     for name in operator.names:
         if name in operator.tensors:
             if name not in operands and operator.kinds[name] != "Array":

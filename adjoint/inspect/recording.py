@@ -27,7 +27,7 @@ _kept: weakref.WeakKeyDictionary[Node, dict[int | str, Any]] = weakref.WeakKeyDi
 
 
 def recording() -> watching:
-    """Context manager: small intermediate tensors (at most 1000 elements) that are recorded in this thread keep their values for pictures.
+    """Context manager: small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
 
     A graph keeps only what its derivatives need. Without `recording`, a picture therefore shows the values of some
     intermediate tensors only. The values are released with the graph.

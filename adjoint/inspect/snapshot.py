@@ -23,6 +23,7 @@ from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from ..uninterrupted import uninterrupted
+from .contents import describe
 from .formulas import written
 from .grouping import Code, group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
@@ -137,6 +138,7 @@ class Walk:
         self.picture.leaf_bytes = sum(self.leaf_bytes.values())
         codes = [Code(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
         group(self.picture, codes, places(numbers, calls))
+        describe(self.picture)
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
@@ -260,9 +262,10 @@ class Walk:
             self.outputs[id(node), number] = tensor
             performed.outputs.append(tensor.id)
         constants = self.add_saved(node, box, inputs)
-        for tensor in map(self.outputs.get, ((id(node), number) for number in range(len(shapes)))):
-            if tensor is not None and not tensor.known:
-                self.show(tensor, value_of(node, tensor.output_nr))
+        for number in range(len(shapes)):
+            made = self.outputs.get((id(node), number))
+            if made is not None and not made.known:
+                self.show(made, value_of(node, number))
         self.operands(node, performed, kind, inputs, constants, box.inputs)
         box.line = self.line(node)
         if node.hooks is not None:
@@ -280,7 +283,7 @@ class Walk:
         constants: dict[str, TensorBox],
         names: list[str],
     ) -> None:
-        """Set the operands of an operation and their names, in the order of its parameters; constants as far as they are recorded."""
+        """Set the operands of an operation and their names, in the order of its parameters; constants as far as recorded."""
         if kind.operator is None or kind.sequence is not None:
             found = [(tensor, name) for tensor, name in zip(inputs, names, strict=True) if tensor is not None]
             found += [(tensor, name) for name, tensor in constants.items()]
@@ -310,10 +313,10 @@ class Walk:
         """Compute small results again that are not known."""
         values = {key: tensor._array for key, tensor in self.variables.items()} | self.arrays
         tensors = {tensor.id: tensor for tensor in self.picture.tensors}
-        for node, operation in zip(self.order, self.picture.operations, strict=True):
-            box = tensors[operation.outputs[0]] if operation.outputs else None
+        for node, performed in zip(self.order, self.picture.operations, strict=True):
+            box = tensors[performed.outputs[0]] if performed.outputs else None
             if box is not None and box.id not in values and box.data is None:
-                array = recomputed(node, operation, values)
+                array = recomputed(node, performed, values)
                 if array is not None:
                     values[box.id] = array
                     self.show(box, array)
@@ -329,10 +332,13 @@ class Walk:
             ]
             named = {name: tensors[int(key[1:]) - 1].name or "" for name, key in pairs}
             called = {name: text for name, text in named.items() if text.isidentifier() and len(text) <= 8}
-        key = type(node), *called.items(), *box.values.values()
+        needed = tuple(target is not None for target, _ in box.next)
+        key = type(node), needed, *called.items(), *box.values.values()
         if key not in self.derivatives:
             values = {name: getattr(node, slot, None) for name, slot in kind_of(type(node)).values}
-            found = {name: written(source, called, values) for name, source in box.formula.items()}
+            wanted = {name for name, (target, _) in zip(box.inputs, box.next, strict=True) if target is not None}
+            sources = {name: source for name, source in box.formula.items() if name in wanted or name not in box.inputs}
+            found = {name: written(source, called, values) for name, source in sources.items()}
             self.derivatives[key] = {name: text for name, text in found.items() if text is not None}
         return self.derivatives[key]
 
