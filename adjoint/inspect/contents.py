@@ -54,9 +54,7 @@ def _around(group: Group, groups: dict[str, Group]) -> Iterator[str]:
         group = groups[group.parent]
 
 
-def _place(
-    places: list[str | None], around: dict[str | None, tuple[str, ...]], entered: set[str]
-) -> str | None:
+def _place(places: list[str | None], around: dict[str | None, tuple[str, ...]], entered: set[str]) -> str | None:
     """The group of a constant: the innermost that holds all its users and that a result enters; else it is an input of the group."""
     if not places:
         return None

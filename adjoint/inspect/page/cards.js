@@ -92,7 +92,7 @@ class Cards {
   line(list, operation) {
     const [tensor] = list;
     const size = list.length > 1 ? `${list.length} outputs` : tensor ? joined(shorten(tensor.name ?? "", 14, true), tensor.shape.length ? sizeOf(tensor.shape) : tensor.data ?? "scalar", this.rare(tensor)) : "";
-    const card = { id: tensor?.id ?? operation.id, kind: "intermediate", title: shorten(operation.name, NAME_LIMIT), note: size, rows: [], op: true };
+    const card = { id: tensor?.id ?? operation.id, kind: "intermediate", title: shorten(operation.name, NAME_LIMIT), note: this.narrow ? size.replaceAll(", ", ",") : size, rows: [], op: true };
     card.root = list.some((each) => this.graph.roots.has(each.id));
     card.hint = `${operation.name}: ${size}`;
     return this.fit(card);

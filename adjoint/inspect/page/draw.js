@@ -32,7 +32,8 @@ function drawCard(card, x, y, role = "") {
   });
   if (card.kind === "group") {
     const at = x + width - 18;
-    group.append(svgElement("path", { class: "sign", d: `M${at} ${y + base(card) - 4}h9m-4.5-4.5v9` }));
+    group.append(svgElement("path", { class: "sign", d: `M${at} ${y + base(card) - 4}h9m-4.5-4.5v9` }),
+      svgElement("rect", { class: "hit", "data-fold": card.id, x: at - 8, y, width: 26, height: Math.min(height, TITLE) }));
   }
   return group;
 }
@@ -71,7 +72,8 @@ function drawHead({ rect: [x, top], label, wide, thing }) {
   return svgElement("g", { class: "card head", "data-id": thing.id, tabindex: 0, role: "button", "aria-expanded": "true", "aria-label": `${thing.kind} ${thing.label}` },
     svgElement("rect", { class: "b", x, y: y - 11, width: wide, height: 22, rx: 11 }),
     textAt(label, x + 11, y + 4, "t"),
-    svgElement("path", { class: "sign", d: `M${x + wide - 20} ${y}h9` }));
+    svgElement("path", { class: "sign", d: `M${x + wide - 20} ${y}h9` }),
+    svgElement("rect", { class: "hit", "data-fold": thing.id, x: x + wide - 28, y: y - 11, width: 28, height: 22 }));
 }
 
 function drawLine(line) {

@@ -108,10 +108,10 @@ function select(id, show = false) {
   const thing = id == null ? null : thingOf(id);
   state.selected = thing;
   find("panel").hidden = !thing;
+  if (thing) fillPanel();
   view.resized();
   if (thing) {
     if (show) unfoldTo(thing);
-    fillPanel();
     find("panel").scrollTop = 0;
     view.reveal(itemOf(thing).rect, show);
   }
@@ -215,8 +215,8 @@ function playerChanged() {
 
 function stepWords(step) {
   const leaf = graph.unitOf.get(step.node).tensors[0];
-  const parts = [], { module } = graph.byId.get(step.node);
-  if (module) parts.push(`in ${module}`);
+  const parts = [], { parent } = graph.unitOf.get(step.node);
+  if (parent.label) parts.push(`in ${parent.label}`);
   if (step.accumulated != null) parts.push(`${leaf?.name ?? "leaf"}.grad`);
   if (step.freed.length) parts.push(`frees ${step.freed_bytes ? amount(step.freed_bytes) : plural(step.freed.length, "tensor")}`);
   if (step.hooks.length) parts.push(plural(step.hooks.length, "hook"));
@@ -352,12 +352,14 @@ view.svg.addEventListener("focusin", (event) => {
 });
 view.svg.addEventListener("click", (event) => {
   if (view.moved > 3) return;
+  const fold = graph.groups.get(event.target.dataset.fold);
+  if (fold) return toggle(fold);
   const card = event.target.closest("[data-id]");
   select(card ? card.dataset.id : null);
 });
 view.svg.addEventListener("dblclick", (event) => {
   const group = graph.groups.get(event.target.closest("[data-id]")?.dataset.id);
-  if (group) toggle(group);
+  if (group && !event.target.dataset.fold) toggle(group);
 });
 find("panel").addEventListener("click", (event) => {
   const group = graph.groups.get(event.target.dataset.toggle);

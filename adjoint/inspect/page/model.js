@@ -92,6 +92,10 @@ class Graph {
     const isLeaf = (id) => { const tensor = this.byId.get(id); return tensor.kind !== "intermediate" || this.byId.get(tensor.view_of)?.kind === "leaf"; };
     for (const unit of this.units) unit.uses = [];
     for (const strand of this.strands) strand.upper.uses.push(strand);
+    for (const unit of this.units) { // what no operation made comes right before its first use
+      if (!unit.operation && unit.uses.length) unit.order = Math.min(...unit.uses.map(({ lower }) => lower.order)) - 0.5;
+    }
+    this.units.sort((a, b) => a.order - b.order);
     for (const unit of this.units) { // constants beside the main path
       unit.aside = !unit.node && !unit.operation && unit.uses.every(({ lower }) => lower.operation?.inputs.some((id) => !isLeaf(id)));
     }

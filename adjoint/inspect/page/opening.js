@@ -1,7 +1,7 @@
 // What is unfolded, and how much is on the cards, as the page opens: as much as can be read in the window.
 
 const LEGIBLE = 11 / SIZE; // the scale at which text has 11 pixels
-const MARGIN = 14;
+const MARGIN = innerWidth < 600 ? 8 : 14;
 
 /** The open groups and the detail with which the graph fits into a window of this size, with text of at least 11 pixels. */
 function opening(graph, [width, height]) {

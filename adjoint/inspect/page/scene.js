@@ -1,7 +1,7 @@
 // From the graph and what is unfolded to things with places: every open frame is laid out by itself, from the inside out,
 // and is one box in the frame around it. Edges that cross a frame's border pass through doors in it.
 
-const HEAD_ABOVE = 11, FRAME_HEAD = 24, FRAME_PAD = 12, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
+const HEAD_ABOVE = 11, FRAME_HEAD = 24, FRAME_PAD = 10, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
 
 /** `narrow`: for a telephone, where little stands beside the main path. */
 function buildScene(graph, open, detail, narrow = innerWidth < 600) {
@@ -263,16 +263,14 @@ class Scene {
       const last = slots[slots.length - 1], step = Math.min(10, room / (last + 1));
       const labelled = this.labelled(fan, atTop);
       let used = 0;
-      fan.forEach(([each], at) => {
-        const own = this.port(each, atTop);
-        let x = own[1] ? middle + (slots[at] - last / 2) * step : own[0];
-        if (labelled) {
-          x = middle - labelled / 2 + used + 4;
-          used += widthOf(each.label, SIZE) + 8;
-        }
-        if (atTop) each.topX = x;
-        else each.bottomX = x;
+      const xs = fan.map(([each], at) => {
+        if (!labelled) return this.port(each, atTop)[1] ? middle + (slots[at] - last / 2) * step : this.port(each, atTop)[0];
+        used += widthOf(each.label, SIZE) + 8;
+        return middle - labelled / 2 + used - widthOf(each.label, SIZE) - 4;
       });
+      const straight = fan.findIndex(([each]) => Math.abs(this.beside(each, atTop) - middle) < 0.5);
+      const shift = room && straight >= 0 ? middle - xs[straight] : 0; // what comes from right above goes straight down
+      fan.forEach(([each], at) => { each[atTop ? "topX" : "bottomX"] = xs[at] + shift; });
     }
   }
 
