@@ -1,11 +1,13 @@
 """Pictures, traces and tables of the graph.
 
 `graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
-through backward in a terminal. `recording` keeps intermediate values for pictures. `saved_memory`, `gradients` and
-`live_graphs` are tables; `watch` records a training. None of these costs anything until it is called.
+through backward in a terminal, `compare` marks what differs between two graphs. `recording` keeps intermediate values for
+pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training. None of these costs anything
+until it is called.
 """
 
 from .alive import live_graphs
+from .comparing import Comparison, compare
 from .drawing import Graph, graph
 from .gradients import gradients
 from .memory import saved_memory
@@ -15,6 +17,6 @@ from .tracing import Trace, trace_backward
 from .watching import Watch, watch
 
 __all__ = [
-    "Graph", "Trace", "Watch", "gradients", "graph", "live_graphs", "recording", "saved_memory", "step", "trace_backward",
-    "watch",
+    "Comparison", "Graph", "Trace", "Watch", "compare", "gradients", "graph", "live_graphs", "recording", "saved_memory", "step",
+    "trace_backward", "watch",
 ]  # fmt: skip

@@ -81,6 +81,8 @@ class OperationBox:
     node: str | None = None
     names: list[str] = field(default_factory=list)
     """The names of the operands: of the parameters that take them."""
+    mark: Literal["", "added", "removed", "changed"] = ""
+    """After `compare`: how the operation differs from the other graph."""
 
 
 @dataclass(slots=True)

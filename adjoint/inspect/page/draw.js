@@ -40,9 +40,13 @@ function drawCard(card, x, y, role = "") {
 
 function drawItem(item) {
   if (item.type === "head") return drawHead(item);
-  if (item.type === "group") return drawCard(item.card, item.x + item.card.x, item.y);
+  if (item.type === "group") {
+    const card = drawCard(item.card, item.x + item.card.x, item.y);
+    if (item.thing.mark) card.classList.add(item.thing.mark);
+    return card;
+  }
   const operation = item.pill ? item.thing.operation : null;
-  const group = svgElement("g", { class: "unit" });
+  const group = svgElement("g", { class: `unit ${item.thing.operation?.mark ?? ""}`.trim() });
   if (operation) {
     const middle = item.x + item.middle, top = item.y - PILL - PILL_GAP;
     for (const card of item.tensors) {

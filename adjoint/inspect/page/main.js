@@ -412,6 +412,9 @@ function legend() {
     [graph.data.nodes.length > 0, "line-b", "next_functions"],
   ];
   const items = entries.filter(([occurs]) => occurs).map(([, css, words]) => html("li", {}, html("i", { class: css }), words));
+  for (const mark of ["added", "removed", "changed"]) {
+    if (graph.data.operations.some((operation) => operation.mark === mark)) items.push(html("li", { class: mark }, html("i"), mark));
+  }
   if (states.has("stale")) items.push(html("li", { class: "stale" }, "changed since saved"));
   if (states.has("freed")) items.push(html("li", { class: "freed" }, "freed by backward"));
   find("legend").querySelector("ul").replaceChildren(...items);

@@ -179,11 +179,13 @@ class Graph {
   measure() {
     for (const group of [this.root, ...this.groups.values()]) {
       group.size = group.leaves = 0;
+      group.mark = "";
       group.names = new Map();
     }
     for (const unit of this.units) {
       for (let group = unit.parent; group; group = group.parent) {
         group.size += 1;
+        if (unit.operation?.mark) group.mark = "changed";
         if (unit.operation) group.names.set(unit.operation.name, (group.names.get(unit.operation.name) ?? 0) + 1);
         else if (unit.node) group.leaves += 1;
       }

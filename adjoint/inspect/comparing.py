@@ -1,0 +1,176 @@
+"""`compare`: two graphs side by side, before and after a change, with what differs marked."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from .drawing import Graph, check
+from .model import OperationBox, Snapshot
+from .names import variables_of
+from .snapshot import snapshot
+
+LARGEST = 20_000
+"""Of larger graphs, only what is before the first difference and after the last is recognised as equal."""
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    """Compare two graphs: tensors, or what `graph` has returned for them.
+
+    Operations correspond if they have the same name and module and stand in the same order. Of those that correspond, one
+    whose results have another shape or dtype, or whose node has saved other values (a dimension, a stride), is *changed*;
+    of the rest, one is *removed* (of the first graph) or *added* (of the second).
+
+    >>> import adjoint as torch
+    >>> w = torch.ones(3, requires_grad=True)
+    >>> torch.inspect.compare((w * 2).exp().sum(), (w * 2).tanh().exp().sum())
+    3 operations before, 4 after: 3 the same, 1 added
+    + tanh        float32[3]
+    """
+    pictures = []
+    for each in (before, after):
+        if isinstance(each, Graph):
+            pictures.append(copy.deepcopy(each.snapshot))
+        else:
+            check(each, "compare")
+            pictures.append(Graph(snapshot([each], None, variables_of(sys._getframe(1)))).snapshot)
+    return Comparison(*pictures)
+
+
+class Comparison:
+    """Two graphs with marks on their operations. `same` is the number of operations that correspond and are equal."""
+
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        self.before, self.after = before, after
+        self.same = _mark(before, after)
+
+    @property
+    def differences(self) -> list[tuple[str, OperationBox]]:
+        """The marked operations: of both graphs those that were removed or added, of the second those that changed."""
+        found = [("removed", each) for each in self.before.operations if each.mark == "removed"]
+        return found + [(each.mark, each) for each in self.after.operations if each.mark]
+
+    def __str__(self) -> str:
+        counts = Counter(mark for mark, _ in self.differences)
+        words = [f"{counts[mark]} {mark}" for mark in ("changed", "removed", "added") if counts[mark]]
+        sizes = f"{len(self.before.operations)} operations before, {len(self.after.operations)} after"
+        lines = [f"{sizes}: {', '.join([f'{self.same} the same', *words])}"]
+        for mark, operation in self.differences:
+            picture = self.before if mark == "removed" else self.after
+            tensors = {tensor.id: tensor for tensor in picture.tensors}
+            results = ", ".join(f"{tensors[key].dtype}{tensors[key].shape}" for key in operation.outputs)
+            module = next((node.module for node in picture.nodes if node.id == operation.node), None)
+            sign = {"removed": "-", "added": "+", "changed": "~"}[mark]
+            lines.append(f"{sign} {operation.name:10}  {results}{f'  in {module}' if module else ''}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def html(self) -> str:
+        """A self-contained page with both graphs."""
+        from . import page
+
+        frames = "".join(
+            f'<iframe title="{words}" srcdoc="{escape(page.render(picture), quote=True)}"></iframe>'
+            for words, picture in (("before", self.before), ("after", self.after))
+        )
+        return PAGE.replace("$summary", escape(str(self).splitlines()[0])).replace("$frames", frames)
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the comparison to a file: `.html` or `.txt`, by the extension of its name."""
+        target = Path(path)
+        forms = {".html": self.html, ".txt": self.__str__}
+        if target.suffix.lower() not in forms:
+            raise ValueError(f"save(): expected a name that ends in {', '.join(forms)}, but got {target.name!r}")
+        target.write_text(forms[target.suffix.lower()]().rstrip("\n") + "\n", encoding="utf-8")
+        return target
+
+
+def _mark(before: Snapshot, after: Snapshot) -> int:
+    """Mark what differs; the number of operations that are the same."""
+    first, second = _keys(before), _keys(after)
+    first_facts, second_facts = _Facts(before), _Facts(after)
+    same = 0
+    for kind, start, end, other, other_end in _blocks(first, second):
+        if kind == "equal":
+            for one, two in zip(before.operations[start:end], after.operations[other:other_end], strict=True):
+                if first_facts.of(one) == second_facts.of(two):
+                    same += 1
+                else:
+                    one.mark = two.mark = "changed"
+            continue
+        for operation in before.operations[start:end]:
+            operation.mark = "removed"
+        for operation in after.operations[other:other_end]:
+            operation.mark = "added"
+    return same
+
+
+def _keys(picture: Snapshot) -> list[tuple[str, str | None]]:
+    modules = {node.id: node.module for node in picture.nodes}
+    return [(operation.name, modules.get(operation.node or "")) for operation in picture.operations]
+
+
+def _blocks(first: list[Any], second: list[Any]) -> Sequence[tuple[str, int, int, int, int]]:
+    if max(len(first), len(second)) <= LARGEST:
+        return SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    shortest = min(len(first), len(second))
+    head = next((at for at in range(shortest) if first[at] != second[at]), shortest)
+    tail = next((at for at in range(shortest - head) if first[-1 - at] != second[-1 - at]), shortest - head)
+    ends = len(first) - tail, len(second) - tail
+    return [
+        ("equal", 0, head, 0, head),
+        ("replace", head, ends[0], head, ends[1]),
+        ("equal", ends[0], len(first), ends[1], len(second)),
+    ]
+
+
+class _Facts:
+    """What two operations that correspond have in common if they are the same."""
+
+    def __init__(self, picture: Snapshot) -> None:
+        self.tensors = {tensor.id: tensor for tensor in picture.tensors}
+        self.values = {node.id: node.values for node in picture.nodes}
+
+    def of(self, operation: OperationBox) -> Any:
+        results = [(self.tensors[key].shape, self.tensors[key].dtype) for key in operation.outputs]
+        operands = [self.tensors[key].shape for key in operation.inputs]
+        return results, operands, self.values.get(operation.node or "")
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline';
+  img-src data: blob:; frame-src 'self'">
+<link rel="icon" href="data:,">
+<title>$summary</title>
+<style>
+html, body { height: 100%; margin: 0; }
+body { display: grid; grid: auto 1fr / 1fr 1fr; font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { grid-column: 1 / -1; margin: 0; padding: 8px 16px; font-size: 14px; }
+iframe { width: 100%; height: 100%; border: 0; border-top: 1px solid #8884; }
+iframe + iframe { border-left: 1px solid #8884; }
+@media (max-width: 860px) { body { grid: auto 1fr 1fr / 1fr; } }
+</style>
+</head>
+<body>
+<h1>$summary</h1>
+$frames
+</body>
+</html>
+"""
