@@ -111,6 +111,8 @@ class _Writer:
             return transposed(self.term(node.value))
         if isinstance(node, ast.Call):
             return self.call(node)
+        if isinstance(node, ast.BoolOp):
+            return self.term(node.values[0])
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "grads":
             return Term("grad")
         raise NotWritten
@@ -162,6 +164,8 @@ class _Writer:
         given = [each for each in node.args if not (isinstance(each, ast.Name) and each.id in ("xp", "needs"))]
         if name in NOTATION and not any(isinstance(each, ast.Starred) for each in given):
             return NOTATION[name](*map(self.argument, given[: ARITY[name]]))
+        if isinstance(function, ast.Call):  # a function that is found by its name
+            name = "backward"
         if not name:
             raise NotWritten
         if name == "element_count":
@@ -237,6 +241,9 @@ NOTATION: dict[str, Callable[..., Term]] = {
     "softplus_backward": _slope("softplus"),
     "leaky_relu_backward": _slope("leaky_relu"),
     "nll_loss_backward": lambda grad, self, target: Term(f"−{grad.within(SIGN)} · onehot({target.text})", PRODUCT),
+    "_difference": lambda left, right: Term(f"{left.within(SUM)} − {right.within(PRODUCT)}", SUM),
+    "scaled": lambda grad, reduction: grad if reduction.text == "0" else Term(f"{grad.within(PRODUCT)} / n", PRODUCT),
+    "sum": lambda grad: Term(f"Σ {grad.within(POWER)}", PRODUCT),
     "expand": lambda grad, shape: Term(f"{grad.text} to {shape.text}", SUM),
     "spread": lambda grad, shape: Term(f"({grad.text} to {shape.text})"),
     "sum_to_size": lambda grad, shape: Term(f"Σ {grad.text} to {shape.text}", SUM),

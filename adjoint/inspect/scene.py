@@ -46,6 +46,8 @@ class Item:
     order: float = 0.0
     ports: tuple[float, float] = (0.0, 0.0)
     """Of a door: where tensors and gradients pass."""
+    span: tuple[float, float] | None = None
+    """How far the label of an operation reaches, to all its operands."""
     start: float = 0.0
 
     @property
@@ -373,6 +375,8 @@ class Scene:
                 used += width_of(line.label, SIZE) + 8
         straight = [x for line, x in zip(fan, xs, strict=True) if abs(self._beside(line, at_top) - middle) < 0.5]
         shift = middle - straight[0] if room and straight else 0.0  # what comes from right above goes straight down
+        if labelled:
+            fan[0].bottom.span = min(xs) + shift - 11, max(xs) + shift + 11
         for line, x in zip(fan, xs, strict=True):
             if at_top:
                 line.top_x = x + shift

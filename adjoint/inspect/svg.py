@@ -178,14 +178,17 @@ def _item(item: Item) -> str:
 
 def _pill(item: Item) -> str:
     middle, top = item.x + item.middle, item.y - PILL - PILL_GAP
+    half = cards.width_of(item.operation, SIZE) / 2 + 11
+    first, last = item.span or (middle, middle)
+    left, right = min(middle - half, first), max(middle + half, last)
     lines = "".join(
         f'<path class="f" d="{path([(middle, top + PILL, top + PILL), (item.x + card.x + card.width / 2, item.y, item.y)])}"/>'
         for card in item.tensors
     )
     return (
-        f'{lines}<g class="pill"><rect x="{number_text(middle - item.pill / 2)}" y="{number_text(top)}" '
-        f'width="{number_text(item.pill)}" height="{number_text(PILL)}" rx="11"/>'
-        f"{_text(item.operation, middle, top + 15, 'm')}</g>"
+        f'{lines}<g class="pill"><rect x="{number_text(left)}" y="{number_text(top)}" '
+        f'width="{number_text(right - left)}" height="{number_text(PILL)}" rx="11"/>'
+        f"{_text(item.operation, (left + right) / 2, top + 15, 'm')}</g>"
     )
 
 

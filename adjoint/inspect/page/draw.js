@@ -53,9 +53,11 @@ function drawItem(item) {
       const x = item.x + card.x + card.width / 2;
       group.append(svgElement("path", { class: "stem", d: pathOf([[middle, top + PILL, top + PILL], [x, item.y, item.y]]) }));
     }
+    const half = widthOf(operation.name, SIZE) / 2 + 11, [first, last] = item.span ?? [middle, middle];
+    const left = Math.min(middle - half, first), right = Math.max(middle + half, last);
     group.append(svgElement("g", { class: "pill", "data-id": operation.id },
-      svgElement("rect", { x: middle - item.pill / 2, y: top, width: item.pill, height: PILL, rx: 10 }),
-      textAt(operation.name, middle, top + 15, "m")));
+      svgElement("rect", { x: left, y: top, width: right - left, height: PILL, rx: 11 }),
+      textAt(operation.name, (left + right) / 2, top + 15, "m")));
   }
   if (item.node && item.tensors.length) {
     const start = item.x - PAIR / 2;

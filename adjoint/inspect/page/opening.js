@@ -33,6 +33,7 @@ function opening(graph, [width, height]) {
       level.push(inner(group));
     }
   }
+  if (graph.data.operations.some((operation) => operation.mark)) return { open, detail: OUTLINE }; // two graphs beside each other
   for (const detail of graph.data.tensors.length <= 10 ? [VALUES, CARDS] : [CARDS]) {
     if (graph.units.length < 400 && fits(open, detail)) return { open, detail };
   }

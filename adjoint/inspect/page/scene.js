@@ -271,6 +271,8 @@ class Scene {
       const straight = fan.findIndex(([each]) => Math.abs(this.beside(each, atTop) - middle) < 0.5);
       const shift = room && straight >= 0 ? middle - xs[straight] : 0; // what comes from right above goes straight down
       fan.forEach(([each], at) => { each[atTop ? "topX" : "bottomX"] = xs[at] + shift; });
+      const { bottom } = line;
+      if (labelled) bottom.span = [Math.min(...xs) + shift - 11, Math.max(...xs) + shift + 11]; // the label of the operation reaches all its operands
     }
   }
 

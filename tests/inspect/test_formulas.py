@@ -1,0 +1,74 @@
+"""Derivatives in the notation of a textbook."""
+
+import pytest
+
+import adjoint as torch
+from adjoint.dispatch import registry
+from adjoint.dispatch.declaration import OPERATORS
+from adjoint.inspect.formulas import written
+from adjoint.inspect.reading import source_of
+from adjoint.inspect.snapshot import snapshot
+
+functional = torch.nn.functional
+
+
+def formulas(tensor, params=None):
+    picture = snapshot([tensor], params)
+    return picture.nodes[-1].derivative
+
+
+def leaf(*shape):
+    return torch.ones(*shape, requires_grad=True)
+
+
+CASES = {
+    "mul": (lambda x, y: x * y, {"self": "grad · other", "other": "grad · self"}),
+    "div": (lambda x, y: x / y, {"self": "grad / other", "other": "−grad · self / other / other"}),
+    "sub": (lambda x, y: x - y, {"self": "grad", "other": "−grad"}),
+    "matrix product": (lambda x, y: x @ y, {"self": "grad @ mat2ᵀ", "mat2": "selfᵀ @ grad"}),
+    "sin": (lambda x, y: x.sin(), {"self": "grad · cos(self)"}),
+    "exp": (lambda x, y: x.exp(), {"self": "grad · result"}),
+    "log": (lambda x, y: x.log(), {"self": "grad / self"}),
+    "square": (lambda x, y: x**2, {"self": "grad · 2 · self"}),
+    "cube": (lambda x, y: x**3, {"self": "grad · 3 · self²"}),
+    "tanh": (lambda x, y: x.tanh(), {"self": "grad · (1 − result²)"}),
+    "sigmoid": (lambda x, y: x.sigmoid(), {"self": "grad · result · (1 − result)"}),
+    "relu": (lambda x, y: x.relu(), {"self": "grad · [result > 0]"}),
+    "softmax": (lambda x, y: x.softmax(0), {"self": "result · (grad − Σ grad · result)"}),
+    "transpose": (lambda x, y: x.t(), {"self": "gradᵀ"}),
+    "mean": (lambda x, y: x.mean(), {"self": "grad / 9 to [3, 3]"}),
+    "mask": (lambda x, y: x.masked_fill(y > 0, 0.0), {"self": "grad · [not mask]"}),
+    "squared error": (
+        lambda x, y: functional.mse_loss(x, y),
+        {"self": "(self − target) · grad / n · 2", "target": "(target − self) · grad / n · 2"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_formula(name):
+    function, wanted = CASES[name]
+    assert formulas(function(leaf(3, 3), leaf(3, 3))) == wanted
+
+
+def test_in_a_small_graph_short_names_of_tensors_stand_for_parameters():
+    w, x = leaf(3), torch.ones(3)
+    assert formulas(w * x, {"w": w, "x": x}) == {"self": "grad · x"}
+
+
+def test_what_needs_no_gradient_has_no_formula():
+    assert list(formulas(leaf(3) * torch.ones(3))) == ["self"]
+
+
+def test_what_cannot_be_written_has_none():
+    assert written("def grad_self(grad):\n    for _ in grad:\n        pass\n    return grad", {}, {}) is None
+    assert written("lambda grad: grad", {}, {}) is None
+    assert written("not python at all", {}, {}) is None
+
+
+def test_most_operators_have_a_formula():
+    registry.load_all()
+    formulas_of = [formula for operator in OPERATORS.values() for formula in operator.formulas.values()]
+    found = [written(source_of(formula), {}, {}) for formula in formulas_of]
+    assert len(found) > 300
+    assert sum(text is not None for text in found) / len(found) > 0.8
