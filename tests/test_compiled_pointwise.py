@@ -150,9 +150,9 @@ def test_what_is_written_for_arrays_alone_stays_with_numpy(at_every_size):
     x = numpy.linspace(0.5, 3, 100)
     from adjoint.kernels.math import special
 
-    assert special.digamma.expression.compiled.run((x,), (), x.dtype, x.dtype) is NotImplemented
+    assert special.erfcx.expression.compiled.run((x,), (), x.dtype, x.dtype) is NotImplemented
     assert not LOOPS.failures
-    assert numpy.allclose(special.digamma(x)[0], -1.9635100260214235)
+    assert numpy.allclose(special.erfcx(x)[0], 0.6156903441929259)
     assert activation.silu.expression.compiled.run((x + 1j,), (), numpy.dtype("D"), numpy.dtype("D")) is NotImplemented
 
 
@@ -333,3 +333,19 @@ def test_gradients_of_powers_of_many_numbers(number):
     rows = [gradients(row) for row in x]
     for order, large in enumerate(gradients(x)):
         numpy.testing.assert_allclose(large.numpy(), numpy.stack([row[order].numpy() for row in rows]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shapes", [((600, 1), (600,)), ((40, 1, 8), (40, 8)), ((700,), (300, 700)), ((1,), (40000,))])
+def test_small_arrays_that_are_broadcast_to_a_large_one_are_computed_by_loops(shapes):
+    random = numpy.random.default_rng(4)
+    x, y = (adjoint.tensor(random.standard_normal(shape).astype("f4")) for shape in shapes)
+    with adjoint.autograd.profiler.profile() as prof:
+        found = x * y
+    numpy.testing.assert_array_equal(found.numpy(), x.numpy() * y.numpy())
+    loops = [event.name for event in prof.function_events if event.name.startswith("compiled::")]
+    assert bool(loops) == (found.numel() >= 1 << 15)
+
+
+def test_shapes_that_do_not_fit_are_named():
+    with pytest.raises(RuntimeError, match="size of tensor a"):
+        adjoint.ones(400, 300) * adjoint.ones(300, 400)
