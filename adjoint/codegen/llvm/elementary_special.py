@@ -13,7 +13,7 @@ import math
 from .. import special_coefficients as coefficients
 from .elementary_exponential import polynomial
 from .elementary_logarithm import log
-from .elementary_trigonometric import sin, tan
+from .elementary_trigonometric import sine_and_cosine_of_turns
 from .language import T, copysign, f32, f64, fabs, floor, loops, reduce_or, rint, sqrt, unrolled, where
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -34,8 +34,8 @@ def _lgamma(x: T) -> T:
     value = _lgamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
         # Gamma(x) Gamma(1 - x) = pi / sin(pi x): NIST DLMF 5.5.3.
-        sine = fabs(sin((x - rint(x)) * math.pi))
-        reflected = T(math.log(math.pi)) - log(sine) - value
+        sine, _cosine = sine_and_cosine_of_turns(x - rint(x))
+        reflected = T(math.log(math.pi)) - log(fabs(sine)) - value
         value = where(negative, where(x == floor(x), T(math.inf), reflected), value)
     return where(fabs(x) == math.inf, T(math.inf), value)
 
@@ -76,7 +76,8 @@ def _digamma(x: T) -> T:
     value = _digamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
         # NIST DLMF 5.5.4
-        reflected = value - T(math.pi) / tan((x - rint(x)) * math.pi)
+        sine, cosine = sine_and_cosine_of_turns(x - rint(x))
+        reflected = value - cosine / sine * math.pi
         value = where(negative, where(x == floor(x), T(math.nan), reflected), value)
     return where(x == 0, copysign(T(math.inf), -x), value)
 

@@ -51,6 +51,9 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
+HEAVY = frozenset(["lgamma", "digamma", "ndtri", "erfinv"])
+"""Those that take hundreds."""
+
 
 class ExpressionWriter:
     """Writes the instructions of an expression for values of one type, numbers or vectors."""
