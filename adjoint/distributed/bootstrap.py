@@ -1,20 +1,16 @@
 """How processes that no MPI launcher has started find one another: `torchrun`, a shell loop, `srun` without PMI.
 
 Each knows its rank, how many there are and the address of rank 0 from its environment. An MPI of MPICH's family (MPICH, Intel
-MPI, MVAPICH) learns who takes part from a process manager, by lines of text over a socket: the PMI-1 wire protocol. Rank 0
-answers them here, in a thread, so that `MPI_Init` in every process forms one `COMM_WORLD`. All communication after that is
-MPI's.
-
-Reference: P. Balaji et al., "PMI: A scalable parallel process-management interface for extreme-scale systems", EuroMPI 2010.
+MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts one, `process_manager.py`, and tells MPI where it is, so that
+`MPI_Init` in every process forms one `COMM_WORLD`. All communication after that is MPI's.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
-import threading
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -118,13 +114,32 @@ def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
     return address, int(port_text)
 
 
-def prepare(where: Place, timeout: float) -> Manager | None:
-    """Tell MPI, which has not started yet, where it finds the others. Rank 0 gets the manager that answers them."""
-    manager = Manager(where, timeout) if where.rank == 0 else None
-    host = "127.0.0.1" if where.rank == 0 else where.address
-    if where.rank:
+def prepare(where: Place, timeout: float) -> subprocess.Popen[bytes] | None:
+    """Tell MPI, which has not started yet, where it finds the others. Rank 0 starts the process that answers them.
+
+    Raises:
+        DistNetworkError: if rank 0 cannot listen, or cannot be reached.
+    """
+    manager = None
+    if where.rank == 0:
+        manager = _start_manager(where, timeout)
+    else:
         _await(where, timeout)
+    host = "127.0.0.1" if where.rank == 0 else where.address
     os.environ.update(PMI_PORT=f"{host}:{where.port}", PMI_ID=str(where.rank), PMI_SIZE=str(where.size))
+    return manager
+
+
+def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:
+    """Start `process_manager.py`, which ends with this process, as its input does."""
+    script = Path(__file__).with_name("process_manager.py")
+    command = [sys.executable, "-I", str(script), str(where.size), str(where.port), str(timeout)]
+    manager = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    said = manager.stdout.readline().decode() if manager.stdout else ""
+    if said != "ready\n":
+        raise DistNetworkError(
+            f"The server socket has failed to listen on any local network address. port: {where.port}, {said.strip()}"
+        )
     return manager
 
 
@@ -141,88 +156,3 @@ def _await(where: Place, timeout: float) -> None:
                     f"rank {where.rank} could not reach rank 0 at {where.address}:{where.port} within {timeout:g} s: {error}"
                 ) from None
             time.sleep(0.05)
-
-
-class Manager:
-    """The process manager in rank 0: it numbers the processes, stores what they publish, and lets them wait for one another."""
-
-    def __init__(self, where: Place, timeout: float) -> None:
-        self.size = where.size
-        self.values: dict[str, str] = {}
-        self.lock = threading.Lock()
-        self.barrier = threading.Barrier(where.size)
-        self.present = threading.Semaphore(0)
-        self.left = threading.Semaphore(0)
-        self.timeout = timeout
-        try:
-            self.server = socket.create_server(("", where.port), backlog=where.size + 8)
-        except OSError as error:
-            raise DistNetworkError(
-                f"The server socket has failed to listen on any local network address. port: {where.port}, {error}"
-            ) from None
-        threading.Thread(target=self._accept, daemon=True, name="adjoint rendezvous").start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self.server.accept()
-            except OSError:  # closed
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True, name="adjoint rendezvous").start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        """Answer one process until it leaves."""
-        with connection, connection.makefile("rw", encoding="ascii", newline="\n") as lines:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for line in lines:
-                words = dict(re.findall(r"(\w+)=(\S*)", line))
-                answer = self._answer(words)
-                if answer:
-                    lines.write(answer)
-                    lines.flush()
-                if words.get("cmd") in ("finalize", "abort"):
-                    break
-            else:
-                return
-        self.left.release()
-
-    def _answer(self, words: dict[str, str]) -> str:
-        """The reply to one command, as lines."""
-        command = words.get("cmd")
-        if command == "initack":
-            self.present.release()
-            return f"cmd=initack rc=0\ncmd=set size={self.size}\ncmd=set rank={words['pmiid']}\ncmd=set debug=0\n"
-        if command == "init":
-            return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
-        if command == "get_maxes":
-            return "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"
-        if command == "get_appnum":
-            return "cmd=appnum appnum=0\n"
-        if command == "get_my_kvsname":
-            return "cmd=my_kvsname kvsname=adjoint\n"
-        if command == "get_universe_size":
-            return f"cmd=universe_size size={self.size}\n"
-        if command == "put":
-            with self.lock:
-                self.values[words["key"]] = words["value"]
-            return "cmd=put_result rc=0 msg=success\n"
-        if command == "get":
-            with self.lock:
-                value = self.values.get(words["key"])
-            if value is None:
-                return "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"
-            return f"cmd=get_result rc=0 msg=success value={value}\n"
-        if command == "barrier_in":
-            self.barrier.wait(self.timeout)
-            return "cmd=barrier_out\n"
-        if command == "finalize":
-            return "cmd=finalize_ack\n"
-        return ""
-
-    def finish(self) -> None:
-        """Answer until all processes have left, for at most a few seconds."""
-        deadline = time.monotonic() + 5
-        for _ in range(self.size):
-            if not self.left.acquire(timeout=max(0.0, deadline - time.monotonic())):
-                break
-        self.server.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import sys
@@ -158,8 +157,6 @@ def init_process_group(
     MPI = mpi.load()
     if MPI.Is_finalized():
         raise RuntimeError("MPI has been finalized: this process cannot join a group any more")
-    if STATE.prepared:
-        atexit.register(_leave)
     world = MPI.COMM_WORLD
     _check_place(world, where.size if where else world_size, where.rank if where else rank)
     comm = world.Dup()
@@ -245,15 +242,6 @@ def end_all(status: int) -> None:
     if "mpi4py.MPI" in sys.modules and not mpi.load().Is_finalized():
         time.sleep(FORWARDING)
         mpi.load().COMM_WORLD.Abort(status)
-
-
-def _leave() -> None:
-    """Where rank 0 answers the others: leave MPI while it still can."""
-    MPI = mpi.load()
-    if not MPI.Is_finalized():
-        MPI.Finalize()
-    if STATE.manager is not None:
-        STATE.manager.finish()
 
 
 def destroy_process_group(group: Any = None) -> None:

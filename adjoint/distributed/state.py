@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bootstrap import Manager
+    from subprocess import Popen
+
     from .groups import ProcessGroup
 
 
@@ -13,7 +14,7 @@ class _State:
     """`world`: the group of all; `control`: a communicator on which ranks ask where others are; `live`: the groups by name.
 
     `numbered`: how many groups have been numbered; `broken`: whether a wait has timed out, so that MPI cannot be left in order;
-    `manager`: in rank 0, what answers processes that no launcher of MPI has started; `prepared`: whether this is such a process;
+    `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `prepared`: whether this is such a process;
     `said`: whether it has been said what backends mean.
     """
 
@@ -24,7 +25,7 @@ class _State:
         self.live: dict[str, ProcessGroup] = {}
         self.numbered = 0
         self.broken = False
-        self.manager: Manager | None = None
+        self.manager: Popen[bytes] | None = None
         self.prepared = False
         self.said = False
 
