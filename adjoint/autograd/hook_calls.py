@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..extra import OWN
 from ..kernels.runtime.lazy_conj import materialize
 from ..late_bound import LATE
 from ..tape import modes
-from ..tape.modes import STATE
-from ..tape.node import AccumulateGrad, Node, explain, own_hooks
+from ..tape.modes import FLAGS, STATE
+from ..tape.node import AccumulateGrad, Node, explain, live_accumulator, own_hooks
 from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
 from ..uninterrupted import uninterrupted
 from .accumulate import accumulate, made
+from .graph_task import GraphTask
 from .shown import Shown
 from .validate_grad import as_taken
 
@@ -219,6 +221,14 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
 
 
 LATE.run_accumulate_grad = run_alone
+
+
+def has_only_post_hooks(leaf: Tensor, task: GraphTask) -> bool:
+    """Whether the gradient of `leaf` is accumulated as it is, and nothing but hooks follow: it can be adopted then."""
+    extra, node = leaf._extra, live_accumulator(leaf)
+    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special:
+        return False
+    return (node is None or node.hooks is None) and task.accumulates(leaf)
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
