@@ -27,7 +27,7 @@ from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
-    has_only_post_hooks,
+    finish_plain_leaf,
     run_accumulator,
     run_leaf_hooks,
     run_node,
@@ -149,11 +149,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             for leaf in complete:
                 if leaf._extra is None and not FLAGS.special and (capture is None or task.accumulates(leaf)):
                     accumulate(leaf, buffers.pop(leaf), create_graph)
-                elif leaf in buffers and has_only_post_hooks(leaf, task):
-                    accumulate(leaf, buffers.pop(leaf), create_graph)
-                    task.node = leaf
-                    run_post_accumulate_hooks(leaf)
-                else:
+                elif not finish_plain_leaf(leaf, buffers, task):
                     finish_leaf(leaf, buffers.pop(leaf, None), task)
             complete.clear()
 

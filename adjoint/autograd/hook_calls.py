@@ -223,12 +223,20 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
 LATE.run_accumulate_grad = run_alone
 
 
-def has_only_post_hooks(leaf: Tensor, task: GraphTask) -> bool:
-    """Whether the gradient of `leaf` is accumulated as it is, and nothing but hooks follow: it can be adopted then."""
+def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
+    """Accumulate the gradient of a leaf that has hooks after accumulation and nothing else, and run them; whether it is such a leaf.
+
+    The gradient has no other reference, so that it is adopted.
+    """
     extra, node = leaf._extra, live_accumulator(leaf)
-    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special:
+    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
         return False
-    return (node is None or node.hooks is None) and task.accumulates(leaf)
+    if (node is not None and node.hooks is not None) or not task.accumulates(leaf):
+        return False
+    accumulate(leaf, buffers.pop(leaf), task.create_graph)
+    task.node = leaf
+    run_post_accumulate_hooks(leaf)
+    return True
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:
