@@ -13,8 +13,9 @@ from typing import Any, TextIO
 
 import numpy
 
+import adjoint as torch
+
 from ..kernels.runtime.floating import unwarned
-from ..optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from ..tensor import Tensor
 from .gradients import norm_of
 from .names import is_module, pairs_of
@@ -89,7 +90,11 @@ class Watch:
             if concerns(optimizer):
                 self._finish()
 
-        self._handles = [register_optimizer_step_pre_hook(begin), register_optimizer_step_post_hook(finish)]
+        hooks = torch.optim.optimizer
+        self._handles = [
+            hooks.register_optimizer_step_pre_hook(begin),
+            hooks.register_optimizer_step_post_hook(finish),
+        ]
 
     def __enter__(self) -> Watch:
         return self

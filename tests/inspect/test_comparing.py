@@ -77,7 +77,7 @@ def test_both_graphs_are_on_the_page_with_their_marks(tmp_path):
     browser = chromium.Browser(1400, 900)
     try:
         browser.call("Page.navigate", url=Path(path).resolve().as_uri())
-        ready = "[...document.querySelectorAll('iframe')].every((each) => each.contentDocument?.documentElement.dataset.ready)"
+        ready = "[...document.querySelectorAll('iframe')].every((each) => each.contentDocument?.documentElement?.dataset.ready)"
         browser.until(f"document.querySelectorAll('iframe').length === 2 && {ready}")
         found = browser.evaluate(
             """[...document.querySelectorAll("iframe")].map((each) =>
