@@ -3,7 +3,7 @@
 `graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
 through backward in a terminal, `compare` marks what differs between two graphs. `recording` keeps intermediate values for
 pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training. None of these costs anything
-until it is called.
+until it is called, but for a note at each call of a module.
 """
 
 from .alive import live_graphs
