@@ -17,6 +17,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_case_runs(case):
     adjoint.manual_seed(0)
