@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 THREADS = 2
-GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers")
+GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers", "distributed")
 WIDTH = 62
 
 
@@ -91,6 +91,25 @@ def run_startup(quick: bool) -> list[dict[str, Any]]:
     ]
 
 
+def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Collectives and data-parallel steps in two processes, printed and returned; nothing without mpi4py."""
+    from importlib.util import find_spec
+
+    if find_spec("mpi4py") is None:
+        print("\ndistributed: left out, mpi4py is not installed")
+        return []
+    from benchmarks import distributed
+
+    results = distributed.run(1 if quick else 5, only)
+    print(f"\n{'distributed, 2 processes':<{WIDTH}}{'adjoint':>11}{'gloo':>11}{'ratio':>7}  quartiles")
+    for result in results:
+        line = f"{result['case']:<{WIDTH}}{_duration(result['adjoint']):>11}"
+        if "torch" in result:
+            line += f"{_duration(result['torch']):>11}{result['ratio']:>7.2f}  {result['low']:.2f} to {result['high']:.2f}"
+        print(line)
+    return results
+
+
 def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """The cases of one group whose names match `only`, printed line by line and returned."""
     adjoint, torch = load_libraries()
@@ -148,7 +167,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     results: list[dict[str, Any]] = []
     for name in groups:
-        results += run_startup(options.quick) if name == "startup" else run_group(name, options.quick, options.only)
+        if name == "startup":
+            results += run_startup(options.quick)
+        elif name == "distributed":
+            results += run_distributed(options.quick, options.only)
+        else:
+            results += run_group(name, options.quick, options.only)
     if options.json:
         options.json.write_text(json.dumps({"machine": about, "results": results}, indent=2) + "\n")
     return 0 if all(result.get("agrees", True) for result in results) else 1
