@@ -46,6 +46,8 @@ class PublicName:
         value = self.value
         if isinstance(value, (type, property)) or callable(value) or hasattr(type(value), "__get__"):
             own = value.__doc__ if isinstance(value, type) else inspect.getdoc(value)
+            if not own and str(getattr(value, "__module__", "")).startswith("multiprocessing"):
+                own = "That of Python's package `multiprocessing`."
             return inspect.cleandoc(own) if own else ""
         return ""
 
@@ -62,7 +64,7 @@ class PublicName:
     @property
     def is_described(self) -> bool:
         """Whether it is something with a page of its own, and not a constant whose value says everything."""
-        return self.kind not in ("data",)
+        return self.kind != "data" and not isinstance(self.value, (bool, int, float, str))
 
     @property
     def family(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from . import examples
@@ -135,6 +136,8 @@ def described(public: PublicName, page: str) -> list[str]:
     lines = [f"{FENCE}{{py:{directive}}} {signatures[0]}", *signatures[1:], ""]
     if len(signatures) > 1:
         lines = [f"{FENCE}{{py:{directive}}} {signatures[0]}", *[f"  {' ' * len(directive)}   {more}" for more in signatures[1:]], ""]
+    if is_alias(public):
+        lines.insert(-1, ":no-index:")
     docstring = public.docstring
     lines += body(docstring)
     if ">>>" not in docstring:
@@ -146,6 +149,20 @@ def described(public: PublicName, page: str) -> list[str]:
         path, first, last = place
         lines += ["", f"<div class='declaration'><a href='../../source/{path}.html#line-{first}'>Declared in {path}, line {first}</a></div>"]
     return [*lines, "", FENCE, ""]
+
+
+@cache
+def first_places() -> dict[tuple[int, str], str]:
+    """The first module, by the length of its name, in which an object has a name."""
+    places: dict[tuple[int, str], str] = {}
+    for public in sorted(public_names(), key=lambda each: (len(each.module), each.module)):
+        places.setdefault((id(public.value), public.name), public.module)
+    return places
+
+
+def is_alias(public: PublicName) -> bool:
+    """Whether the same object has the same name in another module, where links lead."""
+    return first_places()[id(public.value), public.name] != public.module
 
 
 def title_of(family: str) -> str:
