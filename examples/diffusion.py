@@ -18,10 +18,9 @@ KEPT = torch.cumprod(1 - BETA, 0)
 
 
 def spiral(count: int) -> torch.Tensor:
-    """Points on two arms of a spiral."""
-    angle = 3 * torch.pi * torch.rand(count).sqrt()
-    side = torch.where(torch.rand(count) < 0.5, 1.0, -1.0)
-    return (torch.stack([angle.cos(), angle.sin()], 1) * (angle * side)[:, None] / 5 + 0.03 * torch.randn(count, 2)).clone()
+    """Points on a spiral of one and a half turns."""
+    angle = torch.pi * (0.6 + 3 * torch.rand(count).sqrt())
+    return torch.stack([angle.cos(), angle.sin()], 1) * angle[:, None] / 6 + 0.03 * torch.randn(count, 2)
 
 
 class Denoiser(nn.Module):
@@ -30,14 +29,16 @@ class Denoiser(nn.Module):
     def __init__(self, width: int = 128) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(2 + 16, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 2)
+            nn.Linear(2 + 12 + 16, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 2)
         )
         self.register_buffer("frequencies", 2.0 ** torch.arange(8) * torch.pi / 8)
+        self.register_buffer("waves", torch.tensor([1.0, 2.0, 4.0]))
 
     def forward(self, points: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
         """Noise of shape (N, 2) for points of shape (N, 2) at times of shape (N,)."""
         phase = (time / TIMES)[:, None] * self.frequencies
-        return self.layers(torch.cat([points, phase.sin(), phase.cos()], 1))
+        waves = (points[:, :, None] * self.waves).flatten(1)
+        return self.layers(torch.cat([points, waves.sin(), waves.cos(), phase.sin(), phase.cos()], 1))
 
 
 @torch.no_grad()
@@ -56,7 +57,7 @@ def drawn(model: Denoiser, count: int, keep: list[int]) -> dict[int, torch.Tenso
 
 
 def main() -> None:
-    options = arguments("Learn to draw a spiral from noise.", steps=3000)
+    options = arguments("Learn to draw a spiral from noise.", steps=2500)
     torch.manual_seed(options.seed)
     model = Denoiser()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)

@@ -92,6 +92,8 @@ def draw(curves: dict[float, torch.Tensor], model: Values, path: object) -> None
     for (trace_decay, lengths), colour in zip(curves.items(), (GREY, BLUE, ORANGE), strict=True):
         left.plot(range(1, len(lengths) + 1), lengths.numpy(), color=colour, label=f"λ = {trace_decay}")
     left.set(title="Steps to the goal", xlabel="episode", ylabel="steps, mean of the runs", yscale="log")
+    left.set_yticks([20, 50, 100, 200, 400], ["20", "50", "100", "200", "400"])
+    left.minorticks_off()
     left.legend(frameon=False)
     open_axes(left)
     with torch.no_grad():
