@@ -1,4 +1,4 @@
-"""The configuration of Sphinx: `python -m sphinx docs site` builds the site in the folder `site`."""
+"""The configuration of Sphinx: `python -m sphinx -j 2 docs site/html` builds the site."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
-suppress_warnings = ["mystnb.unknown_mime_type"]
+suppress_warnings = ["mystnb.unknown_mime_type", "misc.highlighting_failure"]  # tracebacks that quote backticks
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"adjoint {version}"

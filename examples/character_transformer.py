@@ -21,7 +21,7 @@ NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4}
 
 
 def sentence(source: random.Random) -> str:
-    """A sentence whose verb and nouns agree in number: 'two owls see one fox.'"""
+    """A sentence whose verb and nouns agree in number, as in 'two owls see one fox'."""
     first, second = source.choice(list(NUMBERS)), source.choice(list(NUMBERS))
     subject, thing = source.choice(ANIMALS), source.choice(ANIMALS)
     verb = source.choice(list(VERBS))
@@ -53,7 +53,13 @@ class Block(nn.Module):
         normed = self.before_attention(x)
         mask = nn.Transformer.generate_square_subsequent_mask(x.size(1))
         seen, heads = self.attention(
-            normed, normed, normed, attn_mask=mask, is_causal=not weights, need_weights=weights, average_attn_weights=False
+            normed,
+            normed,
+            normed,
+            attn_mask=mask,
+            is_causal=not weights,
+            need_weights=weights,
+            average_attn_weights=False,
         )
         x = x + seen
         return x + self.layers(self.before_layers(x)), heads
@@ -128,7 +134,10 @@ def draw(model: Writer, letters: list[str], losses: list[float], written: str, p
         _, heads = model(torch.tensor([[letters.index(letter) for letter in shown]]), weights=True)
     figure, grid = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained", width_ratios=(1, 1, 1))
     grid[0].plot(losses, color=GREY, linewidth=1)
-    grid[0].plot([sum(losses[max(0, i - 20) : i + 1]) / len(losses[max(0, i - 20) : i + 1]) for i in range(len(losses))], color=BLUE)
+    grid[0].plot(
+        [sum(losses[max(0, i - 20) : i + 1]) / len(losses[max(0, i - 20) : i + 1]) for i in range(len(losses))],
+        color=BLUE,
+    )
     grid[0].set(title="Training loss", xlabel="step", ylabel="nats per character", ylim=(0, None))
     open_axes(grid[0])
     for axes, head in zip(grid[1:], (0, 1), strict=True):

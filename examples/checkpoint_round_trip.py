@@ -27,7 +27,9 @@ FEW = 80
 """So many digits have a label in the second task."""
 
 
-def train(model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor, steps: int, name: str, known: int) -> list[float]:
+def train(
+    model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor, steps: int, name: str, known: int
+) -> list[float]:
     """Train on the `known` first digits; return the share of the second half's digits that are right, step by step."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=3e-3)
     half, history = len(pixels) // 2, []
@@ -48,7 +50,9 @@ def through_pytorch(path: Path, inputs: torch.Tensor, expected: torch.Tensor) ->
     import torch as pytorch
 
     layers = pytorch.nn
-    model = layers.Sequential(layers.Linear(64, 96), layers.ReLU(), layers.Linear(96, 48), layers.ReLU(), layers.Linear(48, 2))
+    model = layers.Sequential(
+        layers.Linear(64, 96), layers.ReLU(), layers.Linear(96, 48), layers.ReLU(), layers.Linear(48, 2)
+    )
     model.load_state_dict(pytorch.load(path, weights_only=True)["model"])
     with pytorch.no_grad():
         difference = abs(model(pytorch.from_numpy(inputs.numpy())).numpy() - expected.numpy()).max()
@@ -79,7 +83,9 @@ def main() -> None:
         assert torch.equal(again(pixels[:100]), expected)
 
     transferred, scratch = network(10), network(10)
-    transferred.load_state_dict({name: tensor for name, tensor in state.items() if not name.startswith("4.")}, strict=False)
+    transferred.load_state_dict(
+        {name: tensor for name, tensor in state.items() if not name.startswith("4.")}, strict=False
+    )
     history = {
         "from the checkpoint": train(transferred, pixels, labels, options.steps, "ten digits, transferred", FEW),
         "from nothing": train(scratch, pixels, labels, options.steps, "ten digits, from nothing", FEW),
@@ -95,7 +101,7 @@ def draw(path: Path, history: dict[str, list[float]], target: object) -> None:
     left.set(title="Entries of round_trip.pt", xlabel="bytes", xscale="log")
     for (name, values), colour in zip(history.items(), (ORANGE, GREY), strict=True):
         right.plot([100 * value for value in values], color=colour, label=name)
-    right.set(title=f"Ten digits, learned from {FEW} of them: test digits read right", xlabel="step", ylabel="%", ylim=(0, 100))
+    right.set(title=f"Test digits read right; {FEW} have labels", xlabel="step", ylabel="%", ylim=(0, 100))
     right.legend(frameon=False, loc="lower right")
     open_axes(left, right)
     save(figure, target)

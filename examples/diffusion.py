@@ -29,7 +29,13 @@ class Denoiser(nn.Module):
     def __init__(self, width: int = 128) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(2 + 12 + 16, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 2)
+            nn.Linear(2 + 12 + 16, width),
+            nn.SiLU(),
+            nn.Linear(width, width),
+            nn.SiLU(),
+            nn.Linear(width, width),
+            nn.SiLU(),
+            nn.Linear(width, 2),
         )
         self.register_buffer("frequencies", 2.0 ** torch.arange(8) * torch.pi / 8)
         self.register_buffer("waves", torch.tensor([1.0, 2.0, 4.0]))
@@ -91,7 +97,14 @@ def draw(model: Denoiser, states: dict[int, torch.Tensor], times: list[int], pat
         noise = model(places, torch.full((len(places),), float(max(time - 1, 0))))
         axes.quiver(*places.T.numpy(), *(-noise).T.numpy(), color="#cdd3da", width=0.004, scale=45)
         axes.scatter(*states[time].T.numpy(), s=1.5, color=BLUE, alpha=0.6)
-        axes.set(title=f"{time} steps to go" if time else "drawn", xlim=(-2.6, 2.6), ylim=(-2.6, 2.6), xticks=[], yticks=[], aspect="equal")
+        axes.set(
+            title=f"{time} steps to go" if time else "drawn",
+            xlim=(-2.6, 2.6),
+            ylim=(-2.6, 2.6),
+            xticks=[],
+            yticks=[],
+            aspect="equal",
+        )
     save(figure, path)
 
 

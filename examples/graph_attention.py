@@ -2,7 +2,8 @@
 
     python examples/graph_attention.py                    some seconds
 
-The graph is drawn at random: more edges within the groups than between them. One node in ten has a label. Writes graph_attention.png.
+The graph is drawn at random: more edges within the groups than between them. One node in ten has a label. Writes
+graph_attention.png.
 """
 
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
@@ -87,8 +88,15 @@ def main() -> None:
 
 
 @torch.no_grad()
-def draw(model: Network, labels: torch.Tensor, features: torch.Tensor, edges: torch.Tensor, known: torch.Tensor, history: list,
-         path: object) -> None:
+def draw(
+    model: Network,
+    labels: torch.Tensor,
+    features: torch.Tensor,
+    edges: torch.Tensor,
+    known: torch.Tensor,
+    history: list,
+    path: object,
+) -> None:
     """The graph, coloured by what the network says, with edges as strong as their attention; and the accuracy."""
     scores, _, weights = model(features, edges)
     said = scores.argmax(1)
@@ -99,13 +107,30 @@ def draw(model: Network, labels: torch.Tensor, features: torch.Tensor, edges: to
     strength = weights.mean(1)
     for (a, b), weight in zip(edges.T.tolist(), strength.tolist(), strict=True):
         if a < b:
-            left.plot(*places[[a, b]].T.numpy(), color=GREY, alpha=min(0.9, 1.5 * weight), linewidth=4 * weight, zorder=1)
+            left.plot(
+                *places[[a, b]].T.numpy(), color=GREY, alpha=min(0.9, 1.5 * weight), linewidth=4 * weight, zorder=1
+            )
     for group in range(GROUPS):
         chosen = said == group
         left.scatter(*places[chosen].T.numpy(), color=COLOURS[group], s=34, zorder=2, edgecolor="white", linewidth=0.6)
     wrong = said != labels
-    left.scatter(*places[wrong].T.numpy(), facecolor="none", edgecolor="black", s=110, zorder=3, label=f"wrong: {int(wrong.sum())}")
-    left.scatter(*places[known].T.numpy(), marker="x", color="black", s=22, linewidth=1, zorder=4, label=f"label known: {int(known.sum())}")
+    left.scatter(
+        *places[wrong].T.numpy(),
+        facecolor="none",
+        edgecolor="black",
+        s=110,
+        zorder=3,
+        label=f"wrong: {int(wrong.sum())}",
+    )
+    left.scatter(
+        *places[known].T.numpy(),
+        marker="x",
+        color="black",
+        s=22,
+        linewidth=1,
+        zorder=4,
+        label=f"label known: {int(known.sum())}",
+    )
     left.set(title="What the network says of each node; edges as strong as their attention", xticks=[], yticks=[])
     left.legend(frameon=False, loc="upper right")
     left.spines[:].set_visible(False)

@@ -78,7 +78,9 @@ def draw(model: nn.Module, observed: torch.Tensor, path: torch.Tensor, losses: l
     places = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1)
     arrows = model(places)
     arrows = arrows / arrows.norm(dim=-1, keepdim=True).clamp(min=1e-3)
-    left.quiver(*places.unbind(-1), *(part.numpy() for part in arrows.unbind(-1)), color="#c3c9d1", width=0.003, scale=38)
+    left.quiver(
+        *places.unbind(-1), *(part.numpy() for part in arrows.unbind(-1)), color="#c3c9d1", width=0.003, scale=38
+    )
     left.plot(*observed.T.numpy(), color=GREY, linewidth=3.5, label="true path")
     left.plot(*path.T.numpy(), color=ORANGE, linewidth=1.4, label="path in the learned field")
     left.set(title="The learned field", aspect="equal")

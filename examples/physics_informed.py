@@ -2,7 +2,8 @@
 
     python examples/physics_informed.py                   under a minute
 
-The network is given no solution: it is trained so that its own derivatives fulfil the equation, the initial and the boundary values.
+The network is given no solution: it is trained so that its own derivatives fulfil the equation; initial and boundary values
+hold by construction.
 Writes physics_informed.png: the solution, and slices beside those of finite differences.
 """
 
@@ -53,7 +54,9 @@ def by_differences(points: int = 401, until: float = 1.0) -> tuple[numpy.ndarray
 def main() -> None:
     options = arguments("Solve Burgers' equation.", steps=1200)
     torch.manual_seed(options.seed)
-    model = nn.Sequential(nn.Linear(2, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1))
+    model = nn.Sequential(
+        nn.Linear(2, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     losses = []
     with tqdm(range(options.steps), desc="training", unit="step") as bar:
@@ -82,7 +85,15 @@ def draw(model: nn.Module, x: numpy.ndarray, exact: dict, found: dict, losses: l
     """The solution over time, slices of it, and the residual."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4), layout="constrained")
     t, places = torch.meshgrid(torch.linspace(0, 1, 120), torch.linspace(-1, 1, 160), indexing="ij")
-    shown = left.imshow(value(model, t, places).T.numpy(), cmap="RdBu_r", origin="lower", extent=(0, 1, -1, 1), aspect="auto", vmin=-1, vmax=1)
+    shown = left.imshow(
+        value(model, t, places).T.numpy(),
+        cmap="RdBu_r",
+        origin="lower",
+        extent=(0, 1, -1, 1),
+        aspect="auto",
+        vmin=-1,
+        vmax=1,
+    )
     left.set(title="u(t, x): a shock forms", xlabel="t", ylabel="x")
     figure.colorbar(shown, ax=left, shrink=0.8)
     for t in exact:

@@ -97,12 +97,16 @@ def draw(curves: dict[float, torch.Tensor], model: Values, path: object) -> None
     left.legend(frameon=False)
     open_axes(left)
     with torch.no_grad():
-        best = torch.stack([torch.stack([model((row, column)).max() for column in range(COLUMNS)]) for row in range(ROWS)])
+        best = torch.stack(
+            [torch.stack([model((row, column)).max() for column in range(COLUMNS)]) for row in range(ROWS)]
+        )
         way = [START]
         while way[-1] != GOAL and len(way) < 60:
             way.append(moved(way[-1], int(model(way[-1]).argmax())))
     shown = right.imshow(best.numpy(), cmap="Blues_r")
-    right.plot([column for _, column in way], [row for row, _ in way], color=ORANGE, linewidth=2.5, marker="o", markersize=4)
+    right.plot(
+        [column for _, column in way], [row for row, _ in way], color=ORANGE, linewidth=2.5, marker="o", markersize=4
+    )
     for (row, column), text in ((START, "S"), (GOAL, "G")):
         right.text(column, row, text, ha="center", va="center", weight="bold", color=GREEN, fontsize=14)
     right.set_xticks(range(COLUMNS), [f"{'↑' * wind}" for wind in WIND])

@@ -20,8 +20,12 @@ class Autoencoder(nn.Module):
 
     def __init__(self, hidden: int = 128) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 4))
-        self.decoder = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 64))
+        self.encoder = nn.Sequential(
+            nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 4)
+        )
+        self.decoder = nn.Sequential(
+            nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 64)
+        )
 
     def place(self, pixels: torch.Tensor) -> Normal:
         """The distribution of the places of some digits."""
@@ -68,7 +72,9 @@ def draw(model: Autoencoder, pixels: torch.Tensor, labels: object, path: object,
     left.set(title="Where the digits are", xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
     line = torch.linspace(-2.4, 2.4, count)
     grid = torch.stack(torch.meshgrid(line, line.flip(0), indexing="xy"), -1).reshape(-1, 2)
-    drawn = torch.sigmoid(model.decoder(grid)).reshape(count, count, 8, 8).permute(0, 2, 1, 3).reshape(8 * count, 8 * count)
+    drawn = (
+        torch.sigmoid(model.decoder(grid)).reshape(count, count, 8, 8).permute(0, 2, 1, 3).reshape(8 * count, 8 * count)
+    )
     right.imshow(drawn.numpy(), cmap="Greys", extent=(-2.4, 2.4, -2.4, 2.4))
     right.set(title="What the decoder draws there")
     save(figure, path)

@@ -35,7 +35,9 @@ def cells(path: Path) -> str:
         options = [line for line in block.splitlines() if line.startswith(":")]
         code = "\n".join(line for line in block.splitlines() if not line.startswith((":", "%")))
         if any("raises-exception" in option for option in options):
-            code = f"try:\n{textwrap.indent(code, '    ')}\nexcept Exception: pass\nelse: raise AssertionError('no error')"
+            code = (
+                f"try:\n{textwrap.indent(code, '    ')}\nexcept Exception: pass\nelse: raise AssertionError('no error')"
+            )
         blocks.append(code)
     return "\n".join(blocks)
 
@@ -51,7 +53,13 @@ def test_the_code_of_a_page_runs(path, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(DOCS), str(ROOT)]), "MPLBACKEND": "Agg"}
     environment["PYTHONPATH"] += os.pathsep + os.environ.get("PYTHONPATH", "")
     done = subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -95,6 +103,6 @@ def test_declared_examples_are_of_public_names_and_run():
             statements = examples.example_of(public)
             try:
                 examples.session(statements, path)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 failures[path] = f"{statements}: {error!r}"
     assert failures == {}

@@ -1,7 +1,7 @@
 """The example of each public name: from its docstring, from the declared examples, or derived from that of its function.
 
 A declared example is a line `names: statements` in a file of `docs/reference/examples`; `{}` stands for the name in each of the
-names' examples. What the statements print is computed when the site is built and when the tests run, so that it cannot become wrong.
+names' examples. What the statements print is computed when the site is built and when the tests run: it cannot become wrong.
 """
 
 from __future__ import annotations
@@ -109,7 +109,14 @@ def as_method(statements: str, function: str, name: str, module: str | bool = Fa
 
 def session(statements: str, title: str) -> str:
     """The statements as an interactive session with what they print; an exception is raised, not printed."""
-    names: dict[str, Any] = {"torch": torch, "nn": nn, "F": nn.functional, "math": math, "numpy": numpy, "__name__": "__main__"}
+    names: dict[str, Any] = {
+        "torch": torch,
+        "nn": nn,
+        "F": nn.functional,
+        "math": math,
+        "numpy": numpy,
+        "__name__": "__main__",
+    }
     lines = []
     torch.manual_seed(0)
     for statement in ast.parse(statements).body:

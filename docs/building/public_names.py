@@ -128,7 +128,11 @@ def readable_signature(signature: inspect.Signature, of_method: bool) -> str:
         text = str(signature.replace(parameters=parameters))
     except ValueError:
         return "(...)"
-    return text.replace("'", "").replace("Ellipsis", "...") if "'" in text and "=" not in text else text.replace(": '", ": ")
+    return (
+        text.replace("'", "").replace("Ellipsis", "...")
+        if "'" in text and "=" not in text
+        else text.replace(": '", ": ")
+    )
 
 
 @cache
@@ -203,8 +207,11 @@ def stubs(module: str) -> dict[str, list[str]]:
             elif module == "torch.Tensor" and arguments.posonlyargs:
                 del arguments.posonlyargs[0]
             returned = f" -> {ast.unparse(item.returns)}" if item.returns is not None else ""
-            text = re.sub(r"\b_(bool|int|float|complex|dtype|device|layout|memory_format|Number|Dims|Index|slice|type)\b", r"\1",
-                          f"({ast.unparse(arguments)}){returned}")
+            text = re.sub(
+                r"\b_(bool|int|float|complex|dtype|device|layout|memory_format|Number|Dims|Index|slice|type)\b",
+                r"\1",
+                f"({ast.unparse(arguments)}){returned}",
+            )
             found.setdefault(item.name, []).append(text)
     return found
 

@@ -25,7 +25,9 @@ AREAS = {
     "memory": "Copies, conversion, storage",
 }
 
-SECTION = re.compile(r"^(Args|Arguments|Keyword Args|Raises|Returns|Yields|Attributes|Shape|Shapes|Note|Notes|Warns):\s*$")
+SECTION = re.compile(
+    r"^(Args|Arguments|Keyword Args|Raises|Returns|Yields|Attributes|Shape|Shapes|Note|Notes|Warns):\s*$"
+)
 CODE = re.compile(r"(`+)(?:.+?)\1", re.DOTALL)
 FENCE = ":" * 6
 
@@ -77,8 +79,13 @@ def body(docstring: str) -> list[str]:
             result += ["", "```text", *block, "```", ""]
             continue
         paragraph = []
-        while number < len(lines) and lines[number].strip() and not lines[number].lstrip().startswith(">>>") \
-                and not SECTION.match(lines[number]) and not lines[number].startswith("    "):
+        while (
+            number < len(lines)
+            and lines[number].strip()
+            and not lines[number].lstrip().startswith(">>>")
+            and not SECTION.match(lines[number])
+            and not lines[number].startswith("    ")
+        ):
             paragraph.append(lines[number].strip())
             number += 1
         if paragraph:
@@ -131,11 +138,17 @@ def _items(lines: list[str]) -> list[str]:
 def described(public: PublicName, page: str) -> list[str]:
     """The entry of one name."""
     kind = public.kind
-    directive = {"attribute": "attribute", "exception": "exception", "class": "class", "method": "method"}.get(kind, "function")
+    directive = {"attribute": "attribute", "exception": "exception", "class": "class", "method": "method"}.get(
+        kind, "function"
+    )
     signatures = [public.path + signature for signature in public.signatures]
     lines = [f"{FENCE}{{py:{directive}}} {signatures[0]}", *signatures[1:], ""]
     if len(signatures) > 1:
-        lines = [f"{FENCE}{{py:{directive}}} {signatures[0]}", *[f"  {' ' * len(directive)}   {more}" for more in signatures[1:]], ""]
+        lines = [
+            f"{FENCE}{{py:{directive}}} {signatures[0]}",
+            *[f"  {' ' * len(directive)}   {more}" for more in signatures[1:]],
+            "",
+        ]
     if is_alias(public):
         lines.insert(-1, ":no-index:")
     docstring = public.docstring
@@ -146,8 +159,9 @@ def described(public: PublicName, page: str) -> list[str]:
             lines += ["", "```pycon", examples.session(statements, public.path), "```"]
     place = public.declaration
     if place is not None:
-        path, first, last = place
-        lines += ["", f"<div class='declaration'><a href='../../source/{path}.html#line-{first}'>Declared in {path}, line {first}</a></div>"]
+        path, first, _ = place
+        link = f"../../../source/{path}.html#line-{first}"
+        lines += ["", f"<div class='declaration'><a href='{link}'>Declared in {path}, line {first}</a></div>"]
     return [*lines, "", FENCE, ""]
 
 
@@ -226,7 +240,12 @@ def pages() -> dict[str, str]:
 
 
 def _operators_index(by_page: dict[str, list[PublicName]]) -> str:
-    lines = ["# Functions and methods of tensors", "", "By subject. Each entry has the function, the method and the in-place variant.", ""]
+    lines = [
+        "# Functions and methods of tensors",
+        "",
+        "By subject. Each entry has the function, the method and the in-place variant.",
+        "",
+    ]
     for area, title in AREAS.items():
         families = sorted(page.removeprefix("operators/") for page in by_page if page.startswith(f"operators/{area}."))
         lines += [f"## {title}", "", "```{toctree}", ":maxdepth: 1", "", *families, "```", ""]

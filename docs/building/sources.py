@@ -21,9 +21,16 @@ pre { font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; }
 
 def page(relative: str, text: str) -> str:
     """The page of one file."""
-    light = HtmlFormatter(style="a11y-high-contrast-light" if False else "default", linenos="inline", lineanchors="line", nobackground=True)
+    light = HtmlFormatter(
+        style="a11y-high-contrast-light" if False else "default",
+        linenos="inline",
+        lineanchors="line",
+        nobackground=True,
+    )
     dark = HtmlFormatter(style="github-dark", nobackground=True)
-    dark_rules = "\n".join(line for line in dark.get_style_defs(".highlight").splitlines() if line.startswith(".highlight"))
+    dark_rules = "\n".join(
+        line for line in dark.get_style_defs(".highlight").splitlines() if line.startswith(".highlight")
+    )
     up = "../" * relative.count("/") + "../"
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"

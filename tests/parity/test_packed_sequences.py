@@ -66,7 +66,9 @@ def test_outputs_and_gradients(kind, options, lengths):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_single_precision(kind):
-    ours, theirs = (results(library, kind, {"num_layers": 2}, [7, 4, 4], False, True, "float32") for library in (adjoint, torch))
+    ours, theirs = (
+        results(library, kind, {"num_layers": 2}, [7, 4, 4], False, True, "float32") for library in (adjoint, torch)
+    )
     for name, expected in theirs.items():
         numpy.testing.assert_allclose(ours[name], expected, rtol=2e-4, atol=1e-5, err_msg=name)
 

@@ -284,7 +284,9 @@ class RNNBase(Module):
         self._prepare(data)
         return data, packed.batch_sizes.tolist()
 
-    def _with_packed(self, packed: PackedSequence, state: list[torch.Tensor] | None) -> tuple[PackedSequence, list[Any]]:
+    def _with_packed(
+        self, packed: PackedSequence, state: list[torch.Tensor] | None
+    ) -> tuple[PackedSequence, list[Any]]:
         """The forward pass over packed sequences, from the parts of a state (hidden, cell), each `(layers, N, features)`."""
         data, batch_sizes = self._unpack(packed)
         batch, layers = batch_sizes[0], self.num_layers * self._directions
@@ -301,7 +303,11 @@ class RNNBase(Module):
         if self.mode != "LSTM":
             rows = [hidden for (hidden,) in rows]
         output, states = self._walk(data, rows, batch_sizes)
-        final = [torch.stack(parts) for parts in zip(*states, strict=True)] if self.mode == "LSTM" else [torch.stack(states)]
+        final = (
+            [torch.stack(parts) for parts in zip(*states, strict=True)]
+            if self.mode == "LSTM"
+            else [torch.stack(states)]
+        )
         if packed.unsorted_indices is not None:
             final = [part.index_select(1, packed.unsorted_indices) for part in final]
         return PackedSequence(output, *packed[1:]), final
