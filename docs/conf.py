@@ -29,11 +29,16 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
-suppress_warnings = ["mystnb.unknown_mime_type", "misc.highlighting_failure"]  # tracebacks that quote backticks
+suppress_warnings = [
+    "mystnb.unknown_mime_type",
+    "misc.highlighting_failure",  # tracebacks that quote backticks
+    "ref.python",  # short names of types in signatures, such as Node, that two modules have
+]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"adjoint {version}"
 html_static_path = ["_static"]
+html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -28,8 +31,19 @@ def after_writing(app: Any, exception: Exception | None) -> None:
         sources.write(Path(app.outdir) / "source")
 
 
+def quiet_kernels() -> None:
+    """Let the kernels that run pages log errors only, whatever the settings of the machine's own Jupyter are."""
+    folder = Path(tempfile.mkdtemp(prefix="adjoint-docs-"))
+    profile = folder / "profile_default"
+    profile.mkdir()
+    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n", encoding="utf-8")
+    os.environ["IPYTHONDIR"] = str(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
+    quiet_kernels()
     os.environ["ADJOINT_DOCS_PLAYERS"] = str(Path(app.outdir) / "players")
     app.connect("builder-inited", before_reading)
     app.connect("source-read", on_source)

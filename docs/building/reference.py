@@ -182,7 +182,7 @@ def is_alias(public: PublicName) -> bool:
 def title_of(family: str) -> str:
     """What a family of operators is, from the docstring of its module."""
     text = (importlib.import_module(f"adjoint.operators.{family}").__doc__ or family).strip().splitlines()[0]
-    return text.rstrip(".")
+    return re.split(r"[.;] ", text)[0].rstrip(".")
 
 
 def constants(names: list[PublicName]) -> list[str]:
@@ -216,7 +216,10 @@ def pages() -> dict[str, str]:
     places: dict[str, str] = {}
     for page in sorted({*by_page, *(f"modules/{module}" for module in values)}):
         group, name = page.split("/")
-        names = sorted(by_page[page], key=lambda public: (public.name.rstrip("_").lower(), public.path))
+        names = sorted(
+            by_page[page],
+            key=lambda public: (public.name.rstrip("_").lower(), public.module == "torch.Tensor", public.path),
+        )
         if group == "operators":
             lines = [f"# {markdown(title_of(name))}", "", INTRODUCTION, ""]
             seen: dict[str, None] = dict.fromkeys(public.name.rstrip("_") for public in names)
