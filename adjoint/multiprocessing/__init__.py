@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *
 
-from . import arenas, channels, reductions, sharing, watching
+from . import arenas, channels, compiled, reductions, sharing, watching
 from .spawning import (
     ProcessContext,
     ProcessException,

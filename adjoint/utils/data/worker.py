@@ -93,6 +93,7 @@ def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
         os.dup(descriptor) if isinstance(descriptor, int) else descriptor.detach(), reader
     )
     torch.multiprocessing.arenas.work_in(arena)
+    new_code = torch.multiprocessing.compiled.New()
     failure: WorkerError | None = None
     try:
         if task.init is not None:
@@ -116,7 +117,7 @@ def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
                     kind, content = BATCH, fetch(item)
                 except Exception as error:  # noqa: BLE001
                     kind, content = _outcome(task, error)
-            end.send(_message(task, arena, number, kind, content))
+            end.send(_message(task, arena, number, kind, content, new_code.take()))
             failure = content = item = None
     except (EOFError, OSError, KeyboardInterrupt):  # nobody is there any more
         pass
@@ -133,14 +134,14 @@ def _error(task: Task, error: Exception) -> WorkerError:
     return WorkerError(error, f"in DataLoader worker process {task.number}")
 
 
-def _message(task: Task, arena: Any, number: int, kind: int, content: Any) -> bytes:
+def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: list[Any]) -> bytes:
     """The message about a task; where it cannot be pickled, one that says so."""
     try:
-        message: bytes = arena.message((number, kind, content))
+        message: bytes = arena.message((number, kind, content, new_code))
     except Exception as error:  # noqa: BLE001
         failure = _error(task, error)
         if kind == ERROR:  # the class of the error is not one that can be sent
             failure = content
             failure.kind = RuntimeError
-        message = arena.message((number, ERROR, failure))
+        message = arena.message((number, ERROR, failure, new_code))
     return message

@@ -97,6 +97,8 @@ class BatchesOfWorkers(Batches):
         self._poll = select.poll()
         self._started: list[_Worker] = []
         self._shutdown_workers = weakref.finalize(self, _end, self._started, os.getpid())
+        if context.get_start_method() == "fork":
+            torch.multiprocessing.compiled.prepare()
         for number in range(loader.num_workers):
             task = Task(
                 loader.dataset, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last, self._base_seed,
@@ -216,9 +218,10 @@ class BatchesOfWorkers(Batches):
         if dead:
             self._fail(dead)
 
-    def _put(self, worker: _Worker, number: int, kind: int, content: Any) -> None:
+    def _put(self, worker: _Worker, number: int, kind: int, content: Any, new_code: list[Any]) -> None:
         """Note what a worker has sent for a task."""
         worker.tasks -= 1
+        torch.multiprocessing.compiled.note(new_code)
         if number in self._owners:
             self._arrived[number] = kind, content
 
