@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 THREADS = 2
-GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers")
+GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers", "loading")
 WIDTH = 62
 
 

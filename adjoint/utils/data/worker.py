@@ -47,13 +47,14 @@ class WorkerError:
 
     def __init__(self, error: BaseException, where: str) -> None:
         self.kind: Any = type(error)
+        self.name = self.kind.__name__
         # Without the chain's objects, which may hold what cannot be sent.
         self.text = "".join(traceback.format_exception(error))
         self.where = where
 
     def reraise(self) -> None:
         """Raise an error of the same class; of a class that does not take a message alone, a RuntimeError."""
-        message = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
+        message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
         if self.kind is KeyError:
             raise KeyError(_Text(message))
         try:

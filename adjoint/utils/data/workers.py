@@ -133,6 +133,11 @@ class BatchesOfWorkers(Batches):
         """The worker processes."""
         return [worker.process for worker in self._started]
 
+    @property
+    def _worker_pids_set(self) -> set[int]:
+        """The numbers that the system gave to the worker processes."""
+        return {worker.process.pid for worker in self._started}
+
     def _give_task(self) -> None:
         """Give the next item to the next worker that has not ended; where order does not matter, to one with room."""
         loader = self._loader
