@@ -72,7 +72,8 @@ def attached(fd: int, size: int) -> Segment:
     found = _segments.get(_key(fd))
     if found is None:
         return Segment(fd, size)
-    os.close(fd)
+    if fd != found.fd:
+        os.close(fd)
     return found
 
 

@@ -76,8 +76,11 @@ def generator(seed=0):
 def leftovers():
     """The descriptors of this process, its children, and what there is in /dev/shm."""
     gc.collect()
-    shared = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
-    return len(os.listdir("/proc/self/fd")), len(multiprocessing.active_children()), len(shared)
+    return len(names("/proc/self/fd")), len(multiprocessing.active_children()), len(names("/dev/shm"))
+
+
+def names(folder):
+    return {path.name for path in Path(folder).iterdir()}
 
 
 def same(ours, theirs):
@@ -159,7 +162,9 @@ def test_seeds_are_those_of_pytorch():
 def test_what_a_worker_knows():
     assert get_worker_info() is None
     told = list(DataLoader(Told(), batch_size=None, num_workers=1, worker_init_fn=Told.init))
-    assert told[0].startswith("WorkerInfo(id=0, num_workers=1, seed=") and told[0].endswith("worker_method='multiprocessing')")
+    assert told[0].startswith("WorkerInfo(id=0, num_workers=1, seed=") and told[0].endswith(
+        "worker_method='multiprocessing')"
+    )
     assert told[1] == "cannot assign to field 'id'" and told[2] == "init 0" and told[3] == "True"
 
 
@@ -244,7 +249,9 @@ class Mapped(data.Dataset):
 def test_streams_that_are_longer_than_they_say():
     loader = DataLoader(Stream(8, 3), batch_size=2, num_workers=2)
     assert len(loader) == 2
-    with pytest.warns(UserWarning, match="this could be caused by not properly configuring the IterableDataset replica"):
+    with pytest.warns(
+        UserWarning, match="this could be caused by not properly configuring the IterableDataset replica"
+    ):
         list(loader)
 
 
@@ -300,7 +307,11 @@ def test_errors_show_the_traceback_of_the_worker(error, kind, last):
 
 def test_errors_of_the_function_that_begins():
     with pytest.raises(ValueError, match="Caught ValueError in DataLoader worker process 0") as caught:
-        next(iter(DataLoader(Rows(), num_workers=2, worker_init_fn=lambda number: raising(ValueError(f"init {number}"))())))
+        next(
+            iter(
+                DataLoader(Rows(), num_workers=2, worker_init_fn=lambda number: raising(ValueError(f"init {number}"))())
+            )
+        )
     assert "init 0" in str(caught.value)
 
 
@@ -435,11 +446,11 @@ def ended(process, pids):
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("seconds", ["0.01", "3600"])
 def test_workers_end_with_a_killed_parent(tmp_path, method, seconds):
-    shared = os.listdir("/dev/shm")
+    shared = names("/dev/shm")
     process, pids = started(tmp_path, "time.sleep(3600)", method, seconds)
     process.kill()
     ended(process, pids)
-    assert not [name for name in set(os.listdir("/dev/shm")) - set(shared) if "adjoint" in name]
+    assert not [name for name in names("/dev/shm") - shared if "adjoint" in name]
 
 
 def test_an_interrupt_ends_all(tmp_path):
@@ -477,8 +488,8 @@ def test_later_workers_have_what_earlier_ones_have_compiled():
         return dict(torch.backends.llvm.compiled)
 
     here = dict(torch.backends.llvm.compiled)
-    first = list(DataLoader(Mapped(compiled, 1), batch_size=None, num_workers=1))[0]
-    again = list(DataLoader(Mapped(compiled, 1), batch_size=None, num_workers=1))[0]
+    first = next(iter(DataLoader(Mapped(compiled, 1), batch_size=None, num_workers=1)))
+    again = next(iter(DataLoader(Mapped(compiled, 1), batch_size=None, num_workers=1)))
     new = first.keys() - here.keys()
     ours = {request.name: code.milliseconds for request, code in HOST.compiled.items()}
     assert new and all(again[name] == ours[name] != first[name] for name in new)

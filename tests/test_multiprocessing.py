@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -106,12 +107,12 @@ def test_sharing_strategies():
 
 
 def test_shared_memory_is_given_back():
-    count = len(os.listdir("/proc/self/fd"))
+    count = len(list(Path("/proc/self/fd").iterdir()))
     for size in (10, 100_000):
         for _ in range(50):
             torch.ones(size).share_memory_()
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= count + 2
+    assert len(list(Path("/proc/self/fd").iterdir())) <= count + 2
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -352,7 +353,9 @@ def test_memory_in_an_arena_is_sent_once():
 def test_expanded_and_lazy_tensors_in_an_arena():
     _, own = arena()
     expanded, conjugate, part = pickle.loads(
-        own.message((torch.ones(1, 3).expand(5, 3), torch.ones(2, dtype=torch.complex64).conj(), torch.arange(1000)[::10]))
+        own.message(
+            (torch.ones(1, 3).expand(5, 3), torch.ones(2, dtype=torch.complex64).conj(), torch.arange(1000)[::10])
+        )
     )
     assert expanded.shape == (5, 3) and expanded.sum() == 15
     assert conjugate.tolist() == [1, 1] and part.tolist() == list(range(0, 1000, 10))
@@ -381,8 +384,9 @@ def test_channels_never_wait_to_send():
         channel.post(message)
     assert channel.is_sending
     found = []
-    while len(found) < len(messages):
-        found.append(end.receive())
+    reader = threading.Thread(target=lambda: found.extend(end.receive() for _ in messages))
+    reader.start()
+    while reader.is_alive():
         channel.flush()
     assert found == messages and not channel.is_sending
     end.send(b"")

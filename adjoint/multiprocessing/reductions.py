@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from multiprocessing import reduction
+from multiprocessing import context, reduction
 from typing import Any
 
 from ..kernels.memory.storage import TypedStorage, UntypedStorage, element_strides, owner, storage_offset, strided
@@ -60,7 +60,15 @@ class _Memory:
         self.segment, self.start, self.length = place(root)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received_root, (reduction.DupFd(self.segment.fd), len(self.segment), self.start, self.length)
+        return _received_root, (_sent(self.segment.fd), len(self.segment), self.start, self.length)
+
+
+def _sent(fd: int) -> Any:
+    """A descriptor on its way. A new process inherits each once, however many tensors lie in its memory."""
+    popen: Any = context.get_spawning_popen()
+    if popen is not None and popen.method == "spawn" and fd in popen._fds:
+        return popen.DupFd(fd)
+    return reduction.DupFd(fd)
 
 
 def _received_root(descriptor: Any, size: int, start: int, length: int) -> Array:
