@@ -22,7 +22,17 @@ from types import ModuleType
 from typing import Any
 
 THREADS = 2
-GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers", "memory", "distributed")
+GROUPS = (
+    "startup",
+    "overhead",
+    "kernels",
+    "models",
+    "optimizers",
+    "random_numbers",
+    "loading",
+    "memory",
+    "distributed",
+)
 WIDTH = 62
 
 

@@ -126,7 +126,9 @@ class Work:
                     self.done = True
                     break
         except mpi.load().Exception as error:
-            self._error = DistBackendError(f"{self.name} (call {self.number} of group {self.group.group_name!r}): {error}")
+            self._error = DistBackendError(
+                f"{self.name} (call {self.number} of group {self.group.group_name!r}): {error}"
+            )
             self.done = True
         except BaseException as error:
             self._error = error

@@ -43,7 +43,9 @@ def test_a_rank_that_raises_before_it_has_joined_ends_all(tmp_path):
     assert seconds < 30
 
 
-@pytest.mark.parametrize(("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)]
+)
 def test_a_rank_that_exits_or_is_killed_ends_all(tmp_path, text, expected):
     _, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
     assert status == expected if expected else status != 0
@@ -60,7 +62,9 @@ def test_a_rank_that_does_not_come_is_named(tmp_path, text):
 
 
 def test_a_monitored_barrier_names_all_missing_ranks(tmp_path):
-    text = "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
+    text = (
+        "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
+    )
     errors, status, _ = ended(tmp_path, text)
     assert status == 1
     assert "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms" in errors
@@ -125,7 +129,9 @@ def test_an_interrupt_ends_all(tmp_path):
     process.stdout.close()
 
 
-PLACE = BEGIN + "dist.all_reduce(t)\nprint(rank, dist.get_world_size(), os.environ['LOCAL_RANK'], t.tolist(), flush=True)\n"
+PLACE = (
+    BEGIN + "dist.all_reduce(t)\nprint(rank, dist.get_world_size(), os.environ['LOCAL_RANK'], t.tolist(), flush=True)\n"
+)
 
 
 def started_by_hand(script, ranks, variables):

@@ -64,7 +64,9 @@ def check_all_reduce(rank, size):
                 tensor = tensor_of(rank, shape, dtype)
                 assert dist.all_reduce(tensor, op) is None
                 expected = reduced(op, [value_of(each, shape, dtype) for each in range(size)])
-                numpy.testing.assert_allclose(array_of(tensor), expected.astype(array_of(tensor).dtype), rtol=1e-2 * (dtype.itemsize < 4))
+                numpy.testing.assert_allclose(
+                    array_of(tensor), expected.astype(array_of(tensor).dtype), rtol=1e-2 * (dtype.itemsize < 4)
+                )
 
 
 def check_same_bits_on_all_ranks(rank, size):
@@ -113,7 +115,9 @@ def check_broadcast_and_reduce(rank, size):
             dist.reduce(tensor, root)
             expected = reduced(ReduceOp.SUM, [value_of(each, (5,), dtype) for each in range(size)])
             own = value_of(rank, (5,), dtype)
-            numpy.testing.assert_array_equal(array_of(tensor), (expected if rank == root else own).astype(array_of(tensor).dtype))
+            numpy.testing.assert_array_equal(
+                array_of(tensor), (expected if rank == root else own).astype(array_of(tensor).dtype)
+            )
 
 
 def check_gathers(rank, size):
@@ -278,7 +282,9 @@ def check_arguments(rank, size):
 
 def check_objects(rank, size):
     objects = [None] * size
-    dist.all_gather_object(objects, {"rank": rank, "tensor": torch.full((2,), float(rank)), "list": [1, None, "x"] * rank})
+    dist.all_gather_object(
+        objects, {"rank": rank, "tensor": torch.full((2,), float(rank)), "list": [1, None, "x"] * rank}
+    )
     assert [each["rank"] for each in objects] == list(range(size))
     assert objects[1]["tensor"].tolist() == [1.0, 1.0]
     values = [rank, (rank, 2.5), torch.ones(rank + 1, dtype=torch.bfloat16)]
