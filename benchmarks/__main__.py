@@ -105,7 +105,9 @@ def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     for result in results:
         line = f"{result['case']:<{WIDTH}}{_duration(result['adjoint']):>11}"
         if "torch" in result:
-            line += f"{_duration(result['torch']):>11}{result['ratio']:>7.2f}  {result['low']:.2f} to {result['high']:.2f}"
+            line += (
+                f"{_duration(result['torch']):>11}{result['ratio']:>7.2f}  {result['low']:.2f} to {result['high']:.2f}"
+            )
         print(line)
     return results
 

@@ -1,6 +1,6 @@
 """Two processes of one thread each: all_reduce and steps of DistributedDataParallel on MPI, beside PyTorch's on gloo.
 
-Each library runs in processes of its own, which are started alternately. `python -m benchmarks.distributed adjoint` is one of them.
+Each library runs in processes of its own, which are started alternately: `python -m benchmarks.distributed adjoint` is one.
 """
 
 import json
@@ -46,10 +46,11 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     shared = {**os.environ, **threads, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
-    command = [sys.executable, "-m", "benchmarks.distributed", library, only]
-    if library == "adjoint":
+    module = "benchmarks.scaling" if library == "profile" else "benchmarks.distributed"
+    command = [sys.executable, "-m", module, library, only]
+    if library != "torch":
         from adjoint.distributed.launch import mpiexec_command
 
         processes = [
@@ -105,13 +106,20 @@ class Measured:
         """Sums of float32."""
         for name, count in SIZES.items():
             tensor = self.torch.zeros(count)
-            self.time(f"all_reduce of {name}", lambda tensor=tensor: self.dist.all_reduce(tensor), 200 if count < 5000 else 9)
+            self.time(
+                f"all_reduce of {name}", lambda tensor=tensor: self.dist.all_reduce(tensor), 200 if count < 5000 else 9
+            )
 
     def steps(self) -> None:
         """Training steps of two models."""
-        for name, make, shape in (("MLP, 10 M parameters", self.mlp, (64, 1024)), ("ResNet-8", self.resnet, (32, 3, 32, 32))):
+        for name, make, shape in (
+            ("MLP, 10 M parameters", self.mlp, (64, 1024)),
+            ("ResNet-8", self.resnet, (32, 3, 32, 32)),
+        ):
             self.time(f"step of {name}, DDP", self.step(self.parallel(make()), shape), 9)
-            self.time(f"step of {name}, DDP, views", self.step(self.parallel(make(), gradient_as_bucket_view=True), shape), 9)
+            self.time(
+                f"step of {name}, DDP, views", self.step(self.parallel(make(), gradient_as_bucket_view=True), shape), 9
+            )
             self.time(f"step of {name}, no communication", self.step(make(), shape), 9)
 
     def overlap(self) -> None:
@@ -119,16 +127,22 @@ class Measured:
         if self.library != "adjoint":
             return
         shape = (64, 1024)
-        for name, speed, pause in (("none", math.inf, 0.0), ("overlapped", LINK, 0.0), ("afterwards", math.inf, 1 / LINK)):
+        for name, speed, pause in (
+            ("none", math.inf, 0.0),
+            ("overlapped", LINK, 0.0),
+            ("afterwards", math.inf, 1 / LINK),
+        ):
             model = self.parallel(self.mlp())
             model.register_comm_hook(Link(self.torch, speed), link_hook)
             pause *= sum(4 * parameter.numel() for parameter in model.parameters())
             self.time(f"step over 25 Gbit/s, communication: {name}", self.step(model, shape, pause), 9)
 
     def parallel(self, model: Any, **options: Any) -> Any:
+        """The model, in all processes."""
         return self.torch.nn.parallel.DistributedDataParallel(model, **options)
 
     def step(self, model: Any, shape: tuple[int, ...], pause: float = 0.0) -> Any:
+        """A function that trains the model for a step, and pauses after backward."""
         torch = self.torch
         x, y = torch.randn(*shape), torch.randint(0, 10, shape[:1])
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -142,12 +156,14 @@ class Measured:
         return call
 
     def mlp(self) -> Any:
+        """Four linear layers of 10 million parameters."""
         nn = self.torch.nn
         widths = (1024, 2048, 2048, 1800, 10)
         layers = [layer for i in range(4) for layer in (nn.Linear(widths[i], widths[i + 1]), nn.ReLU())]
         return nn.Sequential(*layers[:-1])
 
     def resnet(self) -> Any:
+        """ResNet-8 for images of 32 by 32."""
         torch, nn = self.torch, self.torch.nn
 
         class Block(nn.Module):

@@ -1,10 +1,10 @@
 """Ranks that raise, exit, are killed, hang or disagree: all end in time, and the error says what happened. Ways of starting."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -43,7 +43,9 @@ def test_a_rank_that_raises_before_it_has_joined_ends_all(tmp_path):
     assert seconds < 30
 
 
-@pytest.mark.parametrize(("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)]
+)
 def test_a_rank_that_exits_or_is_killed_ends_all(tmp_path, text, expected):
     _, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
     assert status == expected if expected else status != 0
@@ -60,7 +62,9 @@ def test_a_rank_that_does_not_come_is_named(tmp_path, text):
 
 
 def test_a_monitored_barrier_names_all_missing_ranks(tmp_path):
-    text = "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
+    text = (
+        "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
+    )
     errors, status, _ = ended(tmp_path, text)
     assert status == 1
     assert "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms" in errors
@@ -119,13 +123,15 @@ def test_an_interrupt_ends_all(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
     deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{number}") for number in numbers) and time.monotonic() < deadline:
+    while any(Path(f"/proc/{number}").exists() for number in numbers) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(os.path.exists(f"/proc/{number}") for number in numbers)
+    assert not any(Path(f"/proc/{number}").exists() for number in numbers)
     process.stdout.close()
 
 
-PLACE = BEGIN + "dist.all_reduce(t)\nprint(rank, dist.get_world_size(), os.environ['LOCAL_RANK'], t.tolist(), flush=True)\n"
+PLACE = (
+    BEGIN + "dist.all_reduce(t)\nprint(rank, dist.get_world_size(), os.environ['LOCAL_RANK'], t.tolist(), flush=True)\n"
+)
 
 
 def started_by_hand(script, ranks, variables):

@@ -40,10 +40,10 @@ def reduced(op, arrays):
     held = arrays[0].dtype
     if op is ReduceOp.AVG:
         return sum(array.astype(numpy.complex128) for array in arrays) / len(arrays)
-    if held == bool:
+    if held.kind == "b":
         logical = {ReduceOp.SUM: ReduceOp.BOR, ReduceOp.PRODUCT: ReduceOp.BAND}
         return UFUNCS[logical.get(op, op)].reduce(arrays)
-    return UFUNCS[op].reduce([array if op in UFUNCS and held.kind in "iub" else array for array in arrays], dtype=held)
+    return UFUNCS[op].reduce(arrays, dtype=held)
 
 
 def is_supported(op, dtype):
@@ -64,7 +64,9 @@ def check_all_reduce(rank, size):
                 tensor = tensor_of(rank, shape, dtype)
                 assert dist.all_reduce(tensor, op) is None
                 expected = reduced(op, [value_of(each, shape, dtype) for each in range(size)])
-                numpy.testing.assert_allclose(array_of(tensor), expected.astype(array_of(tensor).dtype), rtol=1e-2 * (dtype.itemsize < 4))
+                numpy.testing.assert_allclose(
+                    array_of(tensor), expected.astype(array_of(tensor).dtype), rtol=1e-2 * (dtype.itemsize < 4)
+                )
 
 
 def check_same_bits_on_all_ranks(rank, size):
@@ -113,7 +115,9 @@ def check_broadcast_and_reduce(rank, size):
             dist.reduce(tensor, root)
             expected = reduced(ReduceOp.SUM, [value_of(each, (5,), dtype) for each in range(size)])
             own = value_of(rank, (5,), dtype)
-            numpy.testing.assert_array_equal(array_of(tensor), (expected if rank == root else own).astype(array_of(tensor).dtype))
+            numpy.testing.assert_array_equal(
+                array_of(tensor), (expected if rank == root else own).astype(array_of(tensor).dtype)
+            )
 
 
 def check_gathers(rank, size):
@@ -197,7 +201,7 @@ def check_messages(rank, size):
     if rank == 0:
         with pytest.raises(RuntimeError, match="rank 1 has sent 8 bytes"):
             dist.recv(torch.ones(3), 1, tag=5)
-        with pytest.raises(RuntimeError, match="recv .*truncated"):
+        with pytest.raises(RuntimeError, match=r"recv .*truncated"):
             dist.recv(torch.ones(3), 1, tag=6)
 
 
@@ -256,7 +260,7 @@ def check_groups(rank, size):
 
 
 def check_arguments(rank, size):
-    with pytest.raises(TypeError, match="Expected parameter `tensor` of type torch.Tensor"):
+    with pytest.raises(TypeError, match=r"Expected parameter `tensor` of type torch.Tensor"):
         dist.all_reduce([1.0])
     with pytest.raises(RuntimeError, match=rf"expected length {size}, got 1"):
         dist.all_gather([torch.ones(2)], torch.ones(2))
@@ -266,9 +270,9 @@ def check_arguments(rank, size):
         dist.all_gather([torch.ones(2).double()] * size, torch.ones(2))
     with pytest.raises(ValueError, match="Must specify global_rank or group_rank"):
         dist.broadcast(torch.ones(2))
-    with pytest.raises(ValueError, match="``scatter_list`` must be specified on source rank"):
+    with pytest.raises(ValueError, match=r"``scatter_list`` must be specified on source rank"):
         dist.scatter(torch.zeros(2), None, src=rank)
-    with pytest.raises(ValueError, match="``gather_list`` must NOT be specified on non-destination ranks"):
+    with pytest.raises(ValueError, match=r"``gather_list`` must NOT be specified on non-destination ranks"):
         dist.gather(torch.zeros(2), [torch.zeros(2)] * size, dst=(rank + 1) % size)
     with pytest.raises(ValueError, match="trying to initialize the default process group twice"):
         dist.init_process_group()
@@ -278,7 +282,9 @@ def check_arguments(rank, size):
 
 def check_objects(rank, size):
     objects = [None] * size
-    dist.all_gather_object(objects, {"rank": rank, "tensor": torch.full((2,), float(rank)), "list": [1, None, "x"] * rank})
+    dist.all_gather_object(
+        objects, {"rank": rank, "tensor": torch.full((2,), float(rank)), "list": [1, None, "x"] * rank}
+    )
     assert [each["rank"] for each in objects] == list(range(size))
     assert objects[1]["tensor"].tolist() == [1.0, 1.0]
     values = [rank, (rank, 2.5), torch.ones(rank + 1, dtype=torch.bfloat16)]
@@ -297,7 +303,7 @@ def check_objects(rank, size):
         received = [None, None]
         assert dist.recv_object_list(received) == 0
         assert received == [1, "two"]
-    with pytest.raises(TypeError, match="can only travel as a pickle.*pass pickle=True"):
+    with pytest.raises(TypeError, match=r"can only travel as a pickle.*pass pickle=True"):
         dist.all_gather_object([None] * size, range(3))
     dist.all_gather_object(objects, range(rank), pickle=True)
     assert objects == [range(each) for each in range(size)]

@@ -152,7 +152,9 @@ def check_second_backward_and_shared_parameters(rank, size):
 def check_different_models(rank, size):
     with pytest.raises(RuntimeError, match=r"params\[0\] in this process with sizes \[3, 2\].*'weight' is \[3, 2\]"):
         DistributedDataParallel(nn.Linear(2, 2 + min(rank, 1)))
-    with pytest.raises(RuntimeError, match="Rank 0 has 2 params, while rank 1 has inconsistent 4 params: 1.bias, 1.weight"):
+    with pytest.raises(
+        RuntimeError, match=r"Rank 0 has 2 params, while rank 1 has inconsistent 4 params: 1\.bias, 1\.weight"
+    ):
         DistributedDataParallel(nn.Sequential(*(nn.Linear(2, 2) for _ in range(1 + min(rank, 1)))))
     with pytest.raises(RuntimeError, match="doesn't have any parameter that requires a gradient"):
         DistributedDataParallel(nn.ReLU())
@@ -212,9 +214,13 @@ def check_join(rank, size):
                 model(torch.ones(1, 1) * (rank + 1)).sum().backward()
         return model.module.weight.grad.item()
 
-    active = [each for each in range(size) if each >= rank]  # rank r has r + 1 batches: in its last, these have some left
+    active = [
+        each for each in range(size) if each >= rank
+    ]  # rank r has r + 1 batches: in its last, these have some left
     assert after(rank + 1) == pytest.approx(sum(each + 1 for each in active) / size)
-    assert after(rank + 1, divide_by_initial_world_size=False) == pytest.approx(sum(each + 1 for each in active) / len(active))
+    assert after(rank + 1, divide_by_initial_world_size=False) == pytest.approx(
+        sum(each + 1 for each in active) / len(active)
+    )
     with pytest.raises(RuntimeError, match="exhausted"):
         after(2 + rank, throw_on_early_termination=True)
     torch.manual_seed(rank)
