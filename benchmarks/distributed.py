@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from statistics import median, quantiles
@@ -133,7 +132,7 @@ class Measured:
             ("afterwards", math.inf, 1 / LINK),
         ):
             model = self.parallel(self.mlp())
-            model.register_comm_hook(Link(self.torch, speed), link_hook)
+            model.register_comm_hook(Link(speed), link_hook)
             pause *= sum(4 * parameter.numel() for parameter in model.parameters())
             self.time(f"step over 25 Gbit/s, communication: {name}", self.step(model, shape, pause), 9)
 
@@ -191,21 +190,27 @@ class Measured:
 class Link:
     """A network that sends one thing after the other, each for a time that follows from its bytes."""
 
-    def __init__(self, torch: Any, speed: float) -> None:
-        self.torch, self.speed, self.free = torch, speed, 0.0
+    def __init__(self, speed: float) -> None:
+        self.speed, self.free = speed, 0.0
 
 
-def link_hook(link: Link, bucket: Any) -> Any:
-    """A communication hook whose transfer is a wait: the future is complete when the link would have sent the bucket."""
+class Sent:
+    """What a bucket's hook returns: waiting for it ends when the link has sent the bucket."""
+
+    def __init__(self, buffer: Any, at: float) -> None:
+        self.buffer, self.at = buffer, at
+
+    def wait(self) -> Any:
+        """Sleep for as long as the link is not done."""
+        time.sleep(max(0.0, self.at - time.perf_counter()))
+        return self.buffer
+
+
+def link_hook(link: Link, bucket: Any) -> Sent:
+    """A communication hook whose transfer takes time, and no processor."""
     buffer = bucket.buffer()
-    now = time.perf_counter()
-    link.free = max(now, link.free) + 4 * buffer.numel() / link.speed
-    future = link.torch.futures.Future()
-    if link.speed == math.inf:
-        future.set_result(buffer)
-    else:
-        threading.Timer(link.free - now, future.set_result, (buffer,)).start()
-    return future
+    link.free = max(time.perf_counter(), link.free) + 4 * buffer.numel() / link.speed
+    return Sent(buffer, link.free)
 
 
 def main(library: str, only: str = "") -> None:

@@ -69,7 +69,7 @@ def profile(only: str) -> None:
         ready.append((time.perf_counter() - begun[0], 4 * bucket.buffer().numel()))
         return link_hook(state, bucket)
 
-    model.register_comm_hook(Link(torch, math.inf), note)
+    model.register_comm_hook(Link(math.inf), note)
     rests, backwards, notes = [], [], []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(12):
