@@ -111,6 +111,7 @@ def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
                 f"{_duration(result['torch']):>11}{result['ratio']:>7.2f}  {result['low']:.2f} to {result['high']:.2f}"
             )
         print(line)
+    return results
 
 
 def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:

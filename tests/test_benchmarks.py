@@ -12,7 +12,7 @@ from benchmarks.__main__ import GROUPS
 CASES = [
     pytest.param(case, id=f"{name}: {case.name}")
     for name in GROUPS
-    if name not in ("startup", "memory")
+    if name not in ("startup", "memory", "distributed")
     for case in import_module(f"benchmarks.{name}").GROUP.cases
 ]
 
