@@ -7,12 +7,12 @@ import pytest
 
 import adjoint
 from benchmarks import memory
-from benchmarks.__main__ import GROUPS
+from benchmarks.__main__ import GROUPS, RUNNERS
 
 CASES = [
     pytest.param(case, id=f"{name}: {case.name}")
     for name in GROUPS
-    if name not in ("startup", "memory", "distributed")
+    if name not in RUNNERS
     for case in import_module(f"benchmarks.{name}").GROUP.cases
 ]
 
