@@ -1,6 +1,6 @@
 """Two processes of one thread each: all_reduce and steps of DistributedDataParallel on MPI, beside PyTorch's on gloo.
 
-Each library runs in processes of its own, which are started alternately. `python -m benchmarks.distributed adjoint` is one of them.
+Each library runs in processes of its own, which are started alternately: `python -m benchmarks.distributed adjoint` is one.
 """
 
 import json
@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from statistics import median, quantiles
@@ -46,10 +45,11 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     shared = {**os.environ, **threads, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
-    command = [sys.executable, "-m", "benchmarks.distributed", library, only]
-    if library == "adjoint":
+    module = "benchmarks.scaling" if library == "profile" else "benchmarks.distributed"
+    command = [sys.executable, "-m", module, library, only]
+    if library != "torch":
         from adjoint.distributed.launch import mpiexec_command
 
         processes = [
@@ -132,14 +132,16 @@ class Measured:
             ("afterwards", math.inf, 1 / LINK),
         ):
             model = self.parallel(self.mlp())
-            model.register_comm_hook(Link(self.torch, speed), link_hook)
+            model.register_comm_hook(Link(speed), link_hook)
             pause *= sum(4 * parameter.numel() for parameter in model.parameters())
             self.time(f"step over 25 Gbit/s, communication: {name}", self.step(model, shape, pause), 9)
 
     def parallel(self, model: Any, **options: Any) -> Any:
+        """The model, in all processes."""
         return self.torch.nn.parallel.DistributedDataParallel(model, **options)
 
     def step(self, model: Any, shape: tuple[int, ...], pause: float = 0.0) -> Any:
+        """A function that trains the model for a step, and pauses after backward."""
         torch = self.torch
         x, y = torch.randn(*shape), torch.randint(0, 10, shape[:1])
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -153,12 +155,14 @@ class Measured:
         return call
 
     def mlp(self) -> Any:
+        """Four linear layers of 10 million parameters."""
         nn = self.torch.nn
         widths = (1024, 2048, 2048, 1800, 10)
         layers = [layer for i in range(4) for layer in (nn.Linear(widths[i], widths[i + 1]), nn.ReLU())]
         return nn.Sequential(*layers[:-1])
 
     def resnet(self) -> Any:
+        """ResNet-8 for images of 32 by 32."""
         torch, nn = self.torch, self.torch.nn
 
         class Block(nn.Module):
@@ -186,21 +190,27 @@ class Measured:
 class Link:
     """A network that sends one thing after the other, each for a time that follows from its bytes."""
 
-    def __init__(self, torch: Any, speed: float) -> None:
-        self.torch, self.speed, self.free = torch, speed, 0.0
+    def __init__(self, speed: float) -> None:
+        self.speed, self.free = speed, 0.0
 
 
-def link_hook(link: Link, bucket: Any) -> Any:
-    """A communication hook whose transfer is a wait: the future is complete when the link would have sent the bucket."""
+class Sent:
+    """What a bucket's hook returns: waiting for it ends when the link has sent the bucket."""
+
+    def __init__(self, buffer: Any, at: float) -> None:
+        self.buffer, self.at = buffer, at
+
+    def wait(self) -> Any:
+        """Sleep for as long as the link is not done."""
+        time.sleep(max(0.0, self.at - time.perf_counter()))
+        return self.buffer
+
+
+def link_hook(link: Link, bucket: Any) -> Sent:
+    """A communication hook whose transfer takes time, and no processor."""
     buffer = bucket.buffer()
-    now = time.perf_counter()
-    link.free = max(now, link.free) + 4 * buffer.numel() / link.speed
-    future = link.torch.futures.Future()
-    if link.speed == math.inf:
-        future.set_result(buffer)
-    else:
-        threading.Timer(link.free - now, future.set_result, (buffer,)).start()
-    return future
+    link.free = max(time.perf_counter(), link.free) + 4 * buffer.numel() / link.speed
+    return Sent(buffer, link.free)
 
 
 def main(library: str, only: str = "") -> None:

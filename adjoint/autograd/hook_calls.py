@@ -224,7 +224,7 @@ LATE.run_accumulate_grad = run_alone
 
 
 def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
-    """Accumulate the gradient of a leaf that has hooks after accumulation and nothing else, and run them; whether it is such a leaf.
+    """Accumulate the gradient of a leaf that has only hooks after accumulation, and run them; whether it is such a leaf.
 
     The gradient has no other reference, so that it is adopted.
     """

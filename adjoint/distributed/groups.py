@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..notices import warn
+from ..tracebacks import end_at_caller
 from . import bootstrap, mpi
 from .state import STATE
 
@@ -472,3 +473,12 @@ def new_subgroups_by_enumeration(
     groups = [new_group(ranks, timeout, backend, pg_options, False, group_desc) for ranks in ranks_per_subgroup_list]
     own = next((each for each in groups if each != NON_GROUP_MEMBER), None)
     return own, groups
+
+
+end_at_caller(
+    globals(),
+    *"""
+    destroy_process_group get_global_rank get_group_rank get_rank get_world_size init_process_group new_group
+    new_subgroups new_subgroups_by_enumeration
+    """.split(),
+)

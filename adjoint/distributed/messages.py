@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tracebacks import end_at_caller
 from .arguments import check_tensor
 from .groups import resolve, resolve_or_warn
 from .steps import receive_steps, send_steps, source, target
@@ -97,3 +98,11 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
     return [work for work in works if work is not None]
+
+
+end_at_caller(
+    globals(),
+    *"""
+    batch_isend_irecv irecv isend recv send
+    """.split(),
+)

@@ -6,6 +6,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from ..tracebacks import end_at_caller
 from . import mpi
 from .groups import resolve_or_warn
 from .state import STATE
@@ -59,3 +60,6 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
             time.sleep(1e-4)
     for rank in range(1, found.size()):
         comm.Isend([b"!", MPI.BYTE], rank, LET_GO).Wait()
+
+
+end_at_caller(globals(), "monitored_barrier")

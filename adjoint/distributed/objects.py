@@ -16,6 +16,7 @@ import numpy
 
 import adjoint as torch
 
+from ..tracebacks import end_at_caller
 from . import mpi
 from .groups import ProcessGroup, resolve, resolve_or_warn
 from .reductions import Array
@@ -257,3 +258,12 @@ def recv_object_list(
     _run(found, "recv_object_list", steps(), False)
     object_list[:] = decode(data[0], pickle)
     return found.ranks[data[1]]
+
+
+end_at_caller(
+    globals(),
+    *"""
+    all_gather_object broadcast_object_list gather_object recv_object_list scatter_object_list
+    send_object_list
+    """.split(),
+)

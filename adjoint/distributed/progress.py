@@ -1,7 +1,7 @@
 """Collectives that are under way while the program computes: a thread lets MPI make progress until they are complete.
 
-MPI moves data when it is called, and a large array moves in parts. A program that has started a collective and computes does not call it. The
-thread sleeps between its calls; it ends nothing and decides nothing.
+MPI moves data when it is called, and a large array moves in parts. A program that has started a collective and computes does not
+call it. The thread sleeps between its calls; it ends nothing and decides nothing.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..futures import Future
+from ..tracebacks import end_at_caller
 from . import mpi
 from .errors import DistBackendError
 from .state import STATE
@@ -339,3 +340,6 @@ def overdue(work: Work, seconds: float) -> DistBackendError:
     if not missing and not elsewhere:
         said.append("all ranks have arrived in it, and MPI has not completed it")
     return DistBackendError("; ".join(said))
+
+
+end_at_caller(Work, "wait", "result")

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from adjoint.distributed.launch import LaunchError, mpiexec_command
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 
 if find_spec("mpi4py") is None:
     pytest.skip("mpi4py is not installed: pip install 'adjoint[distributed]'", allow_module_level=True)
-
-from adjoint.distributed.launch import LaunchError, mpiexec_command
-
 try:
     mpiexec_command(2, None)
 except LaunchError as error:

@@ -1,10 +1,10 @@
 """Ranks that raise, exit, are killed, hang or disagree: all end in time, and the error says what happened. Ways of starting."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -123,9 +123,9 @@ def test_an_interrupt_ends_all(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
     deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{number}") for number in numbers) and time.monotonic() < deadline:
+    while any(Path(f"/proc/{number}").exists() for number in numbers) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(os.path.exists(f"/proc/{number}") for number in numbers)
+    assert not any(Path(f"/proc/{number}").exists() for number in numbers)
     process.stdout.close()
 
 

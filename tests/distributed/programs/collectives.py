@@ -40,10 +40,10 @@ def reduced(op, arrays):
     held = arrays[0].dtype
     if op is ReduceOp.AVG:
         return sum(array.astype(numpy.complex128) for array in arrays) / len(arrays)
-    if held == bool:
+    if held.kind == "b":
         logical = {ReduceOp.SUM: ReduceOp.BOR, ReduceOp.PRODUCT: ReduceOp.BAND}
         return UFUNCS[logical.get(op, op)].reduce(arrays)
-    return UFUNCS[op].reduce([array if op in UFUNCS and held.kind in "iub" else array for array in arrays], dtype=held)
+    return UFUNCS[op].reduce(arrays, dtype=held)
 
 
 def is_supported(op, dtype):
@@ -201,7 +201,7 @@ def check_messages(rank, size):
     if rank == 0:
         with pytest.raises(RuntimeError, match="rank 1 has sent 8 bytes"):
             dist.recv(torch.ones(3), 1, tag=5)
-        with pytest.raises(RuntimeError, match="recv .*truncated"):
+        with pytest.raises(RuntimeError, match=r"recv .*truncated"):
             dist.recv(torch.ones(3), 1, tag=6)
 
 
@@ -260,7 +260,7 @@ def check_groups(rank, size):
 
 
 def check_arguments(rank, size):
-    with pytest.raises(TypeError, match="Expected parameter `tensor` of type torch.Tensor"):
+    with pytest.raises(TypeError, match=r"Expected parameter `tensor` of type torch.Tensor"):
         dist.all_reduce([1.0])
     with pytest.raises(RuntimeError, match=rf"expected length {size}, got 1"):
         dist.all_gather([torch.ones(2)], torch.ones(2))
@@ -270,9 +270,9 @@ def check_arguments(rank, size):
         dist.all_gather([torch.ones(2).double()] * size, torch.ones(2))
     with pytest.raises(ValueError, match="Must specify global_rank or group_rank"):
         dist.broadcast(torch.ones(2))
-    with pytest.raises(ValueError, match="``scatter_list`` must be specified on source rank"):
+    with pytest.raises(ValueError, match=r"``scatter_list`` must be specified on source rank"):
         dist.scatter(torch.zeros(2), None, src=rank)
-    with pytest.raises(ValueError, match="``gather_list`` must NOT be specified on non-destination ranks"):
+    with pytest.raises(ValueError, match=r"``gather_list`` must NOT be specified on non-destination ranks"):
         dist.gather(torch.zeros(2), [torch.zeros(2)] * size, dst=(rank + 1) % size)
     with pytest.raises(ValueError, match="trying to initialize the default process group twice"):
         dist.init_process_group()
@@ -303,7 +303,7 @@ def check_objects(rank, size):
         received = [None, None]
         assert dist.recv_object_list(received) == 0
         assert received == [1, "two"]
-    with pytest.raises(TypeError, match="can only travel as a pickle.*pass pickle=True"):
+    with pytest.raises(TypeError, match=r"can only travel as a pickle.*pass pickle=True"):
         dist.all_gather_object([None] * size, range(3))
     dist.all_gather_object(objects, range(rank), pickle=True)
     assert objects == [range(each) for each in range(size)]

@@ -153,7 +153,7 @@ def check_different_models(rank, size):
     with pytest.raises(RuntimeError, match=r"params\[0\] in this process with sizes \[3, 2\].*'weight' is \[3, 2\]"):
         DistributedDataParallel(nn.Linear(2, 2 + min(rank, 1)))
     with pytest.raises(
-        RuntimeError, match="Rank 0 has 2 params, while rank 1 has inconsistent 4 params: 1.bias, 1.weight"
+        RuntimeError, match=r"Rank 0 has 2 params, while rank 1 has inconsistent 4 params: 1\.bias, 1\.weight"
     ):
         DistributedDataParallel(nn.Sequential(*(nn.Linear(2, 2) for _ in range(1 + min(rank, 1)))))
     with pytest.raises(RuntimeError, match="doesn't have any parameter that requires a gradient"):
