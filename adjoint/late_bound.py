@@ -39,6 +39,7 @@ MODULES = {
     "replay": "operators.memory.storage_views",
     "run_accumulate_grad": "autograd.hook_calls",
     "share_inference": "tape.inference_tensors",
+    "sparse_ufunc": "kernels.sparse.arithmetic",
     "subclassed": "tape.torch_function",
     "vmap": "transforms.reverse",
 }
@@ -68,6 +69,7 @@ class LateBound:
         "replay",
         "run_accumulate_grad",
         "share_inference",
+        "sparse_ufunc",
         "subclassed",
         "text_within_transforms",
         "vmap",
@@ -130,6 +132,9 @@ class LateBound:
 
     share_inference: Callable[[Tensor, Tensor], Tensor]
     """Make the first tensor, an alias of the second, an inference tensor if the second is one."""
+
+    sparse_ufunc: Callable[[Any, Any, Any], Any]
+    """Apply a ufunc of NumPy's to arrays of which one is sparse."""
 
     subclassed: Callable[[type[Tensor]], None]
     """Called with each new class of tensors."""

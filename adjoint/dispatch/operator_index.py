@@ -49,9 +49,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "scatter_reduce take take_along_dim "
         ),
         "operators": (
-            "embedding_dense_backward gather_backward index_fill_inplace index_fill_number index_fill_tensor "
-            "index_select_backward scatter_combined scatter_inplace scatter_number scatter_number_combined "
-            "scatter_source take_backward "
+            "embedding_dense_backward embedding_sparse_backward gather_backward gather_sparse_backward "
+            "index_fill_inplace index_fill_number index_fill_tensor index_select_backward scatter_combined "
+            "scatter_inplace scatter_number scatter_number_combined scatter_source take_backward "
         ),
         "torch": "embedding",
     },
@@ -264,7 +264,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "fill",
     },
     "memory.inspection": {
-        "Tensor": "dense_dim is_set_to sparse_dim to_dense",
+        "Tensor": "is_set_to",
         "Tensor torch": "allclose equal is_distributed is_nonzero is_same_size isclose",
         "torch": (
             "get_device is_complex is_conj is_floating_point is_inference is_neg is_signed is_storage is_tensor "
@@ -472,6 +472,35 @@ FAMILIES: dict[str, dict[str, str]] = {
             "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy "
             "split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy "
             "unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
+        ),
+    },
+    "sparse.creation": {
+        "torch": (
+            "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
+            "sparse_csr_tensor "
+        ),
+    },
+    "sparse.functions": {
+        "Tensor torch": "smm sspaddmm",
+        "operators": (
+            "_on_diagonals _sparse_addmm _sparse_log_softmax _sparse_log_softmax_backward _sparse_softmax "
+            "_sparse_softmax_backward _sparse_sparse_matmul _sparse_sum _sparse_sum_backward "
+            "sparse_product_gradient "
+        ),
+        "operators sparse": "sampled_addmm",
+        "sparse": "addmm log_softmax mm softmax spdiags sum",
+        "torch": "dsmm hsmm spmm",
+    },
+    "sparse.layouts": {
+        "Tensor": (
+            "_coalesced_ _indices _nnz _values ccol_indices coalesce col_indices crow_indices dense_dim indices "
+            "is_coalesced row_indices sparse_dim sparse_mask to_dense to_sparse to_sparse_bsc to_sparse_bsr "
+            "to_sparse_coo to_sparse_csc to_sparse_csr values "
+        ),
+        "operators": (
+            "coalesced compressed_of_parts coo_of_parts elements_at in_layout stored_values to_dense_from "
+            "to_sparse_bsc_from to_sparse_bsr_from to_sparse_csc_from to_sparse_csr_from to_sparse_dims "
+            "to_sparse_whole with_values "
         ),
     },
 }
