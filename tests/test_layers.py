@@ -49,6 +49,7 @@ LAYERS = [
         "adjoint.linalg",
         "adjoint.special",
         "adjoint.fft",
+        "adjoint.sparse",
         "adjoint.types",
         "adjoint.profiler",
         "adjoint.backends",

@@ -19,6 +19,7 @@ from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
+from .references import owns_memory
 
 _LOCKS = tuple(lock_across_forks() for _ in range(64))
 
@@ -98,23 +99,6 @@ def made(array: Any) -> Tensor:
     if FLAGS.special and STATE.inference:
         mark_inference(tensor)
     return tensor
-
-
-def owns_memory(array: Any) -> bool:
-    """Whether no other object can refer to the memory of `array`: it owns its memory, or is the only reference to the owner."""
-    base = array.base
-    if base is None:
-        return True
-    return type(base) is ndarray and base.base is None and base.size == array.size and getrefcount(base) <= _ONLY_BASE
-
-
-def _references_of_base(view: Any) -> int:
-    base = view.base
-    return getrefcount(base)
-
-
-_ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
-"""The value of `sys.getrefcount` for the base of a single view that is held in a local variable."""
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:

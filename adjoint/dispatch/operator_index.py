@@ -49,9 +49,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "scatter_reduce take take_along_dim "
         ),
         "operators": (
-            "embedding_dense_backward embedding_sparse_backward gather_backward gather_sparse_backward "
-            "index_fill_inplace index_fill_number index_fill_tensor index_select_backward scatter_combined "
-            "scatter_inplace scatter_number scatter_number_combined scatter_source take_backward "
+            "embedding_dense_backward gather_backward index_fill_inplace index_fill_number index_fill_tensor "
+            "index_select_backward scatter_combined scatter_inplace scatter_number scatter_number_combined "
+            "scatter_source take_backward "
         ),
         "torch": "embedding",
     },
@@ -161,6 +161,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "spherical_bessel_j0 "
         ),
     },
+    "math.classification": {
+        "Tensor torch": "isfinite isinf isnan isneginf isposinf isreal nan_to_num nan_to_num_ signbit",
+    },
     "math.comparison": {
         "Tensor": (
             "__and__ __eq__ __ge__ __gt__ __iand__ __ilshift__ __invert__ __ior__ __irshift__ __ixor__ __le__ "
@@ -217,10 +220,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "abs abs_ absolute acos acos_ acosh acosh_ angle arccos arccos_ arccosh arccosh_ arcsin arcsin_ "
             "arcsinh arcsinh_ arctan arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan_ atanh atanh_ "
             "ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ deg2rad deg2rad_ exp exp2_ exp_ "
-            "expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf isreal log log10 "
-            "log10_ log1p_ log2 log2_ log_ logit_ nan_to_num nan_to_num_ neg neg_ negative negative_ positive "
-            "rad2deg rad2deg_ reciprocal reciprocal_ round_ rsqrt rsqrt_ sgn sigmoid sigmoid_ sign signbit sin "
-            "sin_ sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
+            "expm1_ fix fix_ floor floor_ frac frac_ log log10 log10_ log1p_ log2 log2_ log_ logit_ neg neg_ "
+            "negative negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round_ rsqrt rsqrt_ sgn sigmoid "
+            "sigmoid_ sign sin sin_ sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
         ),
         "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
         "special": "expit",
@@ -491,12 +493,16 @@ FAMILIES: dict[str, dict[str, str]] = {
         "sparse": "addmm log_softmax mm softmax spdiags sum",
         "torch": "dsmm hsmm spmm",
     },
+    "sparse.gathering": {
+        "operators": "embedding_sparse_backward gather_sparse_backward",
+    },
     "sparse.layouts": {
         "Tensor": (
             "_coalesced_ _indices _nnz _values ccol_indices coalesce col_indices crow_indices dense_dim indices "
-            "is_coalesced row_indices sparse_dim sparse_mask to_dense to_sparse to_sparse_bsc to_sparse_bsr "
-            "to_sparse_coo to_sparse_csc to_sparse_csr values "
+            "is_coalesced row_indices sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ to_dense "
+            "to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr values "
         ),
+        "Tensor torch": "resize_as_sparse_",
         "operators": (
             "coalesced compressed_of_parts coo_of_parts elements_at in_layout stored_values to_dense_from "
             "to_sparse_bsc_from to_sparse_bsr_from to_sparse_csc_from to_sparse_csr_from to_sparse_dims "

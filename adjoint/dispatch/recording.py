@@ -68,12 +68,13 @@ def record(
     edges: list[Any],
     outputs: list[Tensor],
     several: bool,
-    sparse: bool,
+    sparse: bool = False,
 ) -> None:
     """Create the node of this operation, and make it the history of the outputs; `sparse`: one of the operands is."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
     sparse = sparse or type(outputs[0]._array) is SparseArray
-    node: Any = object.__new__(sparse_node_class(op.node_class) if sparse else op.node_class)
+    kind: Any = op.node_class
+    node: Any = object.__new__(sparse_node_class(kind) if sparse else kind)
     start(node, tuple(edges), 2)
     # A node of one input runs even if its gradient is dropped.
     op.saving.inputs(node, given if len(given) == 1 else edges, with_tensors(op, args, tensors), None)
@@ -112,8 +113,10 @@ def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
     of_batch = getattr(tensor, "without_history", None)
     array: Any = tensor._array
-    copied = array.copy if type(array) is SparseArray else lambda: clone(materialize(array))
-    copy: Any = wrap(copied()) if of_batch is None else of_batch(copy=True)
+    if of_batch is not None:
+        copy: Any = of_batch(copy=True)
+    else:
+        copy = wrap(array.copy() if type(array) is SparseArray else clone(materialize(array)))
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():
@@ -131,7 +134,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     node: Any = None
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
-        kind, sparse = op.inplace_node_class, type(target._array) is SparseArray
+        kind: Any = op.inplace_node_class
+        sparse = type(target._array) is SparseArray
         node = object.__new__(sparse_node_class(kind) if sparse else kind)
         start(node, tuple(edges), 2)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), target)

@@ -30,7 +30,7 @@ from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, on_meta, put, special_class
 from .operands import given_arrays, operands
-from .out import STRICT, check_dtype, check_out, write_out
+from .out import check_out, in_dtype_of, write_out
 from .recording import make_view, record, wanted_edges
 from .sparse_layouts import computed_sparse
 
@@ -93,11 +93,7 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
 def result_arrays(
     op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], arrays: list[Any], special: Any, ordered: bool
 ) -> tuple[list[Any], bool]:
-    """The arrays of the results, and whether there are several.
-
-    `special`: the class of an operand's array that is on `meta`, or sparse. `ordered`: the memory order of the results
-    follows the operands.
-    """
+    """The arrays of the results, and whether there are several; `ordered`: their memory order follows the operands."""
     result_cache = modes.STATE.result_cache
     if special is Meta:
         results = computed(op, arrays, compute)
@@ -141,20 +137,6 @@ def tie(
     if recording:
         record(op, args, tensors, edges, outputs, several, special is SparseArray)
     return recording
-
-
-def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
-    """The arguments with `dtype` set to the dtype of `out`; if `dtype` is given, `out` must have it."""
-    position = op.names.index("dtype")
-    given = args[position]
-    if given is not None:
-        wanted = given.numpy if isinstance(given, dtypes.dtype) else given
-        check_dtype(op.function_name, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
-        return args
-    if callable(op.out_decides):
-        op.out_decides(args[0], out)
-    dtype = out.dtype if op.types.get("dtype") else out._array.dtype
-    return (*args[:position], dtype, *args[position + 1 :])
 
 
 def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:

@@ -15,7 +15,6 @@ from ..codegen.backend import NUMPY
 from ..first_use import import_late
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes
-from ..tape.node import Node
 from ..tensor import Tensor, as_array, wrap
 from .declaration import Operator
 from .out import check_castable
@@ -85,7 +84,7 @@ def change(op: Operator, target: Tensor, arrays: list[Any], compute: Callable[..
 
 
 @cache
-def sparse_node_class(kind: type[Node]) -> type[Node]:
+def sparse_node_class(kind: Any) -> Any:
     """The node class of an operation with sparse operands or results: its formulas always run on tensors."""
 
     def backward(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:

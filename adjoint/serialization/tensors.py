@@ -146,7 +146,7 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
 
 def get_layout(name: str) -> layout:
     """`torch.serialization._get_layout`: the layout with the text `name`."""
-    found = LAYOUTS.get(name.removeprefix("torch.")) if isinstance(name, str) else None
+    found = LAYOUTS.get(str(name).removeprefix("torch."))
     if found is None:
         raise RuntimeError(f"layout {shown(name)} is not supported")
     return found

@@ -451,7 +451,6 @@ NOT_DIFFERENTIABLE = frozenset(
     fft.fftfreq fft.rfftfreq
     linspace logspace ones ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
     bartlett_window blackman_window hamming_window hann_window kaiser_window get_device typename unravel_index isin
-    Tensor.dense_dim Tensor.sparse_dim Tensor.to_dense
     rand rand_like randint randint_like randn randn_like randperm bernoulli multinomial normal
     linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
     allclose equal is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero is_same_size is_signed

@@ -85,7 +85,7 @@ class SparseArray(Unread):
         """A copy of what is stored."""
         return sparse(self.parts.copy(), self.shape)
 
-    def conj(self) -> SparseArray:  # type: ignore[override]
+    def conj(self) -> SparseArray:
         """The complex conjugates."""
         return sparse(self.parts.with_values(self.parts.values.conj()), self.shape)
 
@@ -99,7 +99,7 @@ class SparseArray(Unread):
     @property
     def words(self) -> str:
         """The layout in error messages."""
-        return self.parts.layout.title().replace("_Coo", "").replace("_", "")  # type: ignore[no-any-return]
+        return self.parts.layout.title().replace("_Coo", "").replace("_", "")
 
 
 def sparse(parts: Any, shape: tuple[int, ...], *fields: Any) -> SparseArray:

@@ -77,10 +77,12 @@ def _merged(first: Coordinates, second: Coordinates, shape: tuple[int, ...]) -> 
     numbers = keys(indices, shape[: len(indices)])
     values = numpy.concatenate((first.values, second.values))
     tops = [numpy.maximum.accumulate(part) for part in (numbers[:count], numbers[count:])]
-    if not numpy.intersect1d(*tops).size:
+    if not numpy.intersect1d(tops[0], tops[1]).size:
         order = numpy.argsort(numpy.concatenate(tops), kind="stable")
         return coo(indices[:, order], values[order], shape)
-    kept, added, left, right = [], [], 0, count
+    kept: list[int] = []
+    added: list[tuple[int, int]] = []
+    left, right = 0, count
     while left < count or right < len(numbers):
         ahead = left < count and (right == len(numbers) or numbers[left] <= numbers[right])
         if ahead and right < len(numbers) and numbers[left] == numbers[right]:
@@ -132,13 +134,16 @@ def mul(self: Any, other: Any) -> Any:
 
 
 def _product(first: SparseArray, second: SparseArray) -> SparseArray:
-    """The product of two sparse arrays: the places that both store."""
+    """The product of two sparse arrays: the places that both store; of the second, if one is not coalesced."""
     if first.shape != second.shape:
         raise RuntimeError(
             f"mul operands have incompatible sizes: {list(first.shape)} and {list(second.shape)} of sparse operands must be equal"
         )
     layout = first.parts.layout
-    one, two = coalesce(coordinates(first)).parts, coalesce(coordinates(second)).parts
+    one, two = coordinates(first).parts, coordinates(second).parts
+    if not (one.coalesced and two.coalesced):
+        found = elements_at(first, two.indices, one.values.shape[1:])
+        return like(coo(two.indices, numpy.multiply(found, two.values), first.shape, two.coalesced), layout)
     count = one.indices.shape[1]
     both = keys(numpy.concatenate((one.indices, two.indices), axis=1), first.shape[: len(one.indices)])
     _, left, right = numpy.intersect1d(both[:count], both[count:], assume_unique=True, return_indices=True)
@@ -150,7 +155,7 @@ def div(self: Any, other: Any) -> Any:
     """`self / other`, where `other` has no dimensions."""
     if isinstance(other, SparseArray) or other.ndim:
         raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor")
-    return mapped(self, numpy.true_divide, other)
+    return sparse(self.parts.with_values(numpy.true_divide(self.parts.values, other)), self.shape)
 
 
 def power(self: Any, exponent: Any) -> Any:
@@ -178,7 +183,7 @@ def _sum_of_gradients(first: Any, second: Any) -> Any:
     return add(first, second) if isinstance(second, SparseArray) else add(second, first)
 
 
-_UFUNCS = {
+_UFUNCS: dict[Any, Any] = {
     numpy.add: _sum_of_gradients,
     numpy.subtract: sub,
     numpy.multiply: mul,

@@ -132,7 +132,8 @@ def compress(
     (rows, columns), values = whole.parts.indices, whole.parts.values
     height, width = whole.shape[:2]
     if blocksize is not None:
-        rows, columns, values = _blocks(rows, columns, values, whole.shape, blocksize)
+        name = f"{'' if isinstance(array, SparseArray) else 'dense_to_'}{layout}"
+        rows, columns, values = _blocks(name, rows, columns, values, whole.shape, blocksize)
         height, width = height // blocksize[0], width // blocksize[1]
     by_rows = layout in ("sparse_csr", "sparse_bsr")
     outer, inner = (rows, columns) if by_rows else (columns, rows)
@@ -145,13 +146,13 @@ def compress(
 
 
 def _blocks(
-    rows: Array, columns: Array, values: Array, shape: tuple[int, ...], blocksize: tuple[int, int]
+    name: str, rows: Array, columns: Array, values: Array, shape: tuple[int, ...], blocksize: tuple[int, int]
 ) -> tuple[Array, Array, Array]:
     """The rows and columns of the blocks that have elements, and the blocks."""
     tall, wide = blocksize
     if tall <= 0 or wide <= 0 or shape[0] % tall or shape[1] % wide:
         raise RuntimeError(
-            f"tensor sparse size ({shape[0]},{shape[1]}) must be divisible by given blocksize ({tall},{wide})"
+            f"{name}: tensor sparse size ({shape[0]},{shape[1]}) must be divisible by given blocksize ({tall},{wide})"
         )
     numbers = (rows // tall) * (shape[1] // wide) + columns // wide
     found, which = numpy.unique(numbers, return_inverse=True)
@@ -236,7 +237,7 @@ def with_values(array: SparseArray, values: Any) -> SparseArray:
 
 def stored(array: SparseArray) -> Array:
     """The stored elements."""
-    return array.parts.values  # type: ignore[no-any-return]
+    return array.parts.values
 
 
 def in_layout(array: Any, layout: str) -> Any:
@@ -280,9 +281,21 @@ def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> Spars
         columns.append(across)
         values.append(row[across])
     indices = numpy.stack((numpy.concatenate(rows), numpy.concatenate(columns))).astype(numpy.int64)
-    return coalesce(coo(indices, numpy.concatenate(values), shape))
+    return coo(indices, numpy.concatenate(values), shape)
 
 
 def only_sparse(*args: Any, **options: Any) -> Any:
     """Stands for the kernel for dense arrays of an operator that has none."""
     raise NotImplementedError("this operator takes sparse tensors")
+
+
+def empty_parts(sparse_dim: int, shape: tuple[int, ...], dtype: Any) -> Coordinates:
+    """The parts of an array of coordinates that stores nothing."""
+    return Coordinates(numpy.zeros((sparse_dim, 0), numpy.int64), numpy.zeros((0, *shape[sparse_dim:]), dtype), True)
+
+
+def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
+    """The same elements in an array of a larger shape."""
+    values = numpy.zeros((len(parts.values), *shape[len(parts.indices) :]), parts.values.dtype)
+    values[tuple(slice(0, length) for length in parts.values.shape)] = parts.values
+    return Coordinates(parts.indices, values, parts.coalesced)

@@ -81,7 +81,7 @@ def mm(self: Any, mat2: Any) -> Any:
 def _transposed(array: SparseArray) -> SparseArray:
     from .shapes import t
 
-    return t(array)  # type: ignore[no-any-return]
+    return t(array)
 
 
 def _with_dense(self: SparseArray, mat2: Array) -> Array:

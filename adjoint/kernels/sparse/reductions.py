@@ -24,7 +24,7 @@ def _sum_dtype(array: Any, dtype: Any) -> Any:
 def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sums over some dimensions: sparse, if a sparse dimension is left."""
     dims = sorted({d % array.ndim for d in ((dim,) if isinstance(dim, int) else dim or range(array.ndim))})
-    parts = coordinates(array).parts
+    parts = coalesce(coordinates(array)).parts
     count = len(parts.indices)
     inner = tuple(d - count + 1 for d in dims if d >= count)
     values = parts.values.astype(_sum_dtype(array, dtype), copy=False)

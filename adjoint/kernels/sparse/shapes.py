@@ -187,4 +187,4 @@ def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
 
 def to_dtype(array: SparseArray, dtype: Any, memory_format: Any = None) -> SparseArray:
     """Elements of another dtype."""
-    return array.astype(dtype)
+    return array.astype(dtype.numpy)

@@ -13,7 +13,6 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
-from ...first_use import import_late
 from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
@@ -43,23 +42,6 @@ class gather:
         if sparse_grad:
             return xp.gather_sparse_backward(grad, dim, index, shape)
         return xp.gather_backward(grad, shape, dim, index)
-
-
-@operator(
-    kernel=lambda *args: import_late("adjoint.kernels.sparse.gathering").gather_backward(*args),
-    namespace=None,
-    method=False,
-    out=False,
-    tangent="linear",
-    sparse_result=True,
-)
-class gather_sparse_backward:
-    """The gradient of `gather` as a sparse tensor of shape `shape`."""
-
-    def forward(self: Array, dim, index: Array, shape): ...
-
-    def grad_self(grad, dim, index, xp):
-        return xp.gather(xp.in_layout(grad, "strided"), dim, index, sparse_grad=False)
 
 
 @operator(kernel=gathered_gradients.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
@@ -506,26 +488,6 @@ class embedding:
                 raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
             return xp.embedding_sparse_backward(grad, indices, weight_shape[0], padding_idx)
         return xp.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
-
-
-@operator(
-    kernel=lambda *args: import_late("adjoint.kernels.sparse.gathering").embedding_backward(*args),
-    namespace=None,
-    method=False,
-    out=False,
-    tangent="linear",
-    sparse_result=True,
-)
-class embedding_sparse_backward:
-    """The gradient of the table as a sparse tensor: the gradients of the rows that were taken."""
-
-    def forward(self: Array, indices: Array, num_weights, padding_idx): ...
-
-    def grad_self(grad, indices, padding_idx, xp):
-        rows = xp.embedding(xp.in_layout(grad, "strided"), indices, padding_idx, False, False)
-        if padding_idx >= 0:
-            rows = rows * (indices != padding_idx).reshape((*indices.shape, 1))
-        return rows
 
 
 @operator(

@@ -9,6 +9,8 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
 from ...kernels.runtime.sparse_array import Coordinates, SparseArray
 from ...kernels.sparse import layouts as kernels
+from ...tape.versions import bump
+from ...tape.views import check_inplace
 from ...tensor import Tensor, wrap
 
 # --- made of parts ----------------------------------------------------------------------------------------------------
@@ -210,6 +212,50 @@ def dense_dim(input, /):
     return input._array.ndim - sparse_dim(input)
 
 
+def _resized(tensor: Tensor, size: Any, sparse_dim: int, dense_dim: int, clear: bool, name: str) -> Tensor:
+    parts, shape = _coordinates(tensor, name), tuple(size)
+    if len(shape) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(shape)}, sparse_dim = {sparse_dim}, "
+            f"dense_dim = {dense_dim}"
+        )
+    check_inplace(tensor)
+    if clear:
+        parts = kernels.empty_parts(sparse_dim, shape, tensor._array.dtype)
+    elif len(parts.values):
+        if sparse_dim != len(parts.indices) or dense_dim != parts.values.ndim - 1:
+            raise RuntimeError(
+                f"changing the number of sparse or dense dimensions (from {len(parts.indices)} and {parts.values.ndim - 1}) of a "
+                "sparse tensor that stores elements is not supported"
+            )
+        if any(new < old for new, old in zip(shape, tensor.shape, strict=True)):
+            raise RuntimeError("shrinking the size of a sparse tensor that stores elements is not supported")
+        parts = kernels.grown(parts, shape)
+    else:
+        parts = kernels.empty_parts(sparse_dim, shape, tensor._array.dtype)
+    tensor._array = kernels.sparse(parts, shape)
+    bump(tensor, name, depth=2)
+    return tensor
+
+
+@public(namespace=None, method=True)
+def sparse_resize_(self, size, sparse_dim, dense_dim):
+    """Give the tensor a larger shape in place; only one that stores nothing may change its numbers of dimensions."""
+    return _resized(self, size, sparse_dim, dense_dim, False, "sparse_resize_")
+
+
+@public(namespace=None, method=True)
+def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
+    """Give the tensor a shape in place, and let go of what it stores."""
+    return _resized(self, size, sparse_dim, dense_dim, True, "sparse_resize_and_clear_")
+
+
+@public(method=True)
+def resize_as_sparse_(input, template):
+    """Give the tensor the shape of another sparse tensor in place."""
+    return _resized(input, template.shape, sparse_dim(template), dense_dim(template), False, "resize_as_sparse_")
+
+
 # --- conversion -------------------------------------------------------------------------------------------------------
 
 
@@ -256,8 +302,8 @@ class in_layout:
 
     def forward(self: Array, layout): ...
 
-    def grad_self(grad):
-        return grad
+    def grad_self(grad, xp):
+        return xp.in_layout(grad, "strided")
 
 
 @operator(
@@ -275,7 +321,9 @@ class to_dense_from:
     def forward(self: Array, dtype, masked_grad, source): ...
 
     def grad_self(grad, self, masked_grad, source, xp):
-        return xp.in_layout(grad, source) if masked_grad is False else xp.sparse_mask(grad, self)
+        if masked_grad is False:
+            return xp.in_layout(grad, source)
+        return xp.sparse_mask(grad, xp.coalesced(self) if source == "sparse_coo" else self)
 
 
 @public(namespace=None, method=True)
