@@ -44,7 +44,7 @@ def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], kee
     if not hasattr(original, "get_mask"):
         return result
     valid = mask if mask is not None else torch.ones_like(original.get_data(), dtype=torch.bool)
-    for dim in sorted(dims, reverse=True):
+    for dim in sorted(dims, reverse=True) if valid.dim() else ():
         valid = valid.any(dim, keepdim=keepdim)
     return torch.masked.MaskedTensor(result, valid)
 
@@ -64,7 +64,7 @@ def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
         if each % limit in result:
             raise RuntimeError(f"dim={each % limit} appears multiple times in the list of dims")
         result.append(each % limit)
-    return tuple(result) if ndim else ()
+    return tuple(result)
 
 
 def _is_exact(dtype: torch.dtype) -> bool:
@@ -112,8 +112,6 @@ def prod(
     dims = _dims(dim, data.dim())
     kind = _summable(data, dtype)
     result = _filled(data.to(kind), mask, 1)
-    if not data.dim():
-        result = result.prod(dtype=kind)
     for each in sorted(dims, reverse=True):
         result = result.prod(each, keepdim=bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
@@ -208,7 +206,8 @@ def logsumexp(
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     kind = _inexact(data, dtype)
-    result = torch.logsumexp(_filled(data.to(kind), mask, -torch.inf), dims, bool(keepdim))
+    result = torch.logsumexp(_filled(data, mask, _lowest(data.dtype)).to(kind), dims, bool(keepdim))
+    result = result.to(dtype or data.dtype)
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -262,7 +261,6 @@ def _variance(
         count = count.reshape(total.shape)
     count = torch.clamp(count.to(torch.float64) - correction, min=0).to(total.real.dtype)
     result = total / count
-    result = result.real if data.is_complex() else result
     return _finished(input, result.sqrt() if root else result, mask, dims, keepdim)
 
 
@@ -340,12 +338,12 @@ def normalize(
 def cumsum(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The sums so far along `dim` of the elements that `mask` selects."""
     data, mask = _given(input, mask)
-    kind = _summable(data, dtype)
+    kind = dtype or data.dtype
     return _same_shape(input, torch.cumsum(_filled(data.to(kind), mask, 0), dim, dtype=kind), mask)
 
 
 def cumprod(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The products so far along `dim` of the elements that `mask` selects."""
     data, mask = _given(input, mask)
-    kind = _summable(data, dtype)
+    kind = dtype or data.dtype
     return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, 1), dim, dtype=kind), mask)

@@ -22,7 +22,7 @@ ELEMENTWISE = frozenset(
     exp2 expm1 fix float float_power floor floor_divide floordiv fmax fmin fmod frac ge gt half i0 int invert isnan
     ldexp le lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_or logical_xor logit long lshift
     lt matmul_elementwise maximum minimum mod mul multiply mvlgamma nan_to_num ne neg negative nextafter or
-    polygamma positive pow rad2deg radd reciprocal relu remainder rmul round rpow rshift rsqrt rsub rtruediv sgn
+    polygamma positive pow rad2deg radd reciprocal relu remainder rmul round rpow rshift rsqrt rsub rdiv rtruediv sgn
     short sigmoid sign signbit sin sinc sinh sqrt square sub subtract tan tanh threshold to true_divide truediv
     trunc type xor
     """.split()
