@@ -118,6 +118,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "linalg operators": "householder_product",
         "operators": "linalg_householder_product",
     },
+    "linalg.lobpcg": {
+        "torch": "lobpcg",
+    },
     "linalg.low_rank": {
         "torch": "pca_lowrank svd_lowrank",
     },
@@ -353,11 +356,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "binary_cross_entropy_with_logits",
     },
     "nn.normalization": {
-        "operators": (
-            "batch_norm_gradients group_norm_gradients layer_norm_gradients native_batch_norm native_group_norm "
-            "native_layer_norm "
+        "operators": "batch_norm_gradients group_norm_gradients layer_norm_gradients",
+        "torch": (
+            "_weight_norm batch_norm group_norm layer_norm native_batch_norm native_group_norm native_layer_norm "
+            "norm_except_dim rms_norm "
         ),
-        "torch": "_weight_norm batch_norm group_norm layer_norm norm_except_dim rms_norm",
     },
     "nn.optimization": {
         "torch": "_count_steps_ _fused_update_",
@@ -396,6 +399,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "nn.unpooling": {
         "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
         "operators": "max_unpool2d_of max_unpool3d_of",
+    },
+    "reduce.hashing": {
+        "Tensor torch": "hash_tensor",
     },
     "reduce.histograms": {
         "Tensor torch": "histogram",

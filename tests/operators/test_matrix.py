@@ -317,7 +317,7 @@ ELEMENTWISE = sorted(
     name
     for name, calls in SAMPLES.items()
     if OPERATORS[name].declaration.__module__.rpartition(".")[2]
-    in "pointwise activation special arithmetic division comparison masking pairwise powers ranges bessel polynomials".split()
+    in "pointwise classification activation special arithmetic division comparison masking pairwise powers ranges bessel polynomials".split()
     and name != "dist"
 )
 
