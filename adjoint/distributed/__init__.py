@@ -38,7 +38,9 @@ _PLACES = {
         "checks": "DebugLevel get_debug_level set_debug_level set_debug_level_from_env",
         "errors": "DistBackendError DistError DistNetworkError DistStoreError QueueEmptyError",
         "distributed_c10d": "distributed_c10d",
+        "buckets": "BuiltinCommHookType GradBucket",
         "nn": "nn",
+        "algorithms": "algorithms",
         "elastic": "elastic",
     }.items()
     for name in names.split()

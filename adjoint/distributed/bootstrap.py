@@ -1,8 +1,8 @@
 """How processes that no MPI launcher has started find one another: `torchrun`, a shell loop, `srun` without PMI.
 
 Each knows its rank, how many there are and the address of rank 0 from its environment. An MPI of MPICH's family (MPICH, Intel
-MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts one, `process_manager.py`, and tells MPI where it is, so that
-`MPI_Init` in every process forms one `COMM_WORLD`. All communication after that is MPI's.
+MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts one, `process_manager.py`, and tells MPI where it is,
+so that `MPI_Init` in every process forms one `COMM_WORLD`. All communication after that is MPI's.
 """
 
 from __future__ import annotations

@@ -8,14 +8,18 @@ import sys
 import time
 import traceback
 import zlib
+from collections import deque
 from collections.abc import Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..notices import warn
 from . import bootstrap, mpi
 from .state import STATE
+
+if TYPE_CHECKING:
+    from .work import Work
 
 default_pg_timeout = timedelta(minutes=30)
 NON_GROUP_MEMBER = -100
@@ -49,6 +53,7 @@ class ProcessGroup:
         self.group_name, self.group_desc = name, desc
         self.timeout, self.backend = timeout, backend
         self.calls = 0
+        self.queue: deque[Work] = deque()
         self.local_rank: int = comm.Get_rank()
 
     def rank(self) -> int:

@@ -19,7 +19,7 @@ def isend(
     if found is None:
         return None
     peer = found.own(dst, group_dst)
-    return Work(found, "send", send_steps(found.comm, source(tensor), peer, tag), tensor)
+    return Work(found, "send", send_steps(found.comm, source(tensor), peer, tag), tensor, in_order=False)
 
 
 def irecv(
@@ -32,7 +32,7 @@ def irecv(
         return None
     peer = None if src is None and group_src is None else found.own(src, group_src)
     sender = [-1]
-    work = Work(found, "recv", receive_steps(found.comm, target(tensor), peer, tag, sender, found.ranks), tensor)
+    work = Work(found, "recv", receive_steps(found.comm, target(tensor), peer, tag, sender, found.ranks), tensor, False)
     work.sender = sender
     return work
 

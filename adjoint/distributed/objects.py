@@ -68,8 +68,8 @@ def _counted(data: Array, counts: list[int]) -> list[Any]:
     return [data, counts, mpi.load().BYTE]
 
 
-def _run(group: ProcessGroup, name: str, steps: Iterator[Any]) -> None:
-    Work(group, name, steps).wait()
+def _run(group: ProcessGroup, name: str, steps: Iterator[Any], in_order: bool = True) -> None:
+    Work(group, name, steps, None, in_order).wait()
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pickle: bool = False) -> None:
@@ -226,7 +226,7 @@ def send_object_list(
         yield found.comm.Isend(numpy.array([own.size]), peer, TAG)
         yield found.comm.Isend([own, mpi.load().BYTE], peer, TAG)
 
-    _run(found, "send_object_list", steps())
+    _run(found, "send_object_list", steps(), False)
 
 
 def recv_object_list(
@@ -254,6 +254,6 @@ def recv_object_list(
         data[:] = numpy.empty(int(size[0]), numpy.uint8), receipt.status.Get_source()
         yield found.comm.Irecv([data[0], MPI.BYTE], data[1], TAG)
 
-    _run(found, "recv_object_list", steps())
+    _run(found, "recv_object_list", steps(), False)
     object_list[:] = decode(data[0], pickle)
     return found.ranks[data[1]]

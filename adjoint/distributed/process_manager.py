@@ -1,7 +1,7 @@
 """The process manager of ranks that no launcher of MPI has started: it answers them in the PMI-1 wire protocol, lines of text.
 
-It is a process of its own, which rank 0 starts: a thread of rank 0 could not answer, since MPI starts with the interpreter's lock held.
-It runs alone, without the rest of the package.
+It is a process of its own, which rank 0 starts: a thread of rank 0 could not answer, since MPI starts with the interpreter's
+lock held. It runs alone, without the rest of the package.
 
 Reference: P. Balaji et al., "PMI: A scalable parallel process-management interface for extreme-scale systems", EuroMPI 2010.
 """

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class _State:
     """`world`: the group of all; `control`: a communicator on which ranks ask where others are; `live`: the groups by name.
 
-    `numbered`: how many groups have been numbered; `broken`: whether a wait has timed out, so that MPI cannot be left in order;
-    `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `prepared`: whether this is such a process;
-    `said`: whether it has been said what backends mean.
+    `numbered`: how many groups have been numbered; `broken`: whether a wait has timed out, so that MPI cannot be left in
+    order; `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `prepared`: whether this
+    is such a process; `said`: whether it has been said what backends mean.
     """
 
     def __init__(self) -> None:

@@ -45,7 +45,9 @@ def put(array: Array, value: Array) -> None:
         array[...] = value.reshape(array.shape)
 
 
-def _parts(flat: Array) -> Iterator[Array]:
+def _parts(whole: Array) -> Iterator[Array]:
+    """The elements of a contiguous array, in parts that fit into the cache."""
+    flat = whole.reshape(-1)
     step = max(1, PART // flat.itemsize)
     return (flat[start : start + step] for start in range(0, flat.size, step))
 
@@ -53,19 +55,19 @@ def _parts(flat: Array) -> Iterator[Array]:
 def all_reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int) -> Steps:
     """Reduce `array` of all `count` ranks in place."""
     whole = contiguous(array)
-    flat, datatype, operation = reducible(whole, op)
     in_place = mpi.load().IN_PLACE
-    for part in _parts(flat):
-        yield comm.Iallreduce(in_place, [part, datatype], operation)
-    if op is ReduceOp.AVG:
-        averaged(whole, count)
+    for part in _parts(whole):
+        elements, datatype, operation = reducible(part, op)
+        yield comm.Iallreduce(in_place, [elements, datatype], operation)
+        if op is ReduceOp.AVG:
+            averaged(part, count)
     put(array, whole)
 
 
 def broadcast_steps(comm: Any, array: Array, root: int) -> Steps:
     """Send `array` of the rank `root` to all."""
     whole = contiguous(array)
-    for part in _parts(whole.reshape(-1)):
+    for part in _parts(whole):
         yield comm.Ibcast(movable(part), root)
     if comm.Get_rank() != root:
         put(array, whole)
@@ -74,15 +76,15 @@ def broadcast_steps(comm: Any, array: Array, root: int) -> Steps:
 def reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int, root: int) -> Steps:
     """Reduce `array` of all ranks into that of `root`; those of the others stay."""
     whole = contiguous(array)
-    flat, datatype, operation = reducible(whole, op)
     in_place = mpi.load().IN_PLACE
     own = comm.Get_rank() == root
-    for part in _parts(flat):
-        place = [part, datatype]
+    for part in _parts(whole):
+        elements, datatype, operation = reducible(part, op)
+        place = [elements, datatype]
         yield comm.Ireduce(in_place if own else place, place if own else None, operation, root)
+        if own and op is ReduceOp.AVG:
+            averaged(part, count)
     if own:
-        if op is ReduceOp.AVG:
-            averaged(whole, count)
         put(array, whole)
 
 

@@ -66,26 +66,32 @@ class Receipt:
 
 
 class Work:
-    """A collective, or a message, that has been started: what calls with `async_op=True` return."""
+    """A collective, or a message, that has been started: what calls with `async_op=True` return.
+
+    MPI pairs the collectives of a communicator by their order. So those of a group run one after the other (`in_order`): each
+    starts its first request when the one before is complete. Messages are paired by senders and tags, and do not wait.
+    """
 
     __module__ = "torch.distributed"
     __slots__ = (
         "__weakref__",
         "_error",
         "_futures",
-        "_lock",
         "_request",
         "_steps",
         "done",
         "group",
+        "in_order",
         "name",
         "number",
         "result_",
         "sender",
     )
 
-    def __init__(self, group: ProcessGroup, name: str, steps: Iterator[Any], result: Any = None) -> None:
-        self.group, self.name = group, name
+    def __init__(
+        self, group: ProcessGroup, name: str, steps: Iterator[Any], result: Any = None, in_order: bool = True
+    ) -> None:
+        self.group, self.name, self.in_order = group, name, in_order
         self.number = group.count_call()
         self.result_ = result
         self.sender = [-1]
@@ -94,15 +100,24 @@ class Work:
         self._request: Any = None
         self._error: BaseException | None = None
         self._futures: list[Any] | None = None
-        self._lock = threading.Lock()
-        self.advance()
+        with PROGRESS:
+            if in_order:
+                group.queue.append(self)
+                UNDER_WAY[group] = None
+            else:
+                MESSAGES.append(self)
+        advance_all()
 
     def advance(self) -> bool:
-        """Let MPI make progress, and start the next step if one is complete; whether all are."""
+        """Let MPI make progress, also with what has been started before; whether this is complete."""
+        if not self.done:
+            advance_all()
+        return self.done
+
+    def take_steps(self) -> bool:
+        """Start the next step if the one before is complete; whether all are. An error is kept for who waits."""
         if self.done:
             return True
-        if not self._lock.acquire(blocking=False):
-            return False  # another thread does so
         try:
             request = self._request
             while request is None or request.Test():
@@ -113,11 +128,8 @@ class Work:
         except BaseException as error:
             self._error = error
             self.done = True
-            raise
-        finally:
-            self._lock.release()
-        if self.done and self._futures is not None:
-            self._set_futures()
+            if not isinstance(error, Exception):
+                raise
         return self.done
 
     def wait(self, timeout: Any = None) -> bool:
@@ -185,13 +197,13 @@ class Work:
 
     def add_future(self, future: Any) -> None:
         """Complete `future` with the results, now or when they are there."""
-        if self._futures is None:
-            self._futures = []
-        self._futures.append(future)
-        if self.done:
-            self._set_futures()
+        with PROGRESS:
+            self._futures = [*(self._futures or ()), future]
+            if self.done and self not in self.group.queue and self not in MESSAGES:
+                self.tell()
 
-    def _set_futures(self) -> None:
+    def tell(self) -> None:
+        """Complete the futures."""
         futures, self._futures = self._futures or [], None
         for future in futures:
             if self._error is None:
@@ -202,6 +214,34 @@ class Work:
     def where(self) -> dict[str, Any]:
         """What the others are told of this wait."""
         return {"call": self.name, "group": self.group.group_name, "number": self.number}
+
+
+PROGRESS = threading.RLock()
+"""Held by the thread that lets MPI make progress: callbacks may start further collectives."""
+
+UNDER_WAY: dict[ProcessGroup, None] = {}
+"""The groups whose collectives are not complete; each has them in its queue."""
+
+MESSAGES: list[Work] = []
+"""The messages that are not complete."""
+
+
+def advance_all() -> None:
+    """Let everything that is under way make progress, unless another thread does so."""
+    if not PROGRESS.acquire(blocking=False):
+        return
+    try:
+        for group in list(UNDER_WAY):
+            while group.queue and group.queue[0].take_steps():
+                group.queue.popleft().tell()
+            if not group.queue:
+                UNDER_WAY.pop(group, None)
+        for work in list(MESSAGES):
+            if work.take_steps() and work in MESSAGES:
+                MESSAGES.remove(work)
+                work.tell()
+    finally:
+        PROGRESS.release()
 
 
 class DrivenFuture(Future[Any]):

@@ -7,8 +7,7 @@ from types import FrameType
 from typing import Any
 
 from ..tensor import Tensor
-
-_OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
+from ..tracebacks import variables_in
 
 
 class Names:
@@ -86,13 +85,4 @@ def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
     """The variables visible in `frame`: local ones before those of the module."""
-    return {**frame.f_globals, **own_variables(frame)}
-
-
-def own_variables(frame: FrameType) -> dict[str, Any]:
-    """The variables of the code that runs in `frame`."""
-    local = frame.f_locals
-    own = dict(local)
-    if frame.f_code.co_flags & _OPTIMIZED and type(local) is dict:
-        local.clear()  # a copy before Python 3.13, which the frame would keep with its tensors
-    return own
+    return {**frame.f_globals, **variables_in(frame)}
