@@ -36,7 +36,7 @@ REASONS = (
         ),
         "there are no quantized tensors",
     ),
-    (r"torch\.(Tensor\.)?chalf", NO_TYPE),
+    (r"torch\.(Tensor\.)?chalf", "NumPy has no complex numbers of two halves"),
     (r"torch\.nested\b.*", "there are no nested tensors"),
     (r"torch\.Tensor\.to_padded_tensor", "there are no nested tensors"),
     (r"torch\.(export|onnx)\b.*", "graphs are not exported; `torch.fx` captures them"),

@@ -317,7 +317,10 @@ ELEMENTWISE = sorted(
     name
     for name, calls in SAMPLES.items()
     if OPERATORS[name].declaration.__module__.rpartition(".")[2]
-    in "pointwise classification activation special arithmetic division comparison masking pairwise powers ranges bessel polynomials".split()
+    in (
+        "pointwise activation classification special arithmetic division comparison masking pairwise powers ranges bessel "
+        "polynomials"
+    ).split()
     and name != "dist"
 )
 

@@ -105,6 +105,4 @@ def check(actual, expected):
             check(one, other)
         return
     assert str(actual.dtype) == str(expected.dtype)
-    assert actual.detach().tolist() == pytest.approx(expected.detach().tolist(), rel=1e-6, abs=1e-6) or (
-        numpy.allclose(actual.detach().numpy(), expected.detach().numpy(), 1e-6, 1e-6)
-    )
+    numpy.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), 1e-6, 1e-6)
