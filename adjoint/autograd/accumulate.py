@@ -19,7 +19,7 @@ from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
-from .references import owns_memory
+from .references import laid_out_like, owns_memory
 
 _LOCKS = tuple(lock_across_forks() for _ in range(64))
 
@@ -108,14 +108,3 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
         return grad.clone()
     array = leaf._array if STATE.grad_layout else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
-
-
-def laid_out_like(grad: Any, array: Any) -> Any:
-    """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if (
-        type(grad) is SparseArray or array.flags.c_contiguous or grad.shape != array.shape
-    ):  # or the leaf has another shape now
-        return grad.copy()
-    copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
-    copy[...] = grad
-    return copy

@@ -1,4 +1,4 @@
-"""Whether the memory of an array is referred to by one array alone."""
+"""Whether the memory of an array is referred to by one array alone; copies of gradients."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy
 from numpy import ndarray
+
+from ..kernels.runtime.sparse_array import SparseArray
 
 
 def owns_memory(array: Any) -> bool:
@@ -24,3 +26,14 @@ def _references_of_base(view: Any) -> int:
 
 _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 """The value of `sys.getrefcount` for the base of a single view that is held in a local variable."""
+
+
+def laid_out_like(grad: Any, array: Any) -> Any:
+    """A copy of `grad`, with the strides of `array` where those leave no gaps."""
+    if (
+        type(grad) is SparseArray or array.flags.c_contiguous or grad.shape != array.shape
+    ):  # or the leaf has another shape now
+        return grad.copy()
+    copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
+    copy[...] = grad
+    return copy

@@ -48,6 +48,9 @@ INSPECTED = frozenset(
 )
 
 
+_GRAD: Any = torch.Tensor.grad
+
+
 class MaskedTensor(torch.Tensor):
     """A tensor with a mask of its shape, True where an element is there. Make one by `masked_tensor`.
 
@@ -88,15 +91,15 @@ class MaskedTensor(torch.Tensor):
     def grad(self) -> Any:
         """The gradient, with the same mask."""
         with torch._C.DisableTorchFunctionSubclass():
-            found = torch.Tensor.grad.__get__(self)
+            found = _GRAD.__get__(self)
         return None if found is None else MaskedTensor(found, self._masked_mask)
 
     @grad.setter
     def grad(self, value: Any) -> None:
         with torch._C.DisableTorchFunctionSubclass():
-            torch.Tensor.grad.__set__(self, value if value is None else _data(value))
+            _GRAD.__set__(self, value if value is None else _data(value))
 
-    def __repr__(self) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         formatter = "{0:8.4f}" if self.dtype.is_floating_point or self.dtype.is_complex else "{0}"
         data, mask = _data(self).detach(), self._masked_mask
         if not self.dim():
@@ -153,7 +156,7 @@ def _name(func: Any) -> str:
     name: str = getattr(func, "__name__", "")
     if name in ("__get__", "__set__"):
         attribute = getattr(func, "__self__", None)
-        name = getattr(attribute, "__name__", None) or getattr(getattr(attribute, "fget", None), "__name__", name)
+        name = getattr(attribute, "__name__", "") or getattr(getattr(attribute, "fget", None), "__name__", name)
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
         if name.startswith("i") and name[1:] in ("add", "sub", "mul", "truediv"):

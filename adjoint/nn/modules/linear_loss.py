@@ -59,7 +59,7 @@ class LinearCrossEntropyLoss(Module):
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """The loss of samples and their classes."""
         shape = (self.num_classes, *self.out_features)
-        bias = self.linear.bias
+        bias: Any = self.linear.bias
         return linear_cross_entropy(
             input,
             self.linear.weight.reshape(*shape, self.in_features),
