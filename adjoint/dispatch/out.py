@@ -167,6 +167,16 @@ def stored(
     return out
 
 
+def all_stored(name: str, results: tuple[Tensor, ...], out: Any, same: str) -> list[Tensor]:
+    """`stored` for several results: all of `out` are checked before one is written to."""
+    for result, target in zip(results, out, strict=True):
+        if isinstance(target, Tensor):
+            refuse_gradient(name, [result, target])
+            check_dtype(name, result._array.dtype, target, same)
+            check_memory(target, [], disjoint=False)
+    return [stored(name, result, target, same) for result, target in zip(results, out, strict=True)]
+
+
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
     """Raise if autograd would have to record a function that is called with `out=`."""
     if modes.is_recording() and any(tensor.requires_grad for tensor in tensors):

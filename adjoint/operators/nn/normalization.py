@@ -12,6 +12,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.operands import check_constant
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import normalization as kernels
+from ...kernels.runtime.layout import following_images
 from ...kernels.runtime.meta_array import Meta
 from ...tensor import Tensor
 
@@ -321,7 +322,7 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 
 
 @operator(
-    kernel=Kernel(kernels.group_norm),
+    kernel=Kernel(following_images(kernels.group_norm)),
     namespace=None,
     method=False,
     out=False,
