@@ -29,6 +29,7 @@ MODULES = {
     "in_inference_mode": "tape.modes",
     "is_grad_enabled": "tape.modes",
     "lazy_view": "operators.memory.storage_views",
+    "is_shared": "multiprocessing.sharing",
     "leave_device": "tape.mode_switches",
     "legacy_array": "operators.create.legacy",
     "mark_if_inference": "tape.inference_tensors",
@@ -40,6 +41,7 @@ MODULES = {
     "run_accumulate_grad": "autograd.hook_calls",
     "share_inference": "tape.inference_tensors",
     "sparse_ufunc": "kernels.sparse.arithmetic",
+    "share_memory": "multiprocessing.sharing",
     "subclassed": "tape.torch_function",
     "vmap": "transforms.reverse",
 }
@@ -58,6 +60,7 @@ class LateBound:
         "forward_tangent",
         "in_inference_mode",
         "is_grad_enabled",
+        "is_shared",
         "lazy_view",
         "leave_device",
         "legacy_array",
@@ -69,6 +72,7 @@ class LateBound:
         "replay",
         "run_accumulate_grad",
         "share_inference",
+        "share_memory",
         "sparse_ufunc",
         "subclassed",
         "text_within_transforms",
@@ -99,6 +103,9 @@ class LateBound:
 
     is_grad_enabled: Callable[[], bool]
     """Whether gradients are enabled in this thread."""
+
+    is_shared: Callable[[Array], bool]
+    """Whether an array lies in memory that processes share."""
 
     lazy_view: Callable[[Tensor, int], Tensor]
     """A view of a tensor with more bits of lazy conjugation and negation."""
@@ -135,6 +142,9 @@ class LateBound:
 
     sparse_ufunc: Callable[[Any, Any, Any], Any]
     """Apply a ufunc of NumPy's to arrays of which one is sparse."""
+
+    share_memory: Callable[[Tensor], None]
+    """Move the memory of a tensor to where processes share it."""
 
     subclassed: Callable[[type[Tensor]], None]
     """Called with each new class of tensors."""
