@@ -76,9 +76,9 @@ newaxis = None
 _MODULES = tuple(
     """
     __config__ _C _dynamo _utils accelerator amp ao as_torch autograd backends compiler cpu cuda distributed distributions fft
-    func futures fx hub inspect jit library linalg multiprocessing
+    func futures fx hub inspect jit library linalg masked multiprocessing
     nn notices onnx operators ops optim overrides profiler random serialization
-    signal special storage testing torch_version types utils version
+    signal sparse special storage testing torch_version types utils version
     """.split()
 )
 _FOREACH = tuple(
@@ -108,6 +108,10 @@ _NAMES = {
     "func": "vmap",
     "jit": "ScriptFunction ScriptModule fork wait",
     "kernels.runtime.parallel": "get_num_threads set_num_threads",
+    "nn.functional.enumerated": (
+        "conv_tbc cosine_embedding_loss gru_cell hinge_embedding_loss instance_norm kl_div lstm_cell margin_ranking_loss "
+        "native_channel_shuffle poisson_nll_loss rnn_relu_cell rnn_tanh_cell triplet_margin_loss"
+    ),
     "printing": "set_printoptions",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",

@@ -8,10 +8,11 @@ from typing import Any, Self, TypeVar
 import numpy
 
 from . import dtypes
-from .device import Size, cpu, device, layout, meta, strided
+from .device import LAYOUTS, Size, cpu, device, layout, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
+from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .tracebacks import ending_at_caller, shorten
 
@@ -62,8 +63,9 @@ class ArrayAttributes:
 
     @property
     def layout(self) -> layout:
-        """The layout of the elements; always `strided`."""
-        return strided
+        """The layout of the elements: `strided`, or a sparse one."""
+        array = self._array
+        return LAYOUTS[array.parts.layout] if type(array) is SparseArray else strided
 
     @property
     def shape(self) -> Size:
@@ -86,7 +88,19 @@ class ArrayAttributes:
         return type(self._array) is Meta
 
     is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
-    is_vulkan, is_sparse, is_sparse_csr, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(6))
+    is_vulkan, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(4))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the layout is `sparse_coo`."""
+        array = self._array
+        return type(array) is SparseArray and bool(array.parts.layout == "sparse_coo")
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is `sparse_csr`."""
+        array = self._array
+        return type(array) is SparseArray and bool(array.parts.layout == "sparse_csr")
 
     @property
     def itemsize(self) -> int:
@@ -127,7 +141,10 @@ class ArrayAttributes:
     @ending_at_caller
     def stride(self, dim: int | None = None) -> Any:
         """The steps, in elements, from one element to the next along each dimension, or along `dim`."""
-        steps = storages.element_strides(self._array)
+        array = self._array
+        if type(array) is SparseArray and array.parts.layout != "sparse_coo":
+            raise RuntimeError(f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have strides")
+        steps = storages.element_strides(array)
         return steps if dim is None else steps[wrap_dim(dim, self._array.ndim)]
 
     def storage_offset(self) -> int:
@@ -137,12 +154,21 @@ class ArrayAttributes:
     def data_ptr(self) -> int:
         """The address of the first element."""
         array = self._array
+        if type(array) is SparseArray:
+            raise SparseArray.error(SparseArray.refusal)
         return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
 
     @ending_at_caller
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order (or in `memory_format`)."""
-        return storages.is_contiguous(self._array, memory_format)
+        array = self._array
+        if type(array) is SparseArray:
+            if array.parts.layout != "sparse_coo":
+                raise RuntimeError(
+                    f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have is_contiguous"
+                )
+            return False
+        return storages.is_contiguous(array, memory_format)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating-point one."""

@@ -157,7 +157,7 @@ class _Constant:
 
 
 class layout(_Constant):
-    """The layout of elements. Tensors are `strided`; the other layouts exist only for comparison."""
+    """The layout of elements: `strided`, or a sparse layout, in which not all elements are stored."""
 
     __slots__ = ()
 
@@ -175,6 +175,9 @@ sparse_csc: layout = layout._named("sparse_csc")
 sparse_bsr: layout = layout._named("sparse_bsr")
 sparse_bsc: layout = layout._named("sparse_bsc")
 jagged: layout = layout._named("jagged")
+
+LAYOUTS = {item._name: item for item in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged)}
+"""The layouts by name."""
 
 contiguous_format: memory_format = memory_format._named("contiguous_format")
 preserve_format: memory_format = memory_format._named("preserve_format")

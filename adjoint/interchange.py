@@ -11,6 +11,7 @@ from .array_attributes import ArrayAttributes, methods_of_tensor
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
+from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .tracebacks import ending_at_caller, shorten
 
@@ -60,6 +61,8 @@ class Interchange(ArrayAttributes):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         array = self._array
         check_numpy(array)
+        if type(array) is SparseArray:
+            raise TypeError(f"can't convert {array.words} layout tensor to numpy. Use Tensor.to_dense() first.")
         if isinstance(array, LazyConjNeg) and not force:
             what, name = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
             raise RuntimeError(

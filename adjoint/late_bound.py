@@ -40,6 +40,7 @@ MODULES = {
     "replay": "operators.memory.storage_views",
     "run_accumulate_grad": "autograd.hook_calls",
     "share_inference": "tape.inference_tensors",
+    "sparse_ufunc": "kernels.sparse.arithmetic",
     "share_memory": "multiprocessing.sharing",
     "subclassed": "tape.torch_function",
     "vmap": "transforms.reverse",
@@ -72,6 +73,7 @@ class LateBound:
         "run_accumulate_grad",
         "share_inference",
         "share_memory",
+        "sparse_ufunc",
         "subclassed",
         "text_within_transforms",
         "vmap",
@@ -137,6 +139,9 @@ class LateBound:
 
     share_inference: Callable[[Tensor, Tensor], Tensor]
     """Make the first tensor, an alias of the second, an inference tensor if the second is one."""
+
+    sparse_ufunc: Callable[[Any, Any, Any], Any]
+    """Apply a ufunc of NumPy's to arrays of which one is sparse."""
 
     share_memory: Callable[[Tensor], None]
     """Move the memory of a tensor to where processes share it."""

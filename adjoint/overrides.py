@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from . import autograd, fft, linalg, special
+from . import autograd, fft, linalg, sparse, special
 from .dispatch import profiled_functions, wrappers
 from .nn import functional, init
 from .notices import warn
@@ -206,6 +206,7 @@ def _open() -> None:
     _put_in_front_of_namespace("torch.linalg", linalg, PUBLIC["linalg"])
     _put_in_front_of_namespace("torch.special", special, PUBLIC["special"])
     _put_in_front_of_namespace("torch.fft", fft, PUBLIC["fft"])
+    _put_in_front_of_namespace("torch.sparse", sparse, PUBLIC["sparse"])
     _put_in_front_of_namespace("torch", PACKAGE, PUBLIC["torch"])
     _put_in_front_of_namespace("torch.nn.functional", functional, [name for name in of_layers if name not in in_python])
     _put_in_front_of_namespace("torch.nn.init", init, IN_PYTHON["torch.nn.init"])
@@ -224,7 +225,7 @@ with profiled_functions.unwatched():
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that `__torch_function__` can override, by the module or class that contains them."""
     owners = {"torch": PACKAGE, "torch.Tensor": Tensor, "torch.nn.functional": functional, "torch.linalg": linalg}
-    owners |= {"torch.special": special, "torch.fft": fft, "torch.nn.init": init}
+    owners |= {"torch.special": special, "torch.fft": fft, "torch.sparse": sparse, "torch.nn.init": init}
     ignored = get_ignored_functions()
     found = {owner: [member for member in _members[name] if member not in ignored] for name, owner in owners.items()}
     return defaultdict(list, found)

@@ -15,6 +15,7 @@ import numpy
 from adjoint import dtypes
 from adjoint.kernels.runtime.lazy_conj import materialize
 from adjoint.kernels.runtime.meta_array import Meta
+from adjoint.kernels.runtime.sparse_array import SparseArray
 from adjoint.late_bound import LATE
 from adjoint.uninterrupted import PutDuring, uninterrupted
 
@@ -135,6 +136,8 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     if contents is None:
         if type(array) is Meta:
             contents = "..."
+        elif type(array) is SparseArray:
+            contents = _format_parts(array.parts, indent, options)
         else:
             contents = "[]" if array.size == 0 else _format_array(array, tensor.dtype, indent, options)
     parts = _attributes(tensor, options)
@@ -142,15 +145,32 @@ def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None 
     # PyTorch counts two more characters than the last line has: the parenthesis and a comma that may follow.
     last_line = len(contents) - contents.rfind("\n") - 1
     used = last_line + 2 if "\n" in contents else indent + last_line + 2
+    on_new_line = type(array) is SparseArray and array.parts.layout == "sparse_coo"
     for part in parts:
-        if used + len(part) + 2 > options.linewidth:
+        if on_new_line or used + len(part) + 2 > options.linewidth:
             text.append(",\n" + " " * indent + part)
             used = indent + len(part)
+            on_new_line = False
         else:
             text.append(", " + part)
             used += len(part) + 2
     text.append(")")
     return "".join(text)
+
+
+def _format_parts(parts: Any, indent: int, options: _Options) -> str:
+    """The arrays that a sparse tensor is made of, each on lines of its own."""
+    if parts.layout == "sparse_coo":
+        arrays = {"indices": parts.indices, "values": parts.values}
+    else:
+        starts, places = ("crow_indices", "col_indices") if parts.by_rows else ("ccol_indices", "row_indices")
+        arrays = {starts: parts.starts, places: parts.places, "values": parts.values}
+    texts = []
+    for name, array in arrays.items():
+        dtype = dtypes.from_numpy(array.dtype)
+        text = "[]" if array.size == 0 else _format_array(array, dtype, indent + len(name) + 8, options)
+        texts.append(f"{name}=tensor({text}{'' if array.size else f', size={tuple(array.shape)}'})")
+    return (",\n" + " " * indent).join(texts)
 
 
 def _attributes(tensor: Printable, options: _Options) -> list[str]:
@@ -159,14 +179,26 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
     parts = []
     if type(array) is Meta:
         parts.append("device='meta'")
+    if type(array) is SparseArray:
+        parts += [f"size={tuple(array.shape)}", f"nnz={len(array.parts.values)}"]
+        if not _is_evident(dtype, False):
+            parts.append(f"dtype={dtype!r}")
+        parts.append(f"layout=torch.{array.parts.layout}")
+        return parts + _history(tensor)
     if type(array) is Meta or (options.edgeitems == 0 if array.size else array.ndim != 1):
         parts.append(f"size={tuple(array.shape)}")
     if not _is_evident(dtype, array.size == 0 or type(array) is Meta):
         parts.append(f"dtype={dtype!r}")
+    return parts + _history(tensor)
+
+
+def _history(tensor: Printable) -> list[str]:
+    """The text on gradients: `requires_grad=`, `grad_fn=` and `tangent=`."""
+    parts = []
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # an in-place change of the base has made the edge of this view ambiguous
-        return [*parts, "grad_fn=<Invalid>"]
+        return ["grad_fn=<Invalid>"]
     if grad_fn is not None:
         parts.append(f"grad_fn=<{grad_fn.name().rpartition('::')[2]}>")
     elif tensor.requires_grad:

@@ -18,6 +18,7 @@ from .extra import CREATIONS, Extra
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
+from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .notices import warn
 from .tracebacks import end_at_caller, ending_at_caller
@@ -309,7 +310,9 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy scalars, which reductions of arrays return, become zero-dimensional arrays."""
-    return value if type(value) is ndarray or isinstance(value, (Meta, LazyConjNeg)) else numpy.asarray(value)
+    return (
+        value if type(value) is ndarray or isinstance(value, (Meta, SparseArray, LazyConjNeg)) else numpy.asarray(value)
+    )
 
 
 def lazy_bits(tensor: Tensor) -> int:

@@ -57,6 +57,7 @@ _Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 
 class TensorMethods:"""
 OF_NAMESPACES = "from adjoint.tensor import Tensor\n"
+OF_SPARSE = "from adjoint.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants\n"
 OF_LINALG = "from adjoint.kernels.runtime.errors import LinAlgError as LinAlgError\n"
 
 TENSORS = """
@@ -305,6 +306,7 @@ def stubs() -> dict[Path, str]:
         "linalg.pyi": [OF_NAMESPACES, OF_LINALG, *functions("linalg")],
         "fft.pyi": [OF_NAMESPACES, *functions("fft")],
         "special.pyi": [OF_NAMESPACES, *functions("special")],
+        "sparse.pyi": [OF_NAMESPACES, OF_SPARSE, *functions("sparse")],
     }
     return {PACKAGE / name: "\n".join([HEAD, *lines, ""]) for name, lines in files.items()}
 

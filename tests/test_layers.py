@@ -36,6 +36,7 @@ LAYERS = [
         "adjoint.inspect",
         "adjoint.distributions",
         "adjoint.func",
+        "adjoint.masked",
         "adjoint.nn",
         "adjoint.optim",
         "adjoint.testing",
@@ -49,6 +50,7 @@ LAYERS = [
         "adjoint.linalg",
         "adjoint.special",
         "adjoint.fft",
+        "adjoint.sparse",
         "adjoint.types",
         "adjoint.profiler",
         "adjoint.backends",
@@ -83,7 +85,7 @@ LAYERS = [
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below
 # but `BELOW_THE_PUBLIC_API`.
 ON_THE_PUBLIC_API = {
-    f"adjoint.{name}" for name in ("distributions", "func", "nn", "optim", "signal", "testing", "utils")
+    f"adjoint.{name}" for name in ("distributions", "func", "masked", "nn", "optim", "signal", "testing", "utils")
 }
 
 BELOW_THE_PUBLIC_API = {

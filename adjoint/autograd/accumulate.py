@@ -10,13 +10,16 @@ import numpy
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_pointwise import ELEMENTS
 from ..codegen.compiled_ufuncs import large
+from ..device import strided
 from ..forks import lock_across_forks
 from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting
 from ..tape.views import check_inference
 from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
+from .references import laid_out_like, owns_memory
 
 _LOCKS = tuple(lock_across_forks() for _ in range(64))
 
@@ -35,10 +38,13 @@ _UNSHARED = _measure()
 
 def summed(first: Any, second: Any) -> Any:
     """The sum of two gradients for the same place."""
-    if type(first) is ndarray and first.size >= ELEMENTS:
-        add = large(numpy.add)
-        if add is not None:
-            return add(first, second)
+    if type(first) is ndarray:
+        if first.size >= ELEMENTS and type(second) is ndarray:
+            add = large(numpy.add)
+            if add is not None:
+                return add(first, second)
+    elif isinstance(first, Tensor) and first.layout is not strided and second.layout is strided:
+        return second + first
     return first + second
 
 
@@ -49,10 +55,10 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     with _LOCKS[hash(leaf) % 64]:
         held = leaf._grad
         if create_graph:
-            if held is not None and not STATE.grad_enabled and type(grad) is Tensor:
+            if held is not None and not STATE.grad_enabled and type(grad) is Tensor and held.layout is grad.layout:
                 held.add_(grad)
             else:
-                leaf._grad = own(grad, leaf) if held is None else held + grad
+                leaf._grad = own(grad, leaf) if held is None else summed(held, grad)
         elif held is None:
             if type(grad) is not ndarray:
                 grad = as_array(grad)
@@ -95,35 +101,10 @@ def made(array: Any) -> Tensor:
     return tensor
 
 
-def owns_memory(array: Any) -> bool:
-    """Whether no other object can refer to the memory of `array`: it owns its memory, or is the only reference to the owner."""
-    base = array.base
-    if base is None:
-        return True
-    return type(base) is ndarray and base.base is None and base.size == array.size and getrefcount(base) <= _ONLY_BASE
-
-
-def _references_of_base(view: Any) -> int:
-    base = view.base
-    return getrefcount(base)
-
-
-_ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
-"""The value of `sys.getrefcount` for the base of a single view that is held in a local variable."""
-
-
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
     """`grad` as a tensor of its own, with the layout of `leaf`, still connected to its history."""
-    if type(grad) is not Tensor or type(leaf._array) is Meta or STATE.interpreters:
+    special = type(leaf._array) is Meta or type(grad._array) is SparseArray
+    if type(grad) is not Tensor or special or STATE.interpreters:
         return grad.clone()
     array = leaf._array if STATE.grad_layout else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)
-
-
-def laid_out_like(grad: Any, array: Any) -> Any:
-    """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if array.flags.c_contiguous or grad.shape != array.shape:  # the leaf has another shape now
-        return grad.copy()
-    copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
-    copy[...] = grad
-    return copy

@@ -10,6 +10,8 @@ from ..extra import OWN
 from ..kernels.reduce.reduction import sum_to_shape
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.shapes import can_expand
+from ..kernels.runtime.sparse_array import SparseArray
+from ..kernels.sparse.layouts import to_dense
 from ..tape.node import Node
 from ..tensor import Tensor, as_array
 
@@ -25,6 +27,9 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
             wanted = edge._extra.grad_dtype
             dtype = array.dtype if wanted is None else wanted.numpy
     if array.shape != shape:
+        if type(array) is SparseArray:
+            array = to_dense(array)
+            grad = grad.to_dense() if recorded else array
         if array.shape[1:] != shape and not can_expand(shape, array.shape):
             name = source.name() if source is not None else "backward"
             index = next((i for i, each in enumerate(source.edges if source else ()) if each is edge), 0)

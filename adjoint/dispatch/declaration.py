@@ -59,7 +59,7 @@ _OPTIONS = frozenset(
     aten aten_inplace aten_name aten_number batch caller check copies deprecated_order elementwise function_name inplace
     inplace_node kernel method name no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
     out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements
-    takes_arrays tangent uniform_write view vmap_name
+    sparse sparse_result takes_arrays tangent uniform_write view vmap_name
     """.split()
 )
 """What a declaration may say besides its class."""
@@ -80,7 +80,8 @@ class Operator:
     `takes_arrays`: as a Python operator it accepts NumPy arrays. `shape_of_elements`: the shape of its results depends
     on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`. `aten`,
     `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with a number as last operand.
-    `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
+    `sparse`: what computes it on sparse layouts (see `sparse_layouts`); `sparse_result`: it makes a sparse tensor of dense
+    ones. `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
     """
 
     def __init__(self, declaration: type, options: dict[str, Any]) -> None:
@@ -111,6 +112,8 @@ class Operator:
         self.number_first: bool = options.get("number_first", False)
         self.numbers: bool = options.get("numbers", self.promote is not None)
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
+        self.sparse: str | None = options.get("sparse")
+        self.sparse_result: bool = options.get("sparse_result", False)
         self.kernel: Kernel = as_kernel(options.get("kernel") or self.forward)
         self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)

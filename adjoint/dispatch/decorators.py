@@ -17,7 +17,7 @@ from .numpy_names import takes_dim, taking_numpy_names
 from .registry import PUBLIC as PUBLIC
 from .signatures import FORMS
 
-PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_"}
+PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_", "sparse": "sparse_"}
 """The prefix of the names of functions in a namespace."""
 
 

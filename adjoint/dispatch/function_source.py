@@ -115,7 +115,9 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         *array_lines(op),
         *guard(unfit_arrays(op), leave),
     ]
-    if variant == "inplace":
+    if op.sparse_result:
+        lines = [leave]
+    elif variant == "inplace":
         lines += overwriting_body(op, leave)
     else:
         lines += body(op, leave, op.caller + 2 * (variant == "fast"))

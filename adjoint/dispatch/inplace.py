@@ -12,7 +12,9 @@ from .. import dtypes
 from ..kernels.memory.copying import distinct
 from ..kernels.memory.storage import resized
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
+from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.shapes import broadcast_shapes
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
 from ..tape.node import start
@@ -22,12 +24,14 @@ from ..tensor import Tensor, as_array
 from .arguments import bind, is_number
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
-from .meta import check_change, has_meta
+from .meta import check_change, special_class
 from .operands import given_arrays, not_a_tensor, operands, result_dtype
 from .out import check_castable, check_overlap, check_partial_overlap
 from .recording import record_change, wanted_edges, with_tensors
 from .signatures import overload
 from .slow_path import compute
+from .sparse_layouts import change as change_sparse
+from .sparse_layouts import computed_sparse, writing_kernel
 
 getframe = sys._getframe
 
@@ -62,14 +66,20 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
     if grad_enabled and target._base is not None:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     views.check_inference(target)
-    if has_meta(args):
+    special = special_class(args)
+    if special is Meta:
         check_change(op, args, arrays)
         record_change(op, args, tensors, edges, lambda: None)
         return target
+    if type(target._array) is SparseArray:
+        record_change(op, args, tensors, edges, change_sparse(op, target, arrays, compute))
+        return target
     array = target._array
-    inplace_kernel = op.kernel.inplace if arrays[0] is array else None  # not if promotion has copied the target
+    # Not the kernel that works in place if promotion has copied the target.
+    found = op.kernel.inplace if special is None else writing_kernel(op)
+    inplace_kernel = found if arrays[0] is array else None
     if inplace_kernel is None:
-        result = inplace_result(op, arrays, tensors)
+        result = inplace_result(op, arrays, tensors, special)
     elif op.operands:
         check_fits(array.shape, broadcast_shapes(*(item.shape for item in given_arrays(op, arrays))))
     array = target._array
@@ -107,11 +117,11 @@ def check_fits(shape: tuple[int, ...], broadcast: tuple[int, ...]) -> None:
         raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(broadcast)}")
 
 
-def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any]) -> Any:
+def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any], special: Any = None) -> Any:
     """The value to be written to the first of `tensors`, checked."""
     target = tensors[op.tensors[0]]
     try:
-        result = as_array(compute(op, arrays))
+        result = as_array(computed_sparse(op, arrays, compute) if special else compute(op, arrays))
     except NotImplementedError:
         if op.promote and (kind := result_dtype(op, tensors)):
             check_castable(kind, target.dtype)

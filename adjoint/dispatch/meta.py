@@ -14,21 +14,31 @@ from ..device import cpu, meta
 from ..kernels.runtime.errors import LinAlgError
 from ..kernels.runtime.meta_array import Meta, parked, zeros
 from ..kernels.runtime.shapes import broadcast_shapes
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
 from .operands import given_arrays
 
+_SPECIAL = frozenset((Meta, SparseArray))
+
+
+def special_class(args: Iterable[Any]) -> type | None:
+    """`Meta` or `SparseArray`, if one of the tensors among arguments has such an array; else None."""
+    for value in args:  # tests what `tensors_in` finds, without the cost of a generator
+        if isinstance(value, Tensor):
+            if type(value._array) in _SPECIAL:
+                return type(value._array)
+        elif isinstance(value, (list, tuple)):
+            for item in tensors_in((value,)):
+                if type(item._array) in _SPECIAL:
+                    return type(item._array)
+    return None
+
 
 def has_meta(args: Iterable[Any]) -> bool:
     """Whether one of the tensors among arguments is on `meta`."""
-    for value in args:  # tests what `tensors_in` finds, without the cost of a generator
-        if isinstance(value, Tensor):
-            if type(value._array) is Meta:
-                return True
-        elif isinstance(value, (list, tuple)) and any(type(item._array) is Meta for item in tensors_in((value,))):
-            return True
-    return False
+    return special_class(args) is Meta
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:

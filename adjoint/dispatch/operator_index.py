@@ -118,6 +118,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "linalg operators": "householder_product",
         "operators": "linalg_householder_product",
     },
+    "linalg.lobpcg": {
+        "torch": "lobpcg",
+    },
     "linalg.low_rank": {
         "torch": "pca_lowrank svd_lowrank",
     },
@@ -160,6 +163,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
             "spherical_bessel_j0 "
         ),
+    },
+    "math.classification": {
+        "Tensor torch": "isfinite isinf isnan isneginf isposinf isreal nan_to_num nan_to_num_ signbit",
     },
     "math.comparison": {
         "Tensor": (
@@ -217,10 +223,9 @@ FAMILIES: dict[str, dict[str, str]] = {
             "abs abs_ absolute acos acos_ acosh acosh_ angle arccos arccos_ arccosh arccosh_ arcsin arcsin_ "
             "arcsinh arcsinh_ arctan arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan_ atanh atanh_ "
             "ceil ceil_ conj conj_physical conj_physical_ cos cos_ cosh cosh_ deg2rad deg2rad_ exp exp2_ exp_ "
-            "expm1_ fix fix_ floor floor_ frac frac_ isfinite isinf isnan isneginf isposinf isreal log log10 "
-            "log10_ log1p_ log2 log2_ log_ logit_ nan_to_num nan_to_num_ neg neg_ negative negative_ positive "
-            "rad2deg rad2deg_ reciprocal reciprocal_ round_ rsqrt rsqrt_ sgn sigmoid sigmoid_ sign signbit sin "
-            "sin_ sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
+            "expm1_ fix fix_ floor floor_ frac frac_ log log10 log10_ log1p_ log2 log2_ log_ logit_ neg neg_ "
+            "negative negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round_ rsqrt rsqrt_ sgn sigmoid "
+            "sigmoid_ sign sin sin_ sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
         ),
         "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
         "special": "expit",
@@ -264,7 +269,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "fill",
     },
     "memory.inspection": {
-        "Tensor": "dense_dim is_set_to sparse_dim to_dense",
+        "Tensor": "is_set_to",
         "Tensor torch": "allclose equal is_distributed is_nonzero is_same_size isclose",
         "torch": (
             "get_device is_complex is_conj is_floating_point is_inference is_neg is_signed is_storage is_tensor "
@@ -351,11 +356,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "binary_cross_entropy_with_logits",
     },
     "nn.normalization": {
-        "operators": (
-            "batch_norm_gradients group_norm_gradients layer_norm_gradients native_batch_norm native_group_norm "
-            "native_layer_norm "
+        "operators": "batch_norm_gradients group_norm_gradients layer_norm_gradients",
+        "torch": (
+            "_weight_norm batch_norm group_norm layer_norm native_batch_norm native_group_norm native_layer_norm "
+            "norm_except_dim rms_norm "
         ),
-        "torch": "_weight_norm batch_norm group_norm layer_norm norm_except_dim rms_norm",
     },
     "nn.optimization": {
         "torch": "_count_steps_ _fused_update_",
@@ -394,6 +399,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "nn.unpooling": {
         "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
         "operators": "max_unpool2d_of max_unpool3d_of",
+    },
+    "reduce.hashing": {
+        "Tensor torch": "hash_tensor",
     },
     "reduce.histograms": {
         "Tensor torch": "histogram",
@@ -472,6 +480,39 @@ FAMILIES: dict[str, dict[str, str]] = {
             "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy "
             "split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy "
             "unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
+        ),
+    },
+    "sparse.creation": {
+        "torch": (
+            "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
+            "sparse_csr_tensor "
+        ),
+    },
+    "sparse.functions": {
+        "Tensor torch": "smm sspaddmm",
+        "operators": (
+            "_on_diagonals _sparse_addmm _sparse_log_softmax _sparse_log_softmax_backward _sparse_softmax "
+            "_sparse_softmax_backward _sparse_sparse_matmul _sparse_sum _sparse_sum_backward "
+            "sparse_product_gradient "
+        ),
+        "operators sparse": "sampled_addmm",
+        "sparse": "addmm log_softmax mm softmax spdiags sum",
+        "torch": "dsmm hsmm spmm",
+    },
+    "sparse.gathering": {
+        "operators": "embedding_sparse_backward gather_sparse_backward",
+    },
+    "sparse.layouts": {
+        "Tensor": (
+            "_coalesced_ _indices _nnz _values ccol_indices coalesce col_indices crow_indices dense_dim indices "
+            "is_coalesced row_indices sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ to_dense "
+            "to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr values "
+        ),
+        "Tensor torch": "resize_as_sparse_",
+        "operators": (
+            "coalesced compressed_of_parts coo_of_parts elements_at in_layout stored_values to_dense_from "
+            "to_sparse_bsc_from to_sparse_bsr_from to_sparse_csc_from to_sparse_csr_from to_sparse_dims "
+            "to_sparse_whole with_values "
         ),
     },
 }

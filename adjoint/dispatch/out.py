@@ -74,6 +74,20 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     return op.returns.out(*targets) if op.outputs and op.returns is not tuple else tuple(targets)
 
 
+def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
+    """The arguments with `dtype` set to the dtype of `out`; if `dtype` is given, `out` must have it."""
+    position = op.names.index("dtype")
+    given = args[position]
+    if given is not None:
+        wanted = given.numpy if isinstance(given, dtypes.dtype) else given
+        check_dtype(op.function_name, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
+        return args
+    if callable(op.out_decides):
+        op.out_decides(args[0], out)
+    dtype = out.dtype if op.types.get("dtype") else out._array.dtype
+    return (*args[:position], dtype, *args[position + 1 :])
+
+
 def checked_targets(op: Operator, out: Any) -> list[Tensor]:
     """The value of `out=` as a list of tensors, checked."""
     targets = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -151,6 +165,16 @@ def stored(
     if result.requires_grad and modes.is_recording():
         views.rebase_history(out, Underived(name, [result], out), 3)
     return out
+
+
+def all_stored(name: str, results: tuple[Tensor, ...], out: Any, same: str) -> list[Tensor]:
+    """`stored` for several results: all of `out` are checked before one is written to."""
+    for result, target in zip(results, out, strict=True):
+        if isinstance(target, Tensor):
+            refuse_gradient(name, [result, target])
+            check_dtype(name, result._array.dtype, target, same)
+            check_memory(target, [], disjoint=False)
+    return [stored(name, result, target, same) for result, target in zip(results, out, strict=True)]
 
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:

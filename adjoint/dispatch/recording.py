@@ -7,6 +7,7 @@ from typing import Any
 
 from ..kernels.memory.copying import clone
 from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.aliases import detached
 from ..tape.anomaly import note_operation
@@ -18,6 +19,7 @@ from ..tape.saved import save_input
 from ..tape.versions import about_to_change, bump, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap
 from .declaration import ARRAYS, Operator
+from .sparse_layouts import sparse_node_class
 
 
 def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
@@ -60,11 +62,19 @@ def with_tensors(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any]) -
 
 
 def record(
-    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], edges: list[Any], outputs: list[Tensor], several: bool
+    op: Operator,
+    args: tuple[Any, ...],
+    tensors: dict[str, Any],
+    edges: list[Any],
+    outputs: list[Tensor],
+    several: bool,
+    sparse: bool = False,
 ) -> None:
-    """Create the node of this operation, and make it the history of the outputs."""
+    """Create the node of this operation, and make it the history of the outputs; `sparse`: one of the operands is."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
-    node: Any = object.__new__(op.node_class)
+    sparse = sparse or type(outputs[0]._array) is SparseArray
+    kind: Any = op.node_class
+    node: Any = object.__new__(sparse_node_class(kind) if sparse else kind)
     start(node, tuple(edges), 2)
     # A node of one input runs even if its gradient is dropped.
     op.saving.inputs(node, given if len(given) == 1 else edges, with_tensors(op, args, tensors), None)
@@ -102,7 +112,11 @@ def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_
 def detached_copy(tensor: Tensor) -> Tensor:
     """The value of a tensor before it is changed in place, with its history and its tangents."""
     of_batch = getattr(tensor, "without_history", None)
-    copy: Any = wrap(clone(materialize(tensor._array))) if of_batch is None else of_batch(copy=True)
+    array: Any = tensor._array
+    if of_batch is not None:
+        copy: Any = of_batch(copy=True)
+    else:
+        copy = wrap(array.copy() if type(array) is SparseArray else clone(materialize(array)))
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():
@@ -120,7 +134,9 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     node: Any = None
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
-        node = object.__new__(op.inplace_node_class)
+        kind: Any = op.inplace_node_class
+        sparse = type(target._array) is SparseArray
+        node = object.__new__(sparse_node_class(kind) if sparse else kind)
         start(node, tuple(edges), 2)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), target)
         if modes.STATE.saved_tensor_hooks:

@@ -17,7 +17,9 @@ from ..codegen.backend import NUMPY
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
+from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.shapes import broadcast_shapes
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.inference_tensors import mark_inference
@@ -26,10 +28,11 @@ from ..tensor import Tensor, as_array, wrap
 from .arguments import MISSING, bind, is_number
 from .declaration import Operator
 from .lazy_stubs import overridden
-from .meta import check_places, computed, has_meta, on_meta, put
+from .meta import check_places, computed, on_meta, put, special_class
 from .operands import given_arrays, operands
-from .out import STRICT, check_dtype, check_out, write_out
+from .out import check_out, in_dtype_of, write_out
 from .recording import make_view, record, wanted_edges
+from .sparse_layouts import computed_sparse
 
 getframe = sys._getframe
 
@@ -68,18 +71,18 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
-    at_meta = has_meta(args)
-    if at_meta:
+    special = special_class(args)
+    if special is Meta:
         check_places(op, args)
     elif out is not None:
         check_out(op, out, tensors)
-    results, several = result_arrays(op, args, tensors, arrays, at_meta, ordered=out is None)
+    results, several = result_arrays(op, args, tensors, arrays, special, ordered=out is None)
     if out is not None:
-        return put(results, out) if at_meta else write_out(op, results, out, tensors, several)
+        return put(results, out) if special is Meta else write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]
     if modes.STATE.result_cache is not None and not op.view:
         modes.STATE.result_cache.made(outputs)
-    recorded = tie(op, args, tensors, outputs, several)
+    recorded = tie(op, args, tensors, outputs, several, special)
     if modes.ANOMALY.enabled:
         note_operation(op.function_name, tensors.values(), outputs, recorded)
     if not several:
@@ -88,31 +91,40 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
 
 
 def result_arrays(
-    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], arrays: list[Any], at_meta: bool, ordered: bool
+    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], arrays: list[Any], special: Any, ordered: bool
 ) -> tuple[list[Any], bool]:
     """The arrays of the results, and whether there are several; `ordered`: their memory order follows the operands."""
     result_cache = modes.STATE.result_cache
-    if at_meta:
+    if special is Meta:
         results = computed(op, arrays, compute)
+    elif special is SparseArray:
+        results = computed_sparse(op, arrays, compute)
     elif result_cache is None or op.view:
         results = compute(op, arrays)
     else:
         results = result_cache.compute(op, args, lambda: compute(op, arrays))
     several = isinstance(results, (tuple, list))
     results = [as_array(result) for result in results] if several else [as_array(results)]
+    if special is SparseArray:
+        return results, several
     if op.view and (bits := lazy_bits_of(tensors[op.tensors[0]]._array)):
         results = [with_lazy_bits(result, bits) for result in results]
     if op.operands and ordered:
         given = [tensors[name] for name in op.operands]
         results[0] = laid_out(results[0], [None if item is None else without_lazy_bits(item._array) for item in given])
-    return (on_meta(op, results) if at_meta else results), several
+    return (on_meta(op, results) if special is Meta else results), several
 
 
-def tie(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], outputs: list[Tensor], several: bool) -> bool:
-    """Make the outputs views if the operator returns views, and record the operation if modes and inputs require it."""
+def tie(
+    op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], outputs: list[Tensor], several: bool, special: Any
+) -> bool:
+    """Make the outputs views if the operator returns views, and record the operation if modes and inputs require it.
+
+    Sparse tensors have no views.
+    """
     edges = wanted_edges(op, args)
     recording = any(edge is not None for edge in edges) and modes.is_recording()
-    if op.view:
+    if op.view and special is not SparseArray:
         source = tensors[op.tensors[0]]
         recording = recording and not source.is_inference()
         for output in outputs:
@@ -123,22 +135,8 @@ def tie(op: Operator, args: tuple[Any, ...], tensors: dict[str, Any], outputs: l
         for output in outputs:
             mark_inference(output)
     if recording:
-        record(op, args, tensors, edges, outputs, several)
+        record(op, args, tensors, edges, outputs, several, special is SparseArray)
     return recording
-
-
-def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
-    """The arguments with `dtype` set to the dtype of `out`; if `dtype` is given, `out` must have it."""
-    position = op.names.index("dtype")
-    given = args[position]
-    if given is not None:
-        wanted = given.numpy if isinstance(given, dtypes.dtype) else given
-        check_dtype(op.function_name, wanted, out, op.same_out or STRICT)  # type: ignore[arg-type]
-        return args
-    if callable(op.out_decides):
-        op.out_decides(args[0], out)
-    dtype = out.dtype if op.types.get("dtype") else out._array.dtype
-    return (*args[:position], dtype, *args[position + 1 :])
 
 
 def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:

@@ -34,4 +34,6 @@ for _each in (ASGD, SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, NAdam, RAdam, R
     sys.modules[_each.__module__] = globals()[_name] = _room
 
 # Imported when they are first used.
-__getattr__ = late_names(__name__, {"Adafactor": "matrices", "Muon": "matrices", "swa_utils": "swa_utils"})
+__getattr__ = late_names(
+    __name__, {"Adafactor": "matrices", "Muon": "matrices", "SparseAdam": "sparse_adam", "swa_utils": "swa_utils"}
+)

@@ -74,6 +74,7 @@ class Adam(Declared):
         "fused": None,
     }
 
+    _sparse_advice = ", please consider SparseAdam instead"
     _options = (
         *("lr", "betas", "eps", "weight_decay", "amsgrad"),
         *("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"),

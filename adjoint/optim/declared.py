@@ -34,6 +34,9 @@ class Declared(Optimizer):
     _own_numbers = False
     # Whether rounding follows PyTorch's fused kernels: half types are computed in float32 and rounded once.
     _rounds_once = False
+    # Whether the formula is for sparse gradients too, and what PyTorch says if not.
+    _takes_sparse = False
+    _sparse_advice = ""
 
     def __init__(self, params: Params, given: Given) -> None:
         for check in self._checks:
@@ -75,6 +78,7 @@ class Declared(Optimizer):
             grads = every if len(batch) == len(every) else [param.grad for param in batch]
             if on_arrays and torch._fused_update_(self._update, options, [batch, grads, *state], self._rounds_once):
                 continue
+            self._check_layouts(batch, grads)
             for tensors in zip(batch, grads, *state, strict=True):
                 real = map(torch.view_as_real, tensors) if tensors[0].is_complex() else tensors
                 self._update(torch.Tensor, options, *real)
@@ -84,6 +88,7 @@ class Declared(Optimizer):
         states = [self.state[param] for param in params]
         for param, state in zip(params, states, strict=True):
             if not state:
+                self._check_layouts([param], [param.grad])
                 self._start(state, param, group)
         steps = torch._count_steps_([state["step"] for state in states])
         names = self._state_names(group)
@@ -97,6 +102,12 @@ class Declared(Optimizer):
                 some,
                 [[state[name] for state in their] for name in names],
             )
+
+    def _check_layouts(self, params: list[torch.Tensor], grads: list[Any]) -> None:
+        """Refuse sparse gradients where the formula is not for them."""
+        if not self._takes_sparse and any(grad.is_sparse for grad in grads):
+            name = next(kind.__name__ for kind in type(self).__mro__ if "_update" in vars(kind))
+            raise RuntimeError(f"{name} does not support sparse gradients{self._sparse_advice}")
 
     def _by_numbers(
         self, params: list[torch.Tensor], states: list[dict[str, Any]], steps: list[float], group: dict[str, Any]

@@ -71,7 +71,7 @@ class LBFGS(Optimizer):
             parts.append((torch.view_as_real(grad) if torch.is_complex(grad) else grad).reshape(-1))
         return torch.cat(parts)
 
-    def _add_grad(self, step_size: float, direction: torch.Tensor) -> None:
+    def _add_grad(self, step_size: Any, direction: torch.Tensor) -> None:
         """Move the parameters along the direction."""
         offset = 0
         for param in self._params:
@@ -114,7 +114,7 @@ class LBFGS(Optimizer):
             state["d"] = direction
             state["prev_flat_grad"] = grad.clone()
             state["prev_loss"] = previous_loss = loss
-            step_size = min(1.0, 1.0 / grad.abs().sum().item()) * lr if state["n_iter"] == 1 else lr
+            step_size = min(1.0, 1.0 / grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(direction)
             if slope > -group["tolerance_change"]:
                 state["t"] = step_size
@@ -147,16 +147,16 @@ class LBFGS(Optimizer):
     def _search(
         self,
         closure: Callable[[], Any],
-        step_size: float,
+        step_size: Any,
         direction: torch.Tensor,
         loss: float,
         grad: torch.Tensor,
         slope: torch.Tensor,
-    ) -> tuple[float, torch.Tensor, float, int]:
+    ) -> tuple[float, torch.Tensor, Any, int]:
         """Search along the direction and move there."""
         start = [param.clone() for param in self._params]
 
-        def evaluate(t: float) -> tuple[float, torch.Tensor]:
+        def evaluate(t: Any) -> tuple[float, torch.Tensor]:
             self._add_grad(t, direction)
             value = float(closure())
             gradient = self._gather_flat_grad()
@@ -186,9 +186,9 @@ def _quasi_newton_direction(state: dict[str, Any], grad: torch.Tensor, history_s
     q = grad.neg()
     for i in range(len(old_dirs) - 1, -1, -1):
         factors[i] = old_stps[i].dot(q) * ro[i]
-        q.add_(old_dirs[i], alpha=-factors[i].item())
+        q.add_(old_dirs[i], alpha=-factors[i])
     direction = q.mul(state["H_diag"])
     for i in range(len(old_dirs)):
         correction = old_dirs[i].dot(direction) * ro[i]
-        direction.add_(old_stps[i], alpha=(factors[i] - correction).item())
+        direction.add_(old_stps[i], alpha=factors[i] - correction)
     return direction

@@ -6,7 +6,6 @@ interpolation (equation 3.59) and the safeguards of Schmidt's minFunc.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,37 +18,40 @@ MAX_EVALUATIONS = 25
 
 
 class Point(NamedTuple):
-    """A point on the line: its position, the loss, the gradient and the slope."""
+    """A point on the line: its position, the loss, the gradient and the slope.
 
-    t: float
+    Positions and slopes are tensors, so that they are rounded as in PyTorch; the first positions may be numbers.
+    """
+
+    t: Any
     loss: float
     grad: torch.Tensor
     slope: Any
 
 
-def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
+def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> Any:
     """The minimum of the cubic through two points with their slopes, limited to `bounds` (the points by default)."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1**2 - a.slope * b.slope
     if square < 0:
         return (low + high) / 2.0
-    d2 = math.sqrt(square)
+    d2 = square.sqrt()
     if a.t <= b.t:
         place = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
     else:
         place = a.t - (a.t - b.t) * ((a.slope + d2 - d1) / (a.slope - b.slope + 2 * d2))
-    return min(max(float(place), low), high)
+    return min(max(place, low), high)
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], tuple[float, torch.Tensor]],
-    t: float,
+    evaluate: Callable[[Any], tuple[float, torch.Tensor]],
+    t: Any,
     direction: torch.Tensor,
     loss: float,
     grad: torch.Tensor,
     slope: torch.Tensor,
-) -> tuple[float, torch.Tensor, float, int]:
+) -> tuple[float, torch.Tensor, Any, int]:
     """Find a step along `direction` that decreases the loss and flattens the slope enough.
 
     Args:
@@ -61,20 +63,20 @@ def strong_wolfe(
         The loss and the gradient at the final step, the step, and the number of evaluations.
     """
     largest = direction.abs().max()
-    start = Point(0, loss, grad, slope.item())
+    start = Point(0, loss, grad, slope)
 
-    def look(t: float) -> Point:
+    def look(t: Any) -> Point:
         value, gradient = evaluate(t)
-        return Point(t, value, gradient.clone(), gradient.dot(direction).item())
+        return Point(t, value, gradient.clone(), gradient.dot(direction))
 
     bracket, evaluations, done = _bracket(look, start, t)
     if done:
         return bracket[0].loss, bracket[0].grad, bracket[0].t, evaluations
-    best, evaluations = _zoom(look, start, bracket, evaluations, float(largest))
+    best, evaluations = _zoom(look, start, bracket, evaluations, largest)
     return best.loss, best.grad, best.t, evaluations
 
 
-def _bracket(look: Callable[[float], Point], start: Point, t: float) -> tuple[list[Point], int, bool]:
+def _bracket(look: Callable[[Any], Point], start: Point, t: Any) -> tuple[list[Point], int, bool]:
     """Enlarge the step until an acceptable step lies between two points, or is found immediately (`done`)."""
     previous, point = start, look(t)
     evaluations = 1
@@ -94,7 +96,7 @@ def _bracket(look: Callable[[float], Point], start: Point, t: float) -> tuple[li
 
 
 def _zoom(
-    look: Callable[[float], Point], start: Point, bracket: list[Point], evaluations: int, largest: float
+    look: Callable[[Any], Point], start: Point, bracket: list[Point], evaluations: int, largest: torch.Tensor
 ) -> tuple[Point, int]:
     """Narrow the bracket until its lower end is acceptable."""
     low, high = sorted(bracket, key=lambda point: point.loss)

@@ -72,6 +72,8 @@ class Adafactor(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            if grad.is_sparse:
+                raise RuntimeError("Adafactor does not support sparse gradients")
             if param.is_complex():
                 raise RuntimeError("Adafactor does not support complex parameters")
             if group["maximize"]:

@@ -133,6 +133,8 @@ class Adagrad(Declared):
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
 
+    _takes_sparse = True
+
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         return {
             "maximize": group["maximize"],
@@ -141,11 +143,32 @@ class Adagrad(Declared):
             "lr": number(group["lr"]) / (1 + (step - 1) * group["lr_decay"]),
         }
 
+    def _check_layouts(self, params: list[torch.Tensor], grads: list[Any]) -> None:
+        if any(grad.is_sparse and self._decay_of(param) != 0 for param, grad in zip(params, grads, strict=True)):
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+
+    def _decay_of(self, param: torch.Tensor) -> Any:
+        groups = (group for group in self.param_groups if any(each is param for each in group["params"]))
+        return next(groups)["weight_decay"]
+
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, total: Any) -> None:
+        if isinstance(grad, torch.Tensor) and grad.is_sparse:
+            _update_stored(options, param, grad, total)
+            return
         grad = direction(options, param, grad)
         xp.addcmul_(total, grad, grad)
         xp.addcdiv_(param, grad, xp.sqrt(total) + options.eps, value=-options.lr)
+
+
+def _update_stored(options: Any, param: Any, grad: Any, total: Any) -> None:
+    """The update of Adagrad for a sparse gradient: of the elements that the gradient stores."""
+    grad = (-grad if options.maximize else grad).coalesce()
+    places, values, size = grad.indices(), grad.values(), grad.shape
+    if values.numel():
+        total.add_(torch.sparse_coo_tensor(places, values.pow(2), size))
+        root = total.sparse_mask(grad)._values().sqrt().add_(options.eps)
+        param.add_(torch.sparse_coo_tensor(places, values / root, size), alpha=-options.lr)
 
 
 class RMSprop(Declared):

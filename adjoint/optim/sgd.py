@@ -52,6 +52,7 @@ class SGD(Declared):
     _later_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
     _checks = (learning_rate, not_negative("momentum", "weight_decay"), _nesterov)
     _rounds_once = True
+    _takes_sparse = True
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ import numpy
 from ..kernels.memory.storage import address, element_strides, memory, owner, strided
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.sparse_array import SparseArray
 from ..late_bound import LATE
 
 __all__ = ["reduce_array", "split_array", "view_array"]
@@ -38,7 +39,7 @@ def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
 
     The owner of the memory is among the arguments: arrays that share it and are pickled together share it again.
     """
-    if isinstance(array, Meta):
+    if isinstance(array, (Meta, SparseArray)):
         return array.__reduce__()
     root, offset, size, stride = split_array(array)
     if not root.flags.forc:

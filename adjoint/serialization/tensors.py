@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from .. import dtypes
-from ..device import layout, strided
+from ..device import LAYOUTS, layout
 from ..dtypes import dtype
 from ..first_use import import_late
 from ..kernels.memory import storage as storages
@@ -17,10 +17,12 @@ from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storage import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
+from ..kernels.runtime.sparse_array import SparseArray
 from ..notices import warn
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array
+from .sparse_tensors import rebuild_sparse, reduce_sparse
 from .storages import UNTYPED, storage_type
 
 __all__ = [
@@ -117,9 +119,13 @@ def rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks:
 
 def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor:
     """`torch._tensor._rebuild_from_type_v2`: a tensor of a subclass, or one with attributes."""
-    if build not in (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta) or not isinstance(
-        args, tuple
-    ):
+    if build not in (
+        rebuild_tensor_v2,
+        rebuild_tensor_v3,
+        rebuild_parameter,
+        rebuild_meta,
+        rebuild_sparse,
+    ) or not isinstance(args, tuple):
         raise TypeError(f"{shown(build)} cannot rebuild a tensor")
     if not isinstance(kind, type) or not issubclass(kind, Tensor):
         raise TypeError(f"{shown(kind)} is not a type of tensors")
@@ -140,9 +146,10 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
 
 def get_layout(name: str) -> layout:
     """`torch.serialization._get_layout`: the layout with the text `name`."""
-    if name != "torch.strided":
+    found = LAYOUTS.get(str(name).removeprefix("torch."))
+    if found is None:
         raise RuntimeError(f"layout {shown(name)} is not supported")
-    return strided
+    return found
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -161,6 +168,8 @@ def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    if type(tensor._array) is SparseArray:
+        return reduce_sparse(tensor)
     if type(tensor._array) is Meta:
         return rebuild_meta, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
     root, offset, size, stride = split_array(tensor._array)

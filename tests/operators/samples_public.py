@@ -32,6 +32,10 @@ def unsigned(result):
     return [part.abs() for part in result]
 
 
+def _definite(matrix):
+    return matrix @ matrix.mT if matrix.dim() == 2 else matrix
+
+
 def first(result):
     """The values; not their indices."""
     return result[0]
@@ -182,6 +186,16 @@ _TORCH = {
     # networks
     "adaptive_avg_pool1d": [sample(_IMAGE, 2)],
     "adaptive_max_pool1d": [sample(distinct(2, 2, 5), 2, after=first)],
+    "lobpcg": [sample(real(7, 7), 2, seeded=True, second=False, before=_definite, after=lambda results: results[0])],
+    "native_batch_norm": [sample(real(3, 2), real(2), real(2), None, None, True, 0.1, 1e-5, after=first)],
+    "native_group_norm": [sample(real(2, 4, 3), real(4), real(4), 2, 4, 3, 2, 1e-5, after=first)],
+    "native_layer_norm": [sample(_M, (3,), _V, _V, 1e-5, after=first)],
+    "nn.functional.conv_tbc": [sample(real(4, 2, 3), real(2, 3, 2), real(2), 1)],
+    "nn.functional.linear_cross_entropy": [
+        sample(real(2, 3), real(4, 3), index(4, 2), linear_bias=real(4)),
+        sample(real(2, 3), real(4, 2, 3), index(4, 2, 2)),
+    ],
+    "nn.functional.native_channel_shuffle": [sample(real(1, 4, 2), 2)],
     "svd_lowrank": [sample(real(4, 3), 3, 1, seeded=True, second=False, after=lambda results: results[1])],
     "pca_lowrank": [sample(real(4, 3), 3, seeded=True, second=False, after=lambda results: results[1])],
     "as_strided_scatter": [sample(real(3, 4), real(2, 2), (2, 2), (1, 5), 1)],
@@ -451,7 +465,6 @@ NOT_DIFFERENTIABLE = frozenset(
     fft.fftfreq fft.rfftfreq
     linspace logspace ones ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
     bartlett_window blackman_window hamming_window hann_window kaiser_window get_device typename unravel_index isin
-    Tensor.dense_dim Tensor.sparse_dim Tensor.to_dense
     rand rand_like randint randint_like randn randn_like randperm bernoulli multinomial normal
     linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
     allclose equal is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero is_same_size is_signed

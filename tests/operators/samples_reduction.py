@@ -32,6 +32,12 @@ SAMPLES = {
         for name in "sum mean".split()
     },
     "prod_dim": [both(real(2, 3), 0), both(real(2, 3), 1, True), both(real(), 0), both(real(2, 0), 1)],
+    "hash_tensor": [
+        sample(constant(real(2, 3))),
+        sample(constant(real(2, 3)), 0, keepdim=True),
+        sample(constant(real())),
+        sample(constant(real(2, 0)), 0),
+    ],
     "nansum": [sample(real(2, 3)), sample(real(2, 3), 1, True), sample(real()), sample(real(0, 3), 0)],
     **{
         name: [

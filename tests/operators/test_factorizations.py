@@ -118,3 +118,12 @@ def test_powers():
     assert torch.vander(torch.tensor([2, 3]), 0).shape == (2, 0)
     assert torch.vander(torch.tensor([True, False])).tolist() == [[1, 1], [0, 1]]
     assert torch.linalg.vander(torch.tensor([[1, 2], [3, 4]], dtype=torch.int32), N=3).dtype == torch.int64
+
+
+@pytest.mark.parametrize("function", [torch.svd, torch.linalg.lu_factor, torch.linalg.ldl_factor])
+def test_of_several_outputs_none_is_written_to_if_one_is_refused(function):
+    out = [torch.full_like(part, 7) for part in function(3 * torch.eye(2))]
+    out[-1] = torch.full_like(out[-1], 7, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        function(3 * torch.eye(2), out=tuple(out))
+    assert all((part == 7).all() for part in out)

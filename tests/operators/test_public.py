@@ -42,12 +42,17 @@ def is_declared(function):
     return "OP" in names and "otherwise" not in names
 
 
+def is_sparse(function):
+    """Whether a public function is about sparse tensors: `tests/test_sparse.py` has these."""
+    return ".operators.sparse." in (getattr(function, "__globals__", {}).get("__name__") or "")
+
+
 def public_names():
     """All public functions out of place, but for the declared operators themselves."""
     prefixes = {"torch": "", "functional": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft."}
     for namespace, prefix in prefixes.items():
         for name, found in PUBLIC[namespace].items():
-            if not is_declared(found):
+            if not is_declared(found) and not is_sparse(found):
                 yield prefix + name
     for name in torch.nn.functional.__dict__:
         found = getattr(torch.nn.functional, name)
@@ -55,7 +60,8 @@ def public_names():
             yield f"nn.functional.{name}"
     for name in dir(torch.Tensor):
         found = getattr(torch.Tensor, name)
-        if callable(found) and not name.startswith("_") and name not in PUBLIC["torch"] and not is_declared(found):
+        hidden = name.startswith("_") or name in PUBLIC["torch"] or not callable(found)
+        if not hidden and not is_declared(found) and not is_sparse(found):
             yield f"Tensor.{name}"
 
 

@@ -166,7 +166,6 @@ def operators() -> dict[str, Any]:
         "jiterator",
         "nn.functional.scaled_dot",
         "to_sparse",
-        "masked.",
         "special.",  # the samples of PyTorch's polynomials take minutes
         "signal.",
         "chalf",  # NumPy has no complex numbers of two halves

@@ -34,7 +34,7 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
     """Elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
 
-    `sparse_grad` changes nothing: no tensor is sparse.
+    `sparse_grad` concerns the gradient alone.
 
     Raises:
         RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.

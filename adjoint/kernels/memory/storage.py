@@ -17,6 +17,7 @@ from ...dtypes import from_numpy
 from ...late_bound import LATE
 from ..runtime.lazy_conj import LazyConjNeg, lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, remade
+from ..runtime.sparse_array import SparseArray
 from .bounds import checked_bytes
 
 Array = numpy.ndarray[Any, Any]
@@ -202,7 +203,7 @@ def is_dense(array: Array) -> bool:
 
 def copy_with_memo(array: Array, memo: dict[int, Any]) -> Array:
     """A copy of `array` with its strides, in a copied storage that arrays of one deepcopy share."""
-    if isinstance(array, (Meta, LazyConjNeg)):
+    if isinstance(array, (Meta, SparseArray, LazyConjNeg)):
         return array.copy()
     root = owner(array)
     key = id(root)
@@ -395,6 +396,8 @@ class TypedStorage(UntypedStorage):
 
 def root_of(array: Array) -> Array:
     """The owner of the memory of an array, which has none if it has been given back."""
+    if isinstance(array, SparseArray):
+        raise NotImplementedError(f"Cannot access storage of {array.words}TensorImpl")
     return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
 
 

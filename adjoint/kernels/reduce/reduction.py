@@ -312,8 +312,9 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
         try:
             result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
         except ValueError:
-            _require_elements(f"a{name}()", x, normalize_dims(dim, x.ndim), dim)
-            raise
+            dims = normalize_dims(dim, x.ndim)  # the only one of a number is none for NumPy
+            _require_elements(f"a{name}()", x, dims, dim)
+            result = ufunc.reduce(x, dims, None, None, keepdim)  # type: ignore[call-arg]
         if x.ndim > 2:
             result = row_major(result)
         return result if type(result) is ndarray else asarray(result)

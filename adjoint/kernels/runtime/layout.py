@@ -30,6 +30,27 @@ def has_channels_last(array: Array) -> bool:
     return True
 
 
+def like_images(result: Any, *images: Any) -> Any:
+    """`result` (or the first of several results) with its channels last in memory, if one of the images has them last."""
+    if not any(map(has_channels_last, images)):
+        return result
+    first = result[0] if isinstance(result, tuple) else result
+    if first.ndim == images[0].ndim:
+        last = numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(first, 1, -1)), -1, 1)
+        return (last, *result[1:]) if isinstance(result, tuple) else last
+    return result
+
+
+def following_images(kernel: Any) -> Any:
+    """The kernel with its result laid out as its first array, images, is."""
+
+    @functools.wraps(kernel)
+    def form(images: Any, *args: Any, **options: Any) -> Any:
+        return like_images(kernel(images, *args, **options), images)
+
+    return form
+
+
 def row_major(array: Array) -> Array:
     """`array` itself if its elements lie row by row in memory, otherwise a copy for which that holds."""
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)

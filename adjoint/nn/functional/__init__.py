@@ -38,7 +38,9 @@ from .attention import (
 from .declared import operators
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding_bag import embedding_bag
+from .enumerated import conv_tbc, native_channel_shuffle
 from .interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
+from .linear_loss import linear_cross_entropy
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

@@ -53,10 +53,13 @@ from adjoint.nn.functional.dropout import dropout2d as dropout2d
 from adjoint.nn.functional.dropout import dropout3d as dropout3d
 from adjoint.nn.functional.dropout import feature_alpha_dropout as feature_alpha_dropout
 from adjoint.nn.functional.embedding_bag import embedding_bag as embedding_bag
+from adjoint.nn.functional.enumerated import conv_tbc as conv_tbc
+from adjoint.nn.functional.enumerated import native_channel_shuffle as native_channel_shuffle
 from adjoint.nn.functional.interpolation import interpolate as interpolate
 from adjoint.nn.functional.interpolation import upsample as upsample
 from adjoint.nn.functional.interpolation import upsample_bilinear as upsample_bilinear
 from adjoint.nn.functional.interpolation import upsample_nearest as upsample_nearest
+from adjoint.nn.functional.linear_loss import linear_cross_entropy as linear_cross_entropy
 from adjoint.nn.functional.loss import binary_cross_entropy as binary_cross_entropy
 from adjoint.nn.functional.loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from adjoint.nn.functional.loss import cosine_embedding_loss as cosine_embedding_loss

@@ -133,7 +133,7 @@ def embedding(
         max_norm: rows that are looked up and have a larger norm are scaled down in `weight` itself.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide gradients by the number of occurrences of the index.
-        sparse: accepted; the gradient is always dense.
+        sparse: whether the gradient of `weight` is a sparse tensor.
     """
     if padding_idx is None:
         padding_idx = -1

@@ -196,8 +196,11 @@ LATE = {
         "transformer",
     ),
     "AdaptiveLogSoftmaxWithLoss": "adaptive",
+    "LinearCrossEntropyLoss": "linear_loss",
+    "LinearCrossEntropyOptions": "linear_loss",
     "adaptive": "adaptive",
     "lazy": "lazy",
+    "linear_loss": "linear_loss",
     "transformer": "transformer",
 }
 __getattr__ = late_names(__name__, LATE)

@@ -22,7 +22,7 @@ class Embedding(Module):
         max_norm: rows that are looked up and have a larger norm are scaled down.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide gradients by the number of occurrences of the index in the batch.
-        sparse: accepted; the gradient is always dense.
+        sparse: whether the gradient of the table is a sparse tensor.
 
     >>> import adjoint as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape

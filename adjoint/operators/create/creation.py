@@ -12,6 +12,7 @@ from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
+from ...first_use import import_late
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying, storage
 from ...kernels.memory.bounds import whole
@@ -48,7 +49,7 @@ def leaf(
             "system."
         )
     if layout is not None and layout is not strided:
-        raise RuntimeError(f"unsupported layout {layout}: tensors are strided")
+        array = import_late("adjoint.kernels.sparse.layouts").in_layout(array, repr(layout).removeprefix("torch."))
     tensor = wrap(array)
     if requires_grad:
         if requires_grad is not True:

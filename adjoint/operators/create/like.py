@@ -9,8 +9,10 @@ import numpy
 from ...codegen.backend import NUMPY
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
+from ...first_use import import_late
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying
+from ...kernels.runtime.sparse_array import SparseArray
 from ...tensor import Tensor, tensor_array
 from ..memory.conversion import checked_dtype
 from .creation import (
@@ -48,6 +50,16 @@ def _filled_like(name, value, on_arrays, doc):
         if type(input) is not Tensor and hasattr(input, "made_like"):
             return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
         input = input if x is None else x
+        if isinstance(input, Tensor) and type(input._array) is SparseArray:
+            kept = layout is None or layout is input.layout
+            array = input._array if dtype is None else input._array.astype(checked_dtype(dtype, name).numpy)
+            array = import_late("adjoint.kernels.sparse.shapes").zeros(array) if not value and kept else array
+            if value and kept:
+                raise NotImplementedError(
+                    f"Could not run 'aten::fill_.Scalar' with arguments from the '{array.words}CPU' backend. Elements of sparse "
+                    "tensors that are not stored are zero."
+                )
+            return leaf(array, requires_grad, device) if kept else create(input.to_dense(), requires_grad=requires_grad)
         array = empty_array_like(input, name, dtype, memory_format)
         if value is not None:
             array.fill(value)

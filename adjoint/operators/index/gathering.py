@@ -38,7 +38,10 @@ class gather:
     def forward(self: Array, dim: Int, index: Array, *, sparse_grad: Bool = False): ...
 
     def grad_self(grad, self, dim, index, sparse_grad, xp):
-        return xp.gather_backward(grad, tuple(self.shape), dim, index)
+        shape = tuple(self.shape)
+        if sparse_grad:
+            return xp.gather_sparse_backward(grad, dim, index, shape)
+        return xp.gather_backward(grad, shape, dim, index)
 
 
 @operator(kernel=gathered_gradients.gather_backward, namespace=None, method=False, tangent="linear", batch="expanded")
@@ -263,6 +266,7 @@ class index_reduce:
     out_no_overlap=True,
     tangent="linear",
     batch=batched_indexing.index_select,
+    sparse="shapes.index_select",
 )
 class index_select:
     """The slices at `index` along `dim`."""
@@ -474,12 +478,15 @@ class embedding:
         "weight_sym_sizes": None,
         "weight_sym_argsize_0": lambda node: node.saved_weight_shape[0],
         "padding_idx": lambda node: node.saved_padding_idx % 2**64,
-        "sparse": lambda node: False,
     }
 
     def forward(weight: Array, indices: Array, padding_idx=-1, scale_grad_by_freq=False, sparse=False): ...
 
-    def grad_weight(grad, weight_shape, indices, padding_idx, scale_grad_by_freq, xp):
+    def grad_weight(grad, weight_shape, indices, padding_idx, scale_grad_by_freq, sparse, xp):
+        if sparse:
+            if scale_grad_by_freq:
+                raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+            return xp.embedding_sparse_backward(grad, indices, weight_shape[0], padding_idx)
         return xp.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 

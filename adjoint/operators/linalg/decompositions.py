@@ -6,7 +6,7 @@ import functools
 
 from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import operator, public, tensors
-from ...dispatch.out import STRICT, stored
+from ...dispatch.out import STRICT, all_stored, stored
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import decompositions as kernels
@@ -355,7 +355,7 @@ def svd_function(input, some=True, compute_uv=True, *, out=None):
         U, V = tensors.zeros_like(U), tensors.zeros_like(V)
     if out is None:
         return SVD(U, S, V)
-    return SVD.out(*(stored("svd", value, target, STRICT) for value, target in zip((U, S, V), out, strict=True)))
+    return SVD.out(*all_stored("svd", (U, S, V), out, STRICT))
 
 
 def _no_driver(driver):

@@ -7,7 +7,7 @@ import functools
 from ...dispatch.annotations import Array
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
-from ...dispatch.out import STRICT, stored
+from ...dispatch.out import STRICT, all_stored
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import factored as kernels
@@ -118,9 +118,7 @@ def _factor(A, pivot, out, name):
         kernels.refuse_zero_pivot(info._array, name)
     if out is None:
         return LU_FACTOR(LU, pivots)
-    return LU_FACTOR.out(
-        *(stored("linalg_lu_factor", one, target, STRICT) for one, target in zip((LU, pivots), out, strict=True))
-    )
+    return LU_FACTOR.out(*all_stored("linalg_lu_factor", (LU, pivots), out, STRICT))
 
 
 _OLDER_LU = """torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a \
@@ -427,9 +425,7 @@ def ldl_factor(input, *, hermitian=False, out=None):
         kernels.refuse_zero_block(info._array, "torch.linalg.ldl_factor")
     if out is None:
         return LDL_FACTOR(LD, pivots)
-    return LDL_FACTOR.out(
-        *(stored("linalg_ldl_factor", one, target, STRICT) for one, target in zip((LD, pivots), out, strict=True))
-    )
+    return LDL_FACTOR.out(*all_stored("linalg_ldl_factor", (LD, pivots), out, STRICT))
 
 
 @operator(kernel=kernels.ldl_solve, namespace=None, method=False, same_out=STRICT, node="NotImplemented")

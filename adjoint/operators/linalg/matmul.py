@@ -42,7 +42,7 @@ def _scaled(grad, factor):
     return grad if factor == 1 else grad * factor.conjugate()
 
 
-@operator(kernel=kernels.mm, same_out=STRICT, tangent="multilinear")
+@operator(kernel=kernels.mm, same_out=STRICT, tangent="multilinear", sparse="products.mm")
 class mm:
     """The product of two matrices.
 
@@ -83,7 +83,7 @@ class bmm:
         return matmul(batch.first(first), batch.first(second))
 
 
-@operator(kernel=kernels.mv, same_out=MV, tangent="multilinear")
+@operator(kernel=kernels.mv, same_out=MV, tangent="multilinear", sparse="products.mv")
 class mv:
     """The product of a matrix and a vector."""
 
@@ -149,6 +149,7 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
     inplace=True,
     same_out=STRICT,
     deprecated_order=("beta", "alpha"),
+    sparse="products.addmm",
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""

@@ -43,6 +43,7 @@ def conjugate(value):
     tangent="elementwise",
     aten="Tensor",
     forms=alone,
+    sparse="arithmetic.add",
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
@@ -126,6 +127,7 @@ def no_bool(self, other, *_):
     aten="Tensor",
     vmap_name="inplace arithmetic",
     forms=alone,
+    sparse="arithmetic.sub",
 )
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
@@ -145,6 +147,7 @@ class sub:
     by_tensor={"name": "rsub_tensor", "node": "RsubBackward0", "elementwise": ("other", "self")},
     by_number={"name": "rsub_number", "node": "RsubBackward1"},
     function_name="rsub",
+    sparse="arithmetic.rsub",
     out=False,
     check=no_bool,
     tangent="elementwise",
@@ -200,6 +203,7 @@ def reflected_sub(input, other):
     number_first=True,
     aten="Tensor",
     vmap_name="inplace arithmetic",
+    sparse="arithmetic.mul",
 )
 class mul:
     """`input * other`, elementwise, broadcast together.

@@ -28,6 +28,7 @@ from ...tracebacks import shorten
     node="DivBackward0",
     aten="Tensor",
     vmap_name="inplace arithmetic",
+    sparse="arithmetic.div",
 )
 class div:
     """`input / other`, elementwise, broadcast together."""

@@ -42,7 +42,7 @@ class exp2:
         return grad * result.conj() * math.log(2)
 
 
-@unary(numpy.expm1)
+@unary(numpy.expm1, sparse="values")
 class expm1:
     """`exp(input) - 1`, elementwise, accurate near 0."""
 
@@ -79,7 +79,7 @@ class log10:
         return grad / (self.conj() * math.log(10))
 
 
-@unary(numpy.log1p, node="Log1PBackward0")
+@unary(numpy.log1p, node="Log1PBackward0", sparse="values")
 class log1p:
     """`log(1 + input)`, elementwise, accurate near 0."""
 
@@ -139,7 +139,7 @@ class logit_backward:
 # --- powers ---------------------------------------------------------------------------------------------------
 
 
-@unary(numpy.sqrt)
+@unary(numpy.sqrt, sparse="values")
 class sqrt:
     """The square root, elementwise."""
 
@@ -166,7 +166,7 @@ class reciprocal:
 # --- trigonometry ---------------------------------------------------------------------------------------------
 
 
-@unary(numpy.sin)
+@unary(numpy.sin, sparse="values")
 class sin:
     """The sine, elementwise."""
 
@@ -182,7 +182,7 @@ class cos:
         return grad * -xp.sin(self).conj()
 
 
-@unary(numpy.tan)
+@unary(numpy.tan, sparse="values")
 class tan:
     """The tangent, elementwise."""
 
@@ -190,7 +190,7 @@ class tan:
         return grad * (1 + result * result).conj()
 
 
-@unary(numpy.arcsin, alias=("arcsin",))
+@unary(numpy.arcsin, alias=("arcsin",), sparse="values")
 class asin:
     """The inverse of the sine, elementwise."""
 
@@ -206,7 +206,7 @@ class acos:
         return grad * -xp.rsqrt(1 - self * self).conj()
 
 
-@unary(numpy.arctan, alias=("arctan",))
+@unary(numpy.arctan, alias=("arctan",), sparse="values")
 class atan:
     """The inverse of the tangent, elementwise."""
 
@@ -214,7 +214,7 @@ class atan:
         return grad / (self * self + 1).conj()
 
 
-@unary(numpy.sinh)
+@unary(numpy.sinh, sparse="values")
 class sinh:
     """The hyperbolic sine, elementwise."""
 
@@ -230,7 +230,7 @@ class cosh:
         return grad * xp.sinh(self).conj()
 
 
-@unary(numpy.tanh)
+@unary(numpy.tanh, sparse="values")
 class tanh:
     """The hyperbolic tangent, elementwise."""
 
@@ -251,7 +251,7 @@ class tanh_backward:
         return grad.conj() * grad_output * -2 * output.conj()
 
 
-@unary(numpy.arcsinh, alias=("arcsinh",), inplace_node="AsinhBackward1")
+@unary(numpy.arcsinh, alias=("arcsinh",), inplace_node="AsinhBackward1", sparse="values")
 class asinh:
     """The inverse of the hyperbolic sine, elementwise."""
 
@@ -267,7 +267,7 @@ class acosh:
         return grad * (xp.rsqrt(self - 1) * xp.rsqrt(self + 1)).conj()
 
 
-@unary(numpy.arctanh, alias=("arctanh",), inplace_node="AtanhBackward1")
+@unary(numpy.arctanh, alias=("arctanh",), inplace_node="AtanhBackward1", sparse="values")
 class atanh:
     """The inverse of the hyperbolic tangent, elementwise."""
 
@@ -285,7 +285,7 @@ class sinc:
         return xp.zero_where(grad * slope.conj(), self == 0)
 
 
-@unary(kernels.deg2rad, node="Deg2RadBackward0")
+@unary(kernels.deg2rad, node="Deg2RadBackward0", sparse="values")
 class deg2rad:
     """Degrees as radians, elementwise."""
 
@@ -293,7 +293,7 @@ class deg2rad:
         return grad * (math.pi / 180)
 
 
-@unary(kernels.rad2deg, node="Rad2DegBackward0")
+@unary(kernels.rad2deg, node="Rad2DegBackward0", sparse="values")
 class rad2deg:
     """Radians as degrees, elementwise."""
 
@@ -357,6 +357,7 @@ class _neg_view:
     inplace_node="ConjPhysicalBackward1",
     tangent="linear",
     batch="elementwise",
+    sparse="values",
 )
 class conj_physical:
     """The complex conjugate, elementwise."""
@@ -383,6 +384,7 @@ def conj_physical_function(input, *, out=None):
     dunder="__abs__",
     same_out=True,
     public_inplace=("abs",),
+    sparse="values",
 )
 class abs:
     """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
@@ -413,6 +415,7 @@ publish("torch", abs_=abs_)
     dunder="__neg__",
     alias=("negative",),
     same_out=True,
+    sparse="values",
 )
 class neg:
     """`-input`, elementwise."""
@@ -421,7 +424,7 @@ class neg:
         return -grad
 
 
-@unary(kernels.sign, promote=None, same_out=True, public_inplace=False)
+@unary(kernels.sign, promote=None, same_out=True, public_inplace=False, sparse="values")
 class sign:
     """-1, 0 or 1, elementwise, and 0 for nan."""
 
@@ -429,7 +432,7 @@ class sign:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.sgn, promote=None, same_out=True, public_inplace=False)
+@unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values")
 class sgn:
     """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
 
@@ -453,7 +456,7 @@ def positive(input):
 # --- rounding: constant between the steps, so the derivative is 0 ---------------------------------------------
 
 
-@unary(Kernel(kernels.floor, small=numpy.floor, dtypes=FLOATS), promote=None, same_out=True)
+@unary(Kernel(kernels.floor, small=numpy.floor, dtypes=FLOATS), promote=None, same_out=True, sparse="values")
 class floor:
     """The largest integer that is not greater, elementwise."""
 
@@ -461,7 +464,7 @@ class floor:
         return xp.zeros_like(grad)
 
 
-@unary(Kernel(kernels.ceil, small=numpy.ceil, dtypes=FLOATS), promote=None, same_out=True)
+@unary(Kernel(kernels.ceil, small=numpy.ceil, dtypes=FLOATS), promote=None, same_out=True, sparse="values")
 class ceil:
     """The smallest integer that is not less, elementwise."""
 
@@ -469,7 +472,13 @@ class ceil:
         return xp.zeros_like(grad)
 
 
-@unary(Kernel(kernels.trunc, small=numpy.trunc, dtypes=FLOATS), promote=None, alias=("fix",), same_out=True)
+@unary(
+    Kernel(kernels.trunc, small=numpy.trunc, dtypes=FLOATS),
+    promote=None,
+    alias=("fix",),
+    same_out=True,
+    sparse="values",
+)
 class trunc:
     """The integer part, elementwise."""
 
@@ -477,7 +486,7 @@ class trunc:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.frac, promote=None, same_out=True)
+@unary(kernels.frac, promote=None, same_out=True, sparse="values")
 class frac:
     """What is left without the integer part, elementwise; it has the sign of `input`."""
 
@@ -494,6 +503,7 @@ class frac:
     same_out=True,
     function_name="round",
     batch="elementwise",
+    sparse="values",
 )
 class round_to_integer:
     """The nearest integer, elementwise; halves go to the even one."""
@@ -538,54 +548,6 @@ def round(input, *, decimals=None, out=None):
 def round_(input, *, decimals=None):
     """`round` in place."""
     return round_to_integer.inplace(input) if decimals is None else round_to_decimals.inplace(input, decimals)
-
-
-# --- properties -----------------------------------------------------------------------------------------------
-
-
-@unary(Kernel(kernels.isnan, small=numpy.isnan, dtypes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
-class isnan:
-    """Whether elements are nan."""
-
-
-@unary(Kernel(kernels.isinf, small=numpy.isinf, dtypes=FLOATS, quiet=True), promote=None, inplace=False, out=False)
-class isinf:
-    """Whether elements are infinite."""
-
-
-@unary(Kernel(kernels.isfinite, small=numpy.isfinite, dtypes=FLOATS), promote=None, inplace=False, out=False)
-class isfinite:
-    """Whether elements are neither infinite nor nan."""
-
-
-@unary(kernels.isposinf, promote=None, inplace=False, same_out=True)
-class isposinf:
-    """Whether elements are infinite and positive."""
-
-
-@unary(kernels.isneginf, promote=None, inplace=False, same_out=True)
-class isneginf:
-    """Whether elements are infinite and negative."""
-
-
-@unary(kernels.isreal, promote=None, inplace=False, out=False)
-class isreal:
-    """Whether the imaginary part is 0."""
-
-
-@unary(kernels.signbit, promote=None, inplace=False, same_out=True)
-class signbit:
-    """Whether the sign is set, also that of zeros and nans."""
-
-
-@operator(kernel=kernels.nan_to_num, inplace=True, same_out=True, tangent="elementwise", public_inplace=True)
-class nan_to_num:
-    """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
-
-    def forward(self: Array, nan=None, posinf=None, neginf=None): ...
-
-    def grad_self(grad, self, xp):
-        return xp.zero_where(grad, xp.isnan(self) | xp.isinf(self))
 
 
 publish("torch", conj_physical_=conj_physical.inplace)

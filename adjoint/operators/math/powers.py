@@ -40,6 +40,7 @@ def power_backward(grad, self, exponent):
     tangent="elementwise",
     aten="Tensor_Scalar",
     aten_inplace="Scalar",
+    sparse="arithmetic.power",
 )
 class pow_number:
     """`input` to the power of the number `exponent`, elementwise."""

@@ -15,7 +15,7 @@ from ...tensor import Tensor
 # --- the error function and the normal distribution --------------------------------------------------------------------
 
 
-@unary(kernels.erf)
+@unary(kernels.erf, sparse="values")
 class erf:
     """The error function, elementwise.
 
@@ -36,7 +36,7 @@ class erfc:
         return grad * xp.exp(self * -self) * (-2 / math.sqrt(math.pi))
 
 
-@unary(kernels.erfinv, public_inplace=False)
+@unary(kernels.erfinv, public_inplace=False, sparse="values")
 class erfinv:
     """The inverse of the error function, elementwise."""
 

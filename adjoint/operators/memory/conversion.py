@@ -65,6 +65,7 @@ def is_meta(place: Any) -> bool:
     tangent="linear",
     batch="elementwise",
     aten_name="to",
+    sparse="shapes.to_dtype",
 )
 class to_dtype:
     """A copy with elements of another dtype."""

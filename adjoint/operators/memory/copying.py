@@ -29,7 +29,7 @@ from ..create.creation import shape_of
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone, tangent="linear", batch="elementwise")
+@operator(kernel=copying.clone, tangent="linear", batch="elementwise", sparse="shapes.clone")
 class clone:
     """A copy in memory of its own, through which gradients pass.
 
@@ -67,6 +67,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     out=False,
     tangent="linear",
     vmap_name="inplace arithmetic",
+    sparse="shapes.copy",
 )
 class copy:
     """`other`, broadcast to the shape of `self`, in its place."""
@@ -277,6 +278,7 @@ public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace
     uniform_write=True,
     out=False,
     batch="elementwise",
+    sparse="shapes.zeros",
 )
 class zero:
     """Zero in place of every element."""

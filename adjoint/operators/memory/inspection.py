@@ -78,24 +78,6 @@ def get_device(input):
     return input.get_device()
 
 
-@public(namespace=None, method=True)
-def sparse_dim(input):
-    """The number of dimensions that are stored sparsely: none."""
-    return 0
-
-
-@public(namespace=None, method=True)
-def dense_dim(input):
-    """The number of dimensions that are not stored sparsely: all."""
-    return input._array.ndim
-
-
-@public(namespace=None, method=True)
-def to_dense(input, dtype=None, *, masked_grad=None):
-    """The tensor, which is not sparse, itself, or in `dtype`."""
-    return input if dtype is None else input.to(dtype)
-
-
 @public(method=True)
 def is_distributed(input):
     """Always False: a tensor is in one process."""

@@ -16,6 +16,7 @@ from ..math.pointwise import sigmoid, tanh
     inplace=True,
     tangent="elementwise",
     public_inplace=True,
+    sparse="values",
 )
 class relu:
     """`max(input, 0)`, elementwise; the derivative at 0 is 0.

@@ -14,15 +14,17 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import convolution as kernels
+from ...kernels.runtime.layout import like_images
 from ...tensor import Tensor
 
 
 def _convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     if not transposed:
-        return kernels.conv_forward(input, weight, bias, stride, padding, dilation, groups)
+        result = kernels.conv_forward(input, weight, bias, stride, padding, dilation, groups)
+        return like_images(result, input, weight)
     sizes = transposed_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
     shape = (input.shape[0], weight.shape[1] * groups, *sizes)
-    return kernels.transposed(input, weight, bias, shape, stride, padding, dilation, groups)
+    return like_images(kernels.transposed(input, weight, bias, shape, stride, padding, dilation, groups), input, weight)
 
 
 def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):

@@ -8,6 +8,7 @@ from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import images as kernels
 from ...kernels.nn import resampling
+from ...kernels.runtime.layout import following_images
 
 
 @operator(
@@ -102,7 +103,7 @@ class pixel_shuffle:
         return xp.pixel_unshuffle(grad, upscale_factor)
 
 
-@operator(kernel=kernels.pixel_unshuffle, method=False, out=False, tangent="linear", batch="leading")
+@operator(kernel=following_images(kernels.pixel_unshuffle), method=False, out=False, tangent="linear", batch="leading")
 class pixel_unshuffle:
     """`(..., C, H r, W r)` rearranged to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
 
@@ -112,7 +113,7 @@ class pixel_unshuffle:
         return xp.pixel_shuffle(grad, downscale_factor)
 
 
-@operator(kernel=kernels.channel_shuffle, method=False, out=False, tangent="linear", batch="samples")
+@operator(kernel=following_images(kernels.channel_shuffle), method=False, out=False, tangent="linear", batch="samples")
 class channel_shuffle:
     """The channels (dimension 1) of `groups` groups interleaved: the first of each group, the second, ..."""
 
@@ -157,7 +158,7 @@ def _declare(name, mode, antialias):
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
     full_name = f"{name}_aa" if antialias else name
     operator(
-        kernel=resampling.resampling(mode, antialias),
+        kernel=following_images(resampling.resampling(mode, antialias)),
         namespace=None,
         method=False,
         out=False,

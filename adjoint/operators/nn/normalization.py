@@ -12,6 +12,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.operands import check_constant
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import normalization as kernels
+from ...kernels.runtime.layout import following_images
 from ...kernels.runtime.meta_array import Meta
 from ...tensor import Tensor
 
@@ -116,6 +117,17 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     """
     if input._array.size == 0:
         return _of_nothing(input, weight, bias)
+    return batch_norm_with_statistics(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@public(namespace="torch", name="native_batch_norm")
+def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """`batch_norm`, and the means and inverse standard deviations of the channels in training.
+
+    >>> import adjoint as torch
+    >>> torch.native_batch_norm(torch.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[1]
+    tensor([2.])
+    """
     channels = input._array.shape[1] if input._array.ndim > 1 else 0
     named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in named.items():
@@ -141,7 +153,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             _move(running_var, variance, momentum)
         else:
             _move_each(running_mean, running_var, mean, invstd, momentum, eps, count)
-    return output
+    return output, mean, invstd
 
 
 def _of_nothing(input, weight, bias):
@@ -310,7 +322,7 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 
 
 @operator(
-    kernel=Kernel(kernels.group_norm),
+    kernel=Kernel(following_images(kernels.group_norm)),
     namespace=None,
     method=False,
     out=False,
@@ -367,6 +379,29 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
             f"num_groups={num_groups}"
         )
     return native_group_norm(input, weight, bias, num_groups, eps)[0]
+
+
+@public(namespace="torch", name="native_group_norm")
+def group_norm_with_statistics(input, weight, bias, N, C, HxW, group, eps):
+    """`group_norm`, and the means and inverse standard deviations of the groups.
+
+    `N`, `C` and `HxW` are the numbers of samples, of channels, and of the elements of a channel.
+    """
+    if (N, C, HxW) != (*input._array.shape[:2], math.prod(input._array.shape[2:])):
+        raise RuntimeError(f"Expected N x C x HxW to be the shape of the input, but got {N}, {C} and {HxW}")
+    return native_group_norm(input, weight, bias, group, eps)
+
+
+@public(namespace="torch", name="native_layer_norm")
+def layer_norm_with_statistics(input, normalized_shape, weight, bias, eps):
+    """`layer_norm`, and the means and inverse standard deviations.
+
+    >>> import adjoint as torch
+    >>> torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)[1]
+    tensor([[2.]])
+    """
+    shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
+    return native_layer_norm(input, shape, weight, bias, eps)
 
 
 # --- weights by length and direction -------------------------------------------------------------------------------

@@ -7,9 +7,16 @@ from typing import Any
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import padding as kernels
+from ...kernels.runtime.layout import following_images
 
 
-@operator(kernel=kernels.constant_pad_nd, method=False, out=False, node="ConstantPadNdBackward0", batch="leading")
+@operator(
+    kernel=following_images(kernels.constant_pad_nd),
+    method=False,
+    out=False,
+    node="ConstantPadNdBackward0",
+    batch="leading",
+)
 class constant_pad_nd:
     """`input` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
 
@@ -43,7 +50,7 @@ def _declare_edges(name, mode, dims, doc):
     padding_operator.__doc__ = doc
     backward_operator.__doc__ = f"The gradient of `{forward_name}`."
     options: dict[str, Any] = {"namespace": None, "method": False, "out": False, "sample_ndim": dims + 1}
-    operator(kernel=kernel, name=forward_name, node=f"{node}0", **options)(padding_operator)
+    operator(kernel=following_images(kernel), name=forward_name, node=f"{node}0", **options)(padding_operator)
     operator(kernel=backward, name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
 
 

@@ -13,6 +13,7 @@ from ...dispatch.arguments import MISSING
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import pooling as kernels
 from ...kernels.nn.windows import check_adaptive, pooled_size
+from ...kernels.runtime.layout import following_images
 from ...tape import modes
 from ...tensor import Tensor
 
@@ -156,7 +157,8 @@ def _adaptive_avg_pool_operators(dims):
             return xp.zeros_like(grad)
 
     _declare(backward_declaration, kernels.adaptive_averaging(dims), f"{name}_backward", f"{node}Backward0", dims)
-    return _declare(forward_declaration, kernels.adaptive_avg_pool, f"{name}_of", f"{node}0", dims, aten_name=name)
+    kernel = following_images(kernels.adaptive_avg_pool) if dims == 2 else kernels.adaptive_avg_pool
+    return _declare(forward_declaration, kernel, f"{name}_of", f"{node}0", dims, aten_name=name)
 
 
 _adaptive_avg_pool = {dims: _adaptive_avg_pool_operators(dims) for dims in (2, 3)}

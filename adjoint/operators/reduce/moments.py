@@ -122,7 +122,7 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
 
 
-@reduction(moments.norm, namespace=None, method=(), same_out=STRICT)
+@reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm")
 class linalg_vector_norm:
     """The `ord`-norm of the elements over `dim`."""
 

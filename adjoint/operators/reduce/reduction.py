@@ -49,11 +49,12 @@ def _batch_of_position(op, batch, value, dim, keepdim):
 @reduction(
     kernels.sum,
     whole=Kernel(kernels.sum, small=kernels.total, quiet=SMALL),
-    whole_options={"listed_out": False},
+    whole_options={"listed_out": False, "sparse": "reductions.total"},
     tangent="linear",
     out_decides=True,
     overloaded=True,
     aten="dim_IntList",
+    sparse="reductions.sum_dims",
 )
 class sum:
     """The sum over `dim` (one or several), or of all elements; of integers in int64.
@@ -313,7 +314,7 @@ class all:
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 
 
-@reduction(kernels.any, whole=True, same_out=TRUTH)
+@reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element")
 class any:
     """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
 

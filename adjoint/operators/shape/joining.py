@@ -33,6 +33,7 @@ def _some(tensors, dim):
     out_refusal=_REFUSAL,
     tangent="linear",
     kernel=Kernel(kernels.cat, quiet=True),
+    sparse="shapes.cat",
 )
 class cat:
     """The tensors one after the other along `dim`.

@@ -24,7 +24,7 @@ END = (1 << 63) - 1
 # --- one part -------------------------------------------------------------------------------------------------
 
 
-@operator(view=True, kernel=kernels.select)
+@operator(view=True, kernel=kernels.select, sparse="shapes.select")
 class select:
     """The slice at `index` of dimension `dim`, which disappears."""
 
@@ -147,7 +147,7 @@ class unfold_backward:
 # --- several parts --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, kernel=kernels.unbind)
+@operator(view=True, kernel=kernels.unbind, sparse="shapes.unbind")
 class unbind:
     """The slices of dimension `dim`, one view each."""
 
@@ -348,6 +348,7 @@ dsplit = _split_function("dsplit", lambda ndim: 2, 3)
     kernel=kernels.narrow_copy,
     same_out="Expected self.dtype() == output.dtype() to be true, but got false.",
     tangent="linear",
+    sparse="shapes.narrow",
 )
 class narrow_copy:
     """A copy of `length` slices of dimension `dim`, from `start` on."""

@@ -10,6 +10,7 @@ from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
+from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
 from ...notices import warn
 from ...tape import modes
@@ -202,6 +203,8 @@ def reshaped(input, shape):
     array = input._array
     if array.flags.c_contiguous:
         return view_shape(input, shape)
+    if type(array) is SparseArray:
+        raise RuntimeError("reshape is not implemented for sparse tensors")
     shape = kernels.infer_size(shape, array.size)
     if kernels.view_strides(array.shape, array.strides, shape) is not None:
         return reshape_alias(input, shape)
@@ -264,7 +267,14 @@ def ravel(input):
     return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
-@operator(view=True, inplace=True, inplace_node="UnsqueezeBackward1", kernel=kernels.unsqueeze, batch="result dims")
+@operator(
+    view=True,
+    inplace=True,
+    inplace_node="UnsqueezeBackward1",
+    kernel=kernels.unsqueeze,
+    batch="result dims",
+    sparse="shapes.unsqueeze",
+)
 class unsqueeze:
     """A dimension of size 1 inserted at `dim`."""
 
@@ -381,7 +391,14 @@ def broadcast_to_method(input, /, *size, **names):
 # --- another order --------------------------------------------------------------------------------------------
 
 
-@operator(view=True, inplace=True, inplace_node="TransposeBackward1", alias=("swapdims",), kernel=kernels.swapaxes)
+@operator(
+    view=True,
+    inplace=True,
+    inplace_node="TransposeBackward1",
+    alias=("swapdims",),
+    kernel=kernels.swapaxes,
+    sparse="shapes.transpose",
+)
 class transpose:
     """Dimensions `dim0` and `dim1` exchanged."""
 
@@ -403,7 +420,7 @@ def swapaxes_(input, axis0, axis1):
     return transpose.inplace(input, axis0, axis1)
 
 
-@operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t)
+@operator(view=True, inplace=True, inplace_node="TBackward1", kernel=kernels.t, sparse="shapes.t")
 class t:
     """The transpose of a matrix; a vector as it is."""
 
@@ -417,7 +434,7 @@ class t:
         return first.transpose(1, 2) if value._array.ndim == 2 else tensors.alias(first)
 
 
-@operator(view=True, namespace=None, method=False, kernel=kernels.permute)
+@operator(view=True, namespace=None, method=False, kernel=kernels.permute, sparse="shapes.permute")
 class permute:
     """The dimensions in another order."""
 
@@ -482,7 +499,7 @@ def _unique(dims, ndim, name):
     return wrapped
 
 
-@operator(kernel=kernels.alias, view=True, namespace=None, method=False, batch="leading")
+@operator(kernel=kernels.alias, view=True, namespace=None, method=False, batch="leading", sparse="shapes.itself")
 class alias:
     """The tensor itself, as a view."""
 

@@ -1,0 +1,102 @@
+"""Operators on tensors of sparse layouts: which kernel computes, what is refused, and the nodes that are recorded.
+
+A declaration names the kernel for sparse layouts by the option `sparse`: a function of a module in `kernels.sparse` with the
+parameters of the operator, or `VALUES` if the operator's own kernel applies to the stored elements alone, because it is 0 at 0.
+Operators without the option are refused. Generated code computes on plain arrays only, so dense operators pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ..codegen.backend import NUMPY
+from ..first_use import import_late
+from ..kernels.runtime.sparse_array import SparseArray
+from ..tape import modes
+from ..tensor import Tensor, as_array, wrap
+from .declaration import Operator
+from .out import check_castable
+
+VALUES = "values"
+"""The operator's own kernel applies to the stored elements."""
+
+
+def sparse_kernel(op: Operator) -> Any:
+    """The kernel of `op` for sparse layouts; None if there is none."""
+    if op.sparse == VALUES:
+        mapped = import_late("adjoint.kernels.sparse.arithmetic").mapped
+        kernel = NUMPY.kernel(op.name).general
+        return lambda array, *args, **options: mapped(array, kernel, *args, **options)
+    if op.sparse is None:
+        return None
+    module, _, name = op.sparse.rpartition(".")
+    return getattr(import_late(f"adjoint.kernels.sparse.{module}"), name)
+
+
+def writing_kernel(op: Operator) -> Any:
+    """The kernel that writes the result of `op` over its dense first operand, where another is sparse; None if there is none."""
+    module, _, name = (op.sparse or "").rpartition(".")
+    return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
+
+
+def computed_sparse(op: Operator, arrays: list[Any], compute: Callable[..., Any]) -> Any:
+    """The results of `op` on arrays of which one is sparse."""
+    kernel = sparse_kernel(op)
+    result = NotImplemented if kernel is None else compute(op, arrays, kernel)
+    if result is NotImplemented:
+        raise refusal(op, arrays)
+    return result
+
+
+def refusal(op: Operator, arrays: list[Any]) -> NotImplementedError:
+    """The error for an operator that does not support the layout."""
+    flat = [item for value in arrays for item in (value if isinstance(value, list) else [value])]
+    found = next(array for array in flat if isinstance(array, SparseArray))
+    name = op.aten_name if op.aten == "default" else f"{op.aten_name}.{op.aten}"
+    error = NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the '{found.words}CPU' backend. This could be because the operator "
+        "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom build)."
+    )
+    error.add_note("The operator computes on dense tensors: convert the sparse one by `to_dense()`.")
+    return error
+
+
+def change(op: Operator, target: Tensor, arrays: list[Any], compute: Callable[..., Any]) -> Any:
+    """A function that puts the result of `op` in place of what `target` stores; wrong arguments are refused before."""
+    result = as_array(computed_sparse(op, arrays, compute))
+    array: Any = target._array
+    if not isinstance(result, SparseArray) or result.parts.layout != array.parts.layout:
+        raise RuntimeError(
+            f"the result of {op.function_name}_ is not of the layout of the tensor that it is written to"
+        )
+    if result.shape != array.shape:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the shape {list(result.shape)}")
+    kind = target.dtype
+    check_castable(wrap(result).dtype, kind)
+    parts = result.parts if result.dtype == array.dtype else result.astype(array.dtype).parts
+
+    def put() -> None:
+        array.parts = parts
+
+    return put
+
+
+@cache
+def sparse_node_class(kind: Any) -> Any:
+    """The node class of an operation with sparse operands or results: its formulas always run on tensors."""
+
+    def backward(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
+        before = modes.STATE.grad_enabled
+        modes.set_grad(False)
+        try:
+            several = type(grad) is list
+            given = [None if item is None else wrap(item) for item in grad] if several else wrap(as_array(grad))
+            results = node.backward_recorded(given, retain_graph, edges)
+        finally:
+            modes.set_grad(before)
+        return tuple([result._array if isinstance(result, Tensor) else result for result in results])
+
+    members = {"__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__, "backward": backward}
+    return type(kind.__name__, (kind,), members)

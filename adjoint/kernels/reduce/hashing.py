@@ -1,0 +1,30 @@
+"""Hashes of the elements of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..runtime.floating import type_name
+from ..runtime.shapes import normalize_dims
+
+Array = numpy.ndarray[Any, Any]
+
+
+def hash_tensor(x: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Array:
+    """The exclusive or of the bits of the elements, which are widened to 64 bits first."""
+    if x.dtype.kind == "c":
+        raise NotImplementedError(f"\"hash_tensor_cpu\" not implemented for '{type_name(x.dtype)}'")
+    dims = normalize_dims(dim, x.ndim)
+    if dim in (None, ()) and not x.size:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
+    for each in dims:
+        if not x.shape[each]:
+            raise IndexError(f"hash_tensor(): Expected reduction dim {each} to have non-zero size.")
+    wide = x.astype(numpy.int64 if x.dtype.kind in "iub" else numpy.float64)
+    reduce: Any = numpy.bitwise_xor.reduce
+    return numpy.asarray(reduce(wide.view(numpy.uint64), dims, keepdims=keepdim))

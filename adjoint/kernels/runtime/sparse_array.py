@@ -1,0 +1,111 @@
+"""Arrays of which only some elements are stored, the others being zero: stand-ins of their shape that hold the stored parts.
+
+Code that computes on dense arrays never gets such an array: its class is another one than that of plain arrays. The kernels
+for it are in `kernels/sparse`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...late_bound import LATE
+from .meta_array import Unread
+
+
+class Coordinates:
+    """The parts of a tensor of layout `sparse_coo`.
+
+    `indices`: one column of coordinates for each stored element, int64. `values`: the elements, which may have dense
+    dimensions of their own after the first. `coalesced`: the columns are sorted, and no two are equal.
+    """
+
+    __slots__ = ("coalesced", "indices", "values")
+
+    def __init__(self, indices: Any, values: Any, coalesced: bool = False) -> None:
+        self.indices, self.values, self.coalesced = indices, values, coalesced
+
+    layout = "sparse_coo"
+
+    def with_values(self, values: Any) -> Coordinates:
+        """Other values at the same places."""
+        return Coordinates(self.indices, values, self.coalesced)
+
+    def copy(self) -> Coordinates:
+        """A copy in memory of its own."""
+        return Coordinates(self.indices.copy(), self.values.copy(), self.coalesced)
+
+
+class Compressed:
+    """The parts of a tensor of layout `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+
+    `starts`: where the elements (or blocks) of each row begin in the others; of each column, in the layouts by column.
+    `places`: their columns (or rows). `values`: the elements, or blocks.
+    """
+
+    __slots__ = ("layout", "places", "starts", "values")
+
+    def __init__(self, layout: str, starts: Any, places: Any, values: Any) -> None:
+        self.layout, self.starts, self.places, self.values = layout, starts, places, values
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows are compressed, and not columns."""
+        return self.layout in ("sparse_csr", "sparse_bsr")
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether what is stored are blocks."""
+        return self.layout in ("sparse_bsr", "sparse_bsc")
+
+    def with_values(self, values: Any) -> Compressed:
+        """Other values at the same places."""
+        return Compressed(self.layout, self.starts, self.places, values)
+
+    def copy(self) -> Compressed:
+        """A copy in memory of its own."""
+        return Compressed(self.layout, self.starts.copy(), self.places.copy(), self.values.copy())
+
+
+class SparseArray(Unread):
+    """An array whose elements are in `parts`; tensors that are aliases share the array."""
+
+    refusal = "Cannot access data pointer of Tensor that doesn't have storage"
+    parts: Any
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
+        return LATE.sparse_ufunc(ufunc, inputs, out)
+
+    def astype(self, dtype: Any, *args: Any, **keywords: Any) -> SparseArray:
+        """The same with elements of another dtype."""
+        return sparse(self.parts.with_values(self.parts.values.astype(dtype)), self.shape)
+
+    def copy(self, order: Any = "K") -> SparseArray:
+        """A copy of what is stored."""
+        return sparse(self.parts.copy(), self.shape)
+
+    def conj(self) -> SparseArray:
+        """The complex conjugates."""
+        return sparse(self.parts.with_values(self.parts.values.conj()), self.shape)
+
+    def __deepcopy__(self, memo: Any) -> SparseArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        parts = self.parts
+        return sparse, (type(parts), self.shape, *(getattr(parts, name) for name in parts.__slots__))
+
+    @property
+    def words(self) -> str:
+        """The layout in error messages."""
+        return self.parts.layout.title().replace("_Coo", "").replace("_", "")
+
+
+def sparse(parts: Any, shape: tuple[int, ...], *fields: Any) -> SparseArray:
+    """The array of these parts and this shape; from a pickle, of a class of parts and its fields."""
+    if fields:
+        parts = parts(**dict(zip(parts.__slots__, fields, strict=True)))
+    array = numpy.broadcast_to(numpy.zeros((), parts.values.dtype), shape).view(SparseArray)
+    array.parts = parts
+    return array

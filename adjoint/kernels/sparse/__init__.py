@@ -1,0 +1,1 @@
+"""Kernels for arrays of sparse layouts: conversion, arithmetic, products, reductions."""

@@ -1,0 +1,195 @@
+"""Elementwise arithmetic of sparse arrays, and of a sparse array and a dense one or a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...late_bound import LATE
+from ..runtime.shapes import broadcast_shapes
+from ..runtime.sparse_array import Coordinates, SparseArray, sparse
+from .layouts import Array, coalesce, coo, coordinates, elements_at, keys, like, to_dense
+
+
+def mapped(array: SparseArray, function: Any, *args: Any, **options: Any) -> SparseArray:
+    """An array of the values of a function that is 0 at 0, at the same places."""
+    array = coalesce(array) if isinstance(array.parts, Coordinates) else array
+    return sparse(array.parts.with_values(numpy.asarray(function(array.parts.values, *args, **options))), array.shape)
+
+
+def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`self + alpha * other`: sparse if both are."""
+    if not isinstance(other, SparseArray):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if self.shape != other.shape:
+        if isinstance(self, SparseArray):
+            raise RuntimeError(
+                f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
+            )
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while other has size "
+            f"{list(other.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
+        )
+    if alpha != 1:
+        other = sparse(other.parts.with_values(_scaled(other.parts.values, alpha)), other.shape)
+    if not isinstance(self, SparseArray):
+        return self + to_dense(other)
+    layout = self.parts.layout
+    first, second = coordinates(self).parts, coordinates(other).parts
+    if len(first.indices) != len(second.indices):
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {len(first.indices)} != "
+            f"{len(second.indices)}"
+        )
+    if first.coalesced and second.coalesced:
+        indices = numpy.concatenate((first.indices, second.indices), axis=1)
+        joined = coalesce(coo(indices, numpy.concatenate((first.values, second.values)), self.shape))
+        return like(joined, layout)
+    return _merged(first, second, self.shape)
+
+
+def add_(self: Array, other: SparseArray, *, alpha: Any = 1) -> Array:
+    """`self + alpha * other` in place of the dense array `self`."""
+    if self.shape != other.shape:
+        add(self, other)
+    parts = coalesce(coordinates(other)).parts
+    values = parts.values if alpha == 1 else _scaled(parts.values, alpha)
+    if len(parts.indices):
+        self[tuple(parts.indices)] += values
+    elif len(values):
+        self += values[0]
+    return self
+
+
+def sub_(self: Array, other: SparseArray, *, alpha: Any = 1) -> Array:
+    """`self - alpha * other` in place of the dense array `self`."""
+    return add_(self, other, alpha=-alpha)
+
+
+def _merged(first: Coordinates, second: Coordinates, shape: tuple[int, ...]) -> SparseArray:
+    """Both lists of elements in one, as PyTorch merges them: always the element that comes first of the two next ones.
+
+    Equal coordinates that meet are added up; an element that comes after a greater one of its own list waits for that one.
+    """
+    count = first.indices.shape[1]
+    indices = numpy.concatenate((first.indices, second.indices), axis=1)
+    numbers = keys(indices, shape[: len(indices)])
+    values = numpy.concatenate((first.values, second.values))
+    tops = [numpy.maximum.accumulate(part) for part in (numbers[:count], numbers[count:])]
+    if not numpy.intersect1d(tops[0], tops[1]).size:
+        order = numpy.argsort(numpy.concatenate(tops), kind="stable")
+        return coo(indices[:, order], values[order], shape)
+    kept: list[int] = []
+    added: list[tuple[int, int]] = []
+    left, right = 0, count
+    while left < count or right < len(numbers):
+        ahead = left < count and (right == len(numbers) or numbers[left] <= numbers[right])
+        if ahead and right < len(numbers) and numbers[left] == numbers[right]:
+            added.append((len(kept), right))
+            right += 1
+        kept.append(left if ahead else right)
+        left, right = (left + 1, right) if ahead else (left, right + 1)
+    result = values[kept]
+    if added:
+        targets, sources = zip(*added, strict=True)
+        result[list(targets)] += values[list(sources)]
+    return coo(indices[:, kept], result, shape)
+
+
+def _scaled(values: Array, factor: Any) -> Array:
+    return numpy.multiply(values, numpy.asarray(factor).astype(values.dtype))
+
+
+def sub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`self - alpha * other`: sparse if both are."""
+    return add(self, other, alpha=-alpha)
+
+
+def rsub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`other - alpha * self`."""
+    return add(other, self, alpha=-alpha)
+
+
+def mul(self: Any, other: Any) -> Any:
+    """`self * other`, which is sparse."""
+    if not isinstance(self, SparseArray):
+        self, other = other, self
+    if isinstance(other, SparseArray):
+        return _product(self, other)
+    if other.ndim == 0:
+        return sparse(self.parts.with_values(numpy.multiply(self.parts.values, other)), self.shape)
+    shape = broadcast_shapes(self.shape, other.shape)
+    if shape != self.shape:
+        raise RuntimeError(
+            f"mul(sparse, dense): the dense operand of size {list(other.shape)} must broadcast to the size {list(self.shape)} of "
+            "the sparse one"
+        )
+    other = numpy.broadcast_to(other, shape)
+    layout = self.parts.layout
+    whole = coordinates(self)
+    parts = whole.parts
+    found = elements_at(other, parts.indices, ())
+    return like(sparse(parts.with_values(numpy.multiply(parts.values, found)), shape), layout)
+
+
+def _product(first: SparseArray, second: SparseArray) -> SparseArray:
+    """The product of two sparse arrays: the places that both store; of the second, if one is not coalesced."""
+    if first.shape != second.shape:
+        raise RuntimeError(
+            f"mul operands have incompatible sizes: {list(first.shape)} and {list(second.shape)} of sparse operands must be equal"
+        )
+    layout = first.parts.layout
+    one, two = coordinates(first).parts, coordinates(second).parts
+    if not (one.coalesced and two.coalesced):
+        found = elements_at(first, two.indices, one.values.shape[1:])
+        return like(coo(two.indices, numpy.multiply(found, two.values), first.shape, two.coalesced), layout)
+    count = one.indices.shape[1]
+    both = keys(numpy.concatenate((one.indices, two.indices), axis=1), first.shape[: len(one.indices)])
+    _, left, right = numpy.intersect1d(both[:count], both[count:], assume_unique=True, return_indices=True)
+    values = numpy.multiply(one.values[left], two.values[right])
+    return like(coo(one.indices[:, left], values, first.shape, True), layout)
+
+
+def div(self: Any, other: Any) -> Any:
+    """`self / other`, where `other` has no dimensions."""
+    if isinstance(other, SparseArray) or other.ndim:
+        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor")
+    return sparse(self.parts.with_values(numpy.true_divide(self.parts.values, other)), self.shape)
+
+
+def power(self: Any, exponent: Any) -> Any:
+    """`self ** exponent`, where `exponent` is a number."""
+    if isinstance(exponent, SparseArray) or not isinstance(self, SparseArray) or numpy.ndim(exponent):
+        return NotImplemented
+    if exponent == 0:
+        raise RuntimeError("cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
+    return mapped(self, numpy.power, numpy.asarray(exponent).astype(self.dtype))
+
+
+def ufunc(function: Any, inputs: Any, out: Any) -> Any:
+    """A ufunc of NumPy's that formulas of gradients call, of arrays of which one is sparse."""
+    form = _UFUNCS.get(function)
+    if form is None:
+        raise NotImplementedError(f"{function.__name__} of sparse arrays")
+    result = form(*(value if isinstance(value, numpy.ndarray) else numpy.asarray(value) for value in inputs))
+    if not out:
+        return result
+    numpy.copyto(out[0], to_dense(result), casting="unsafe")
+    return out[0]
+
+
+def _sum_of_gradients(first: Any, second: Any) -> Any:
+    return add(first, second) if isinstance(second, SparseArray) else add(second, first)
+
+
+_UFUNCS: dict[Any, Any] = {
+    numpy.add: _sum_of_gradients,
+    numpy.subtract: sub,
+    numpy.multiply: mul,
+    numpy.true_divide: div,
+    numpy.negative: lambda value: sparse(value.parts.with_values(-value.parts.values), value.shape),
+    numpy.conjugate: lambda value: value.conj(),
+}
+
+LATE.sparse_ufunc = ufunc

@@ -1,0 +1,301 @@
+"""Conversion of arrays between the dense layout and the sparse ones, and the stored elements in a normal order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
+
+Array = numpy.ndarray[Any, Any]
+
+_LARGEST = 1 << 62
+
+
+def coo(indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool = False) -> SparseArray:
+    """An array of layout `sparse_coo`."""
+    return sparse(Coordinates(indices, values, coalesced), shape)
+
+
+def keys(indices: Array, shape: tuple[int, ...]) -> Array:
+    """One number for each column of coordinates, in row-major order; of too large a shape, the ranks of the columns."""
+    if math.prod(shape) < _LARGEST:
+        numbers = numpy.zeros(indices.shape[1], numpy.int64)
+        for row, length in zip(indices, shape, strict=True):
+            numbers = numbers * length + row
+        return numbers
+    return numpy.unique(indices, axis=1, return_inverse=True)[1].reshape(-1)
+
+
+def coalesce(array: SparseArray) -> SparseArray:
+    """The same with sorted coordinates, where elements at equal coordinates are added up."""
+    parts = array.parts
+    if parts.coalesced:
+        return array
+    indices, values = summed(parts.indices, parts.values, array.shape[: len(parts.indices)])
+    return coo(indices, values, array.shape, True)
+
+
+def summed(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """The different columns of `indices`, sorted, and the sums of the values of each."""
+    if indices.shape[1] < 2:
+        return indices, values
+    numbers = keys(indices, shape)
+    order = numpy.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    starts = numpy.flatnonzero(numpy.concatenate(([True], numbers[1:] != numbers[:-1])))
+    indices, values = indices[:, order[starts]], values[order]
+    if len(starts) < len(values):
+        values = numpy.add.reduceat(values, starts, axis=0)
+    return indices, values
+
+
+def coordinates(array: Any) -> SparseArray:
+    """An array of any layout as one of coordinates, in their order; not coalesced if it was not."""
+    if not isinstance(array, SparseArray):
+        return from_dense(array)
+    parts = array.parts
+    if isinstance(parts, Coordinates):
+        return array
+    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), numpy.diff(parts.starts))
+    inner = parts.places.astype(numpy.int64)
+    rows, columns = (outer, inner) if parts.by_rows else (inner, outer)
+    values = parts.values
+    if parts.in_blocks:
+        height, width = values.shape[1:3]
+        down, across = numpy.divmod(numpy.arange(height * width), width)
+        rows = (rows[:, None] * height + down).reshape(-1)
+        columns = (columns[:, None] * width + across).reshape(-1)
+        values = values.reshape(-1, *values.shape[3:])
+    indices = numpy.stack((rows, columns))
+    order = numpy.argsort(keys(indices, array.shape[:2]), kind="stable")
+    return coo(indices[:, order], values[order], array.shape, True)
+
+
+def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
+    """The elements that are not zero; with `sparse_dim`, the slices of the first dimensions that are not zero."""
+    count = array.ndim if sparse_dim is None else sparse_dim
+    if not 0 < count <= array.ndim and not count == array.ndim == 0:
+        raise RuntimeError(f"sparse_dim must be in [1, {array.ndim}] range, but {count} is given")
+    found = array != 0
+    if count < array.ndim:
+        found = found.any(axis=tuple(range(count, array.ndim)))
+    if count == 0:
+        return coo(numpy.empty((0, int(found)), numpy.int64), array.reshape(-1)[: int(found)].copy(), (), True)
+    places = numpy.nonzero(found)
+    return coo(numpy.stack(places).astype(numpy.int64), array[places], array.shape, True)
+
+
+def to_dense(array: Any, dtype: Any = None, masked_grad: Any = None, source: Any = None) -> Any:
+    """The array with all elements."""
+    if isinstance(array, SparseArray):
+        whole = coalesce(coordinates(array))
+        result = numpy.zeros(array.shape, array.dtype)
+        parts = whole.parts
+        if len(parts.indices):
+            result[tuple(parts.indices)] = parts.values
+        elif len(parts.values):
+            result[...] = parts.values[0]
+        array = result
+    return array if dtype is None else array.astype(dtype)
+
+
+def to_coo(array: Any, sparse_dim: int | None = None) -> SparseArray:
+    """An array of any layout as `sparse_coo`."""
+    if not isinstance(array, SparseArray):
+        return from_dense(array, sparse_dim)
+    return coordinates(array)
+
+
+def compress(
+    array: Any, layout: str, blocksize: tuple[int, int] | None = None, dense_dim: int | None = None
+) -> SparseArray:
+    """An array of any layout as one of the four compressed layouts."""
+    if isinstance(array, SparseArray):
+        if array.parts.layout == layout and (blocksize is None or array.parts.values.shape[1:3] == tuple(blocksize)):
+            return array
+        whole = coalesce(coordinates(array))
+    else:
+        if array.ndim - (dense_dim or 0) != 2:
+            raise RuntimeError(
+                f"Only tensors with two sparse dimensions can be converted to the {layout_name(layout)} layout, got self with "
+                f"{array.ndim - (dense_dim or 0)} dimensions"
+            )
+        whole = from_dense(array, 2)
+    if len(whole.parts.indices) != 2:
+        raise RuntimeError(
+            f"Only tensors with two sparse dimensions can be converted to the {layout_name(layout)} layout, got self with "
+            f"{len(whole.parts.indices)} sparse dimensions"
+        )
+    (rows, columns), values = whole.parts.indices, whole.parts.values
+    height, width = whole.shape[:2]
+    if blocksize is not None:
+        name = f"{'' if isinstance(array, SparseArray) else 'dense_to_'}{layout}"
+        rows, columns, values = _blocks(name, rows, columns, values, whole.shape, blocksize)
+        height, width = height // blocksize[0], width // blocksize[1]
+    by_rows = layout in ("sparse_csr", "sparse_bsr")
+    outer, inner = (rows, columns) if by_rows else (columns, rows)
+    if not by_rows:
+        order = numpy.argsort(outer, kind="stable")
+        outer, inner, values = outer[order], inner[order], values[order]
+    starts = numpy.zeros((height if by_rows else width) + 1, numpy.int64)
+    numpy.cumsum(numpy.bincount(outer, minlength=len(starts) - 1), out=starts[1:])
+    return sparse(Compressed(layout, starts, inner, values), whole.shape)
+
+
+def _blocks(
+    name: str, rows: Array, columns: Array, values: Array, shape: tuple[int, ...], blocksize: tuple[int, int]
+) -> tuple[Array, Array, Array]:
+    """The rows and columns of the blocks that have elements, and the blocks."""
+    tall, wide = blocksize
+    if tall <= 0 or wide <= 0 or shape[0] % tall or shape[1] % wide:
+        raise RuntimeError(
+            f"{name}: tensor sparse size ({shape[0]},{shape[1]}) must be divisible by given blocksize ({tall},{wide})"
+        )
+    numbers = (rows // tall) * (shape[1] // wide) + columns // wide
+    found, which = numpy.unique(numbers, return_inverse=True)
+    blocks = numpy.zeros((len(found), tall, wide, *values.shape[1:]), values.dtype)
+    blocks[which, rows % tall, columns % wide] = values
+    down, across = numpy.divmod(found, max(shape[1] // wide, 1))
+    return down, across, blocks
+
+
+def layout_name(layout: str) -> str:
+    """`SparseCsr` for `sparse_csr`."""
+    return layout.title().replace("_", "")
+
+
+def like(array: Any, layout: str) -> Any:
+    """An array of coordinates in the layout `layout`."""
+    return array if layout == "sparse_coo" else compress(coalesce(array), layout)
+
+
+def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
+    """The elements of `array` at the places that `mask` stores, in its layout."""
+    if array.shape != mask.shape:
+        raise RuntimeError(
+            f"sparse_mask(): operands have incompatible sizes; self has size {list(array.shape)} but mask has size "
+            f"{list(mask.shape)}"
+        )
+    if not isinstance(mask.parts, Coordinates):
+        return mask_compressed(array, mask)
+    indices, coalesced = mask.parts.indices, mask.parts.coalesced
+    return coo(indices, elements_at(array, indices, mask.parts.values.shape[1:]), mask.shape, coalesced)
+
+
+def mask_compressed(array: Any, mask: SparseArray) -> SparseArray:
+    """`sparse_mask` by an array of a compressed layout."""
+    if mask.parts.in_blocks:
+        return sparse(mask.parts.with_values(_blocks_at(to_dense(array), mask)), mask.shape)
+    places = places_of(mask)
+    return sparse(mask.parts.with_values(elements_at(array, places, mask.parts.values.shape[1:])), mask.shape)
+
+
+def places_of(mask: SparseArray) -> Array:
+    """The coordinates of the elements of a compressed array in the order in which they are stored."""
+    parts = mask.parts
+    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), numpy.diff(parts.starts))
+    inner = parts.places.astype(numpy.int64)
+    return numpy.stack((outer, inner) if parts.by_rows else (inner, outer))
+
+
+def _blocks_at(array: Array, mask: SparseArray) -> Array:
+    """The blocks of a dense array at those of `mask`."""
+    tall, wide = mask.parts.values.shape[1:3]
+    down, across = places_of(mask)
+    grid = array.reshape(array.shape[0] // tall, tall, array.shape[1] // wide, wide, *array.shape[2:])
+    return grid[down, :, across]
+
+
+def elements_at(array: Any, indices: Array, dense_shape: tuple[int, ...]) -> Array:
+    """The elements, or slices, of an array of any layout at these coordinates."""
+    if not isinstance(array, SparseArray):
+        return numpy.array(array[tuple(indices)]) if len(indices) else numpy.stack([array] * indices.shape[1])
+    whole = coalesce(coordinates(array))
+    parts, shape = whole.parts, array.shape[: len(indices)]
+    result = numpy.zeros((indices.shape[1], *dense_shape), array.dtype)
+    if parts.indices.shape[1]:
+        both = keys(numpy.concatenate((parts.indices, indices), axis=1), shape)
+        own, wanted = both[: parts.indices.shape[1]], both[parts.indices.shape[1] :]
+        at = numpy.minimum(numpy.searchsorted(own, wanted), len(own) - 1)
+        found = own[at] == wanted
+        result[found] = parts.values[at[found]]
+    return result
+
+
+def compressed_of_parts(starts: Array, places: Array, values: Array, size: tuple[int, ...], layout: str) -> SparseArray:
+    """An array of a compressed layout."""
+    return sparse(Compressed(layout, starts, places, values), size)
+
+
+def with_values(array: SparseArray, values: Any) -> SparseArray:
+    """Other values at the same places."""
+    return sparse(array.parts.with_values(to_dense(values)), array.shape)
+
+
+def stored(array: SparseArray) -> Array:
+    """The stored elements."""
+    return array.parts.values
+
+
+def in_layout(array: Any, layout: str) -> Any:
+    """An array of any layout in the layout of this name."""
+    if layout == "strided":
+        return to_dense(array)
+    return to_coo(array) if layout == "sparse_coo" else compress(array, layout)
+
+
+def to_coo_from(array: Any, *options: Any) -> SparseArray:
+    """An array of a compressed layout as `sparse_coo`."""
+    return to_coo(array)
+
+
+def to_sparse_csr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
+    """A sparse array as `sparse_csr`."""
+    return compress(array, "sparse_csr", blocksize, dense_dim)
+
+
+def to_sparse_csc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
+    """A sparse array as `sparse_csc`."""
+    return compress(array, "sparse_csc", blocksize, dense_dim)
+
+
+def to_sparse_bsr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
+    """A sparse array as `sparse_bsr`."""
+    return compress(array, "sparse_bsr", blocksize, dense_dim)
+
+
+def to_sparse_bsc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
+    """A sparse array as `sparse_bsc`."""
+    return compress(array, "sparse_bsc", blocksize, dense_dim)
+
+
+def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> SparseArray:
+    """The matrix with the rows of `array` on its diagonals; an element's column is its place in the row."""
+    rows, columns, values = [], [], []
+    for row, offset in zip(array.reshape(-1, array.shape[-1]), offsets, strict=True):
+        across = numpy.arange(max(offset, 0), max(min(shape[1], shape[0] + offset, row.size), max(offset, 0)))
+        rows.append(across - offset)
+        columns.append(across)
+        values.append(row[across])
+    indices = numpy.stack((numpy.concatenate(rows), numpy.concatenate(columns))).astype(numpy.int64)
+    return coo(indices, numpy.concatenate(values), shape)
+
+
+def only_sparse(*args: Any, **options: Any) -> Any:
+    """Stands for the kernel for dense arrays of an operator that has none."""
+    raise NotImplementedError("this operator takes sparse tensors")
+
+
+def empty_parts(sparse_dim: int, shape: tuple[int, ...], dtype: Any) -> Coordinates:
+    """The parts of an array of coordinates that stores nothing."""
+    return Coordinates(numpy.zeros((sparse_dim, 0), numpy.int64), numpy.zeros((0, *shape[sparse_dim:]), dtype), True)
+
+
+def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
+    """The same elements in an array of a larger shape."""
+    values = numpy.zeros((len(parts.values), *shape[len(parts.indices) :]), parts.values.dtype)
+    values[tuple(slice(0, length) for length in parts.values.shape)] = parts.values
+    return Coordinates(parts.indices, values, parts.coalesced)

@@ -1,0 +1,167 @@
+"""Matrix products with sparse factors, on SciPy's sparse arrays where they compute, else by NumPy."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy
+
+from ...first_use import computed_once
+from ..runtime.sparse_array import SparseArray, sparse
+from .layouts import (
+    Array,
+    coalesce,
+    compress,
+    coo,
+    coordinates,
+    elements_at,
+    layout_name,
+    like,
+    places_of,
+    sparse_mask,
+    to_dense,
+)
+
+_BY_SCIPY = frozenset("fdFD")
+
+
+class _Library:
+    """SciPy's sparse arrays, if SciPy is installed."""
+
+    @computed_once
+    def available(self) -> bool:
+        """Whether SciPy is installed (the extra `scipy`)."""
+        return find_spec("scipy") is not None
+
+
+_SCIPY = _Library()
+
+
+def _by_scipy(array: SparseArray) -> Any:
+    """A sparse matrix as SciPy's."""
+    from scipy.sparse import csr_array
+
+    parts = compress(array, "sparse_csr").parts
+    return csr_array((parts.values, parts.places, parts.starts), shape=array.shape)
+
+
+def _matrix(array: Any) -> SparseArray:
+    """A sparse matrix by rows."""
+    return compress(array, "sparse_csr")
+
+
+def _is_for_scipy(*arrays: Any) -> bool:
+    return _SCIPY.available and all(array.dtype.char in _BY_SCIPY for array in arrays)
+
+
+def check_matrices(self: Any, mat2: Any) -> None:
+    """Raise unless the two are matrices that can be multiplied, of one dtype."""
+    if self.ndim != 2 or mat2.ndim != 2:
+        wrong, which = (self, "self") if self.ndim != 2 else (mat2, "mat2")
+        raise RuntimeError(f"mm: expected {which} to be a matrix, but got a {wrong.ndim}-D tensor")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+        )
+    if self.dtype != mat2.dtype:
+        raise RuntimeError("expected mat1 and mat2 to have the same dtype")
+
+
+def mm(self: Any, mat2: Any) -> Any:
+    """The product of two matrices: sparse if both are."""
+    check_matrices(self, mat2)
+    if isinstance(self, SparseArray) and isinstance(mat2, SparseArray):
+        return _sparse_product(self, mat2)
+    if isinstance(self, SparseArray):
+        return _with_dense(self, mat2)
+    return numpy.ascontiguousarray(_with_dense(_transposed(mat2), self.T).T)
+
+
+def _transposed(array: SparseArray) -> SparseArray:
+    from .shapes import t
+
+    return t(array)
+
+
+def _with_dense(self: SparseArray, mat2: Array) -> Array:
+    """A sparse matrix times a dense one (or vector)."""
+    if _is_for_scipy(self, mat2):
+        return numpy.ascontiguousarray(_by_scipy(self) @ mat2)
+    parts = _matrix(self).parts
+    wide = numpy.float32 if self.dtype.itemsize == 2 and self.dtype.kind in "fV" else self.dtype
+    terms = mat2[parts.places].astype(wide) * parts.values.astype(wide).reshape(-1, *(1,) * (mat2.ndim - 1))
+    result = numpy.zeros((self.shape[0], *mat2.shape[1:]), wide)
+    filled = numpy.flatnonzero(numpy.diff(parts.starts))
+    if len(filled):
+        result[filled] = numpy.add.reduceat(terms, parts.starts[filled], axis=0)
+    return result.astype(self.dtype, copy=False)
+
+
+def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
+    """The product of two sparse matrices, in the layout of the first."""
+    layout = self.parts.layout
+    if _is_for_scipy(self, mat2):
+        product = _by_scipy(self) @ _by_scipy(mat2)
+        product.sort_indices()
+        rows = numpy.repeat(numpy.arange(self.shape[0]), numpy.diff(product.indptr))
+        indices = numpy.stack((rows, product.indices)).astype(numpy.int64)
+        return like(coo(indices, product.data, (self.shape[0], mat2.shape[1]), True), layout)
+    left, right = coordinates(_matrix(self)).parts, _matrix(mat2).parts
+    rows, inner = left.indices
+    counts = numpy.diff(right.starts)[inner]
+    within = numpy.arange(counts.sum()) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    chosen = numpy.repeat(right.starts[:-1][inner], counts) + within
+    indices = numpy.stack((numpy.repeat(rows, counts), right.places[chosen]))
+    values = numpy.repeat(left.values, counts) * right.values[chosen]
+    return like(coalesce(coo(indices, values, (self.shape[0], mat2.shape[1]))), layout)
+
+
+def mv(self: Any, vec: Any) -> Any:
+    """The product of a sparse matrix and a vector."""
+    if self.ndim != 2 or vec.ndim != 1 or self.shape[1] != vec.shape[0]:
+        raise RuntimeError(f"mv: size mismatch, got input ({'x'.join(map(str, self.shape))}), vec ({vec.size})")
+    return _with_dense(self, to_dense(vec))
+
+
+def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * self + alpha * (mat1 @ mat2)`."""
+    product = mm(mat1, mat2)
+    if isinstance(product, SparseArray) != isinstance(self, SparseArray):
+        names = [layout_name(x.parts.layout) if isinstance(x, SparseArray) else "Strided" for x in (mat1, mat2, self)]
+        raise RuntimeError(
+            f"addmm: computation on CPU is not implemented for {names[2]} + {names[0]} @ {names[1]} without MKL"
+        )
+    if isinstance(product, SparseArray):
+        from .arithmetic import add
+
+        scaled = sparse(self.parts.with_values(self.parts.values * beta), self.shape)
+        return add(scaled, product, alpha=alpha)
+    product = product if alpha == 1 else product * numpy.asarray(alpha).astype(product.dtype)
+    if beta == 0:
+        return product
+    return (self if beta == 1 else self * numpy.asarray(beta).astype(product.dtype)) + product
+
+
+def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> SparseArray:
+    """`beta * self + alpha * (mat1 @ mat2)` at the places that `self` stores."""
+    parts = self.parts
+    if parts.layout != "sparse_csr":
+        raise RuntimeError(f"sampled_addmm: Expected sparse_csr layout for self but got {layout_name(parts.layout)}")
+    rows = numpy.repeat(numpy.arange(self.shape[0]), numpy.diff(parts.starts))
+    terms = numpy.einsum("ij,ji->i", mat1[rows], mat2[:, parts.places])
+    return sparse(parts.with_values((beta * parts.values + alpha * terms).astype(self.dtype)), self.shape)
+
+
+def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
+    """`grad @ mat2.mH` at the places that `mask` stores."""
+    if isinstance(mask, SparseArray) and not isinstance(grad, SparseArray) and not isinstance(mat2, SparseArray):
+        whole = coordinates(mask)
+        rows, columns = whole.parts.indices
+        values = numpy.einsum("ij,ij->i", grad[rows], mat2.conj()[columns])
+        whole = coo(whole.parts.indices, values.astype(mask.dtype, copy=False), mask.shape, whole.parts.coalesced)
+        if mask.parts.layout == "sparse_coo":
+            return whole
+        return sparse(mask.parts.with_values(elements_at(whole, places_of(mask), ())), mask.shape)
+    product = mm(grad, _transposed(mat2).conj() if isinstance(mat2, SparseArray) else mat2.conj().T)
+    return sparse_mask(product, mask) if isinstance(mask, SparseArray) else to_dense(product)

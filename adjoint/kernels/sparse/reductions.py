@@ -1,0 +1,157 @@
+"""Sums of sparse arrays, and softmax over the elements that they store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..reduce import moments
+from ..runtime.sparse_array import Coordinates, SparseArray
+from .layouts import Array, coalesce, coo, coordinates, keys, like, summed
+
+
+def total(array: SparseArray, *, dtype: Any = None) -> Any:
+    """The sum of all elements."""
+    return numpy.asarray(array.parts.values.sum(dtype=_sum_dtype(array, dtype)))
+
+
+def _sum_dtype(array: Any, dtype: Any) -> Any:
+    kind = array.dtype if dtype is None else numpy.dtype(dtype)
+    return numpy.dtype(numpy.int64) if dtype is None and kind.kind in "iub" else kind
+
+
+def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sums over some dimensions: sparse, if a sparse dimension is left."""
+    dims = sorted({d % array.ndim for d in ((dim,) if isinstance(dim, int) else dim or range(array.ndim))})
+    parts = coalesce(coordinates(array)).parts
+    count = len(parts.indices)
+    inner = tuple(d - count + 1 for d in dims if d >= count)
+    values = parts.values.astype(_sum_dtype(array, dtype), copy=False)
+    if inner:
+        values = values.sum(axis=inner, keepdims=keepdim, dtype=values.dtype)
+    shape = tuple([1 if d in dims else n for d, n in enumerate(array.shape) if keepdim or d not in dims])
+    left = [d for d in range(count) if d not in dims]
+    if not left and not keepdim:
+        return numpy.asarray(values.sum(0, dtype=values.dtype))
+    if keepdim:
+        indices = parts.indices.copy()
+        indices[[d for d in dims if d < count]] = 0
+    else:
+        indices = parts.indices[left]
+    if len(left) == count:
+        return like(coo(indices, values, shape, parts.coalesced), array.parts.layout)
+    layout = array.parts.layout if len(shape) > 1 else "sparse_coo"
+    return like(coo(*summed(indices, values, shape[: len(indices)]), shape, True), layout)
+
+
+def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
+    """The gradient of `sum_dims` at the places that the summed array stores."""
+    from .layouts import elements_at
+
+    parts = self.parts
+    count = len(parts.indices)
+    dims = {d % self.ndim for d in dim}
+    left = [d for d in range(count) if d not in dims]
+    inner = tuple(d - count + 1 for d in sorted(dims) if d >= count)
+    kept = tuple(n for d, n in enumerate(self.shape) if d >= count and d not in dims)
+    if left:
+        if not isinstance(grad, SparseArray):
+            raise RuntimeError("_sparse_sum_backward_cpu: expected grad_ Tensor to be sparse, but got dense")
+        found = elements_at(grad, parts.indices[left], kept)
+    else:
+        found = numpy.broadcast_to(grad, (parts.indices.shape[1], *kept))
+    for axis in inner:
+        found = numpy.expand_dims(found, axis)
+    values = numpy.broadcast_to(found, parts.values.shape).astype(self.dtype)
+    return coo(parts.indices, values, self.shape, parts.coalesced)
+
+
+def _groups(array: SparseArray, dim: int) -> tuple[Any, Array, Array, Array]:
+    """The parts of a coalesced array in the order of its rows along a sparse dimension; the order, and where rows begin."""
+    parts = array.parts
+    others = [d for d in range(len(parts.indices)) if d != dim]
+    numbers = keys(parts.indices[others], tuple(array.shape[d] for d in others))
+    order = numpy.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    starts = numpy.flatnonzero(numpy.concatenate(([True], numbers[1:] != numbers[:-1]))) if len(numbers) else order
+    return parts, order, starts, numpy.diff(numpy.append(starts, len(numbers)))
+
+
+def softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
+    """`softmax` over the elements that are stored; the others are as if they were minus infinity."""
+    return _softmax(array, dim, logarithm=False)
+
+
+def log_softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
+    """The logarithm of `softmax`."""
+    return _softmax(array, dim, logarithm=True)
+
+
+def _softmax(array: SparseArray, dim: int, logarithm: bool) -> SparseArray:
+    array = coalesce(array)
+    dim %= array.ndim
+    parts, count = array.parts, len(array.parts.indices)
+    values = parts.values
+    if dim >= count:
+        axis = dim - count + 1
+        shifted = values - values.max(axis, keepdims=True)
+        weights = numpy.exp(shifted)
+        sums = weights.sum(axis, keepdims=True)
+        return coo(
+            parts.indices, shifted - numpy.log(sums) if logarithm else weights / sums, array.shape, parts.coalesced
+        )
+    _, order, starts, lengths = _groups(array, dim)
+    result = numpy.empty_like(values)
+    if len(order):
+        rows = values[order]
+        shifted = rows - numpy.repeat(numpy.maximum.reduceat(rows, starts, axis=0), lengths, axis=0)
+        weights = numpy.exp(shifted)
+        sums = numpy.repeat(numpy.add.reduceat(weights, starts, axis=0), lengths, axis=0)
+        result[order] = shifted - numpy.log(sums) if logarithm else weights / sums
+    return coo(parts.indices, result, array.shape, True)
+
+
+def softmax_backward(grad: Any, output: SparseArray, dim: int) -> SparseArray:
+    """The gradient of `softmax`."""
+    return _softmax_backward(grad, output, dim, logarithm=False)
+
+
+def log_softmax_backward(grad: Any, output: SparseArray, dim: int) -> SparseArray:
+    """The gradient of `log_softmax`."""
+    return _softmax_backward(grad, output, dim, logarithm=True)
+
+
+def _softmax_backward(grad: Any, output: SparseArray, dim: int, logarithm: bool) -> SparseArray:
+    from .layouts import sparse_mask
+
+    output = coalesce(output)
+    dim %= output.ndim
+    parts, count = output.parts, len(output.parts.indices)
+    given = sparse_mask(grad, output).parts.values
+    values = parts.values
+    terms = given if logarithm else given * values
+    if dim >= count:
+        sums = terms.sum(dim - count + 1, keepdims=True)
+    else:
+        _, order, starts, lengths = _groups(output, dim)
+        sums = numpy.zeros_like(terms)
+        if len(order):
+            sums[order] = numpy.repeat(numpy.add.reduceat(terms[order], starts, axis=0), lengths, axis=0)
+    result = given - numpy.exp(values) * sums if logarithm else values * (given - sums)
+    return coo(parts.indices, result, output.shape, True)
+
+
+def any_element(array: SparseArray, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether any element is not zero."""
+    if not isinstance(array.parts, Coordinates) or dim is not None:
+        return NotImplemented
+    return numpy.asarray((array.parts.values != 0).any())
+
+
+def norm(array: SparseArray, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of all elements as a vector."""
+    if dim not in (None, ()) or ord < 0 or keepdim:
+        return NotImplemented
+    values = coalesce(coordinates(array)).parts.values
+    return moments.norm(values, ord, None, False, dtype=dtype)

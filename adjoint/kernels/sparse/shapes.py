@@ -1,0 +1,190 @@
+"""Other shapes of sparse arrays: dimensions in another order, parts of arrays, and arrays joined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...device import preserve_format
+from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
+from .layouts import coo, coordinates, like, to_dense
+
+_OTHER_ORDER = {
+    "sparse_csr": "sparse_csc", "sparse_csc": "sparse_csr", "sparse_bsr": "sparse_bsc", "sparse_bsc": "sparse_bsr",
+}  # fmt: skip
+
+
+def permute(array: SparseArray, dims: Any) -> Any:
+    """The dimensions in another order; the sparse ones stay before the dense ones."""
+    parts = array.parts
+    dims = [dim % array.ndim for dim in dims]
+    if dims == sorted(dims):
+        return array
+    shape = tuple([array.shape[dim] for dim in dims])
+    if isinstance(parts, Compressed):
+        values = parts.values.swapaxes(1, 2) if parts.in_blocks else parts.values
+        return sparse(Compressed(_OTHER_ORDER[parts.layout], parts.starts, parts.places, values), shape)
+    count = len(parts.indices)
+    if any((dim < count) != (place < count) for place, dim in enumerate(dims)):
+        raise RuntimeError(
+            "permute(sparse): a transpose of sparse and dense dimensions with each other is not supported"
+        )
+    values = parts.values.transpose(0, *(dim - count + 1 for dim in dims[count:]))
+    return coo(parts.indices[dims[:count]], values, shape)
+
+
+def transpose(array: SparseArray, dim0: int, dim1: int) -> Any:
+    """Two dimensions exchanged."""
+    dims = list(range(array.ndim))
+    dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
+    return permute(array, dims)
+
+
+def t(array: SparseArray) -> Any:
+    """A matrix transposed."""
+    if array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but self is {array.ndim}D")
+    return permute(array, range(array.ndim)[::-1])
+
+
+def select(array: SparseArray, dim: int, index: int) -> Any:
+    """The slice at one place of a dimension."""
+    dim %= array.ndim
+    length = array.shape[dim]
+    if not -length <= index < length:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(array.shape)} at dimension {dim}"
+        )
+    index %= length
+    whole = coordinates(array)
+    parts = whole.parts
+    shape = array.shape[:dim] + array.shape[dim + 1 :]
+    if not isinstance(array.parts, Coordinates):
+        return to_dense(coo(*_row(parts, dim, index), shape))
+    count = len(parts.indices)
+    if dim >= count:
+        return coo(parts.indices, numpy.take(parts.values, index, dim - count + 1), shape, parts.coalesced)
+    indices, values = _row(parts, dim, index)
+    if count == 1:
+        return values.sum(0, dtype=values.dtype)
+    return coo(indices, values, shape, parts.coalesced)
+
+
+def _row(parts: Coordinates, dim: int, index: int) -> tuple[Any, Any]:
+    found = parts.indices[dim] == index
+    return numpy.delete(parts.indices, dim, 0)[:, found], parts.values[found]
+
+
+def index_select(array: SparseArray, dim: int, index: Any) -> Any:
+    """The slices at several places of a dimension, one after the other."""
+    dim %= array.ndim
+    length = array.shape[dim]
+    if index.size and (index.min() < -length or index.max() >= length):
+        raise IndexError(f"index_select(): index out of range for dimension {dim} of size {length}")
+    index = index.reshape(-1) % max(length, 1)
+    parts = coordinates(array).parts
+    count = len(parts.indices)
+    shape = (*array.shape[:dim], len(index), *array.shape[dim + 1 :])
+    if dim >= count:
+        values = numpy.take(parts.values, index, dim - count + 1)
+        return like(coo(parts.indices, values, shape, parts.coalesced), array.parts.layout)
+    order = numpy.argsort(parts.indices[dim], kind="stable")
+    ordered = parts.indices[dim][order]
+    begins, ends = numpy.searchsorted(ordered, index, "left"), numpy.searchsorted(ordered, index, "right")
+    counts = ends - begins
+    places = numpy.repeat(numpy.arange(len(index)), counts)
+    within = numpy.arange(counts.sum()) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    chosen = order[numpy.repeat(begins, counts) + within]
+    indices = parts.indices[:, chosen]
+    indices[dim] = places
+    result = coo(indices, parts.values[chosen], shape, parts.coalesced and dim == 0)
+    return like(result, array.parts.layout)
+
+
+def narrow(array: SparseArray, dim: int, start: int, length: int) -> Any:
+    """Part of a dimension."""
+    return index_select(array, dim, numpy.arange(start, start + length))
+
+
+def unbind(array: SparseArray, dim: int = 0) -> Any:
+    """The slices along a dimension."""
+    return tuple(select(array, dim, index) for index in range(array.shape[dim]))
+
+
+def cat(arrays: Any, dim: int = 0) -> Any:
+    """Arrays joined along a dimension."""
+    if not all(isinstance(array, SparseArray) for array in arrays):
+        raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position 0.")
+    first = arrays[0]
+    dim %= first.ndim
+    parts = [coordinates(array).parts for array in arrays]
+    count = len(parts[0].indices)
+    lengths = [array.shape[dim] for array in arrays]
+    shape = (*first.shape[:dim], sum(lengths), *first.shape[dim + 1 :])
+    columns, values, before = [], [], 0
+    for part, length in zip(parts, lengths, strict=True):
+        indices, own = part.indices, part.values
+        if dim < count:
+            indices = indices.copy()
+            indices[dim] += before
+        else:
+            wide = numpy.zeros((len(own), *shape[count:]), own.dtype)
+            at = [slice(None)] * wide.ndim
+            at[dim - count + 1] = slice(before, before + length)
+            wide[tuple(at)] = own
+            own = wide
+        columns.append(indices)
+        values.append(own)
+        before += length
+    joined = coo(numpy.concatenate(columns, axis=1), numpy.concatenate(values), shape)
+    return like(joined, first.parts.layout)
+
+
+def unsqueeze(array: SparseArray, dim: int) -> Any:
+    """Another dimension, of length 1."""
+    parts = array.parts
+    if not isinstance(parts, Coordinates):
+        return NotImplemented
+    dim %= array.ndim + 1
+    shape = (*array.shape[:dim], 1, *array.shape[dim:])
+    count = len(parts.indices)
+    if dim <= count:
+        return coo(numpy.insert(parts.indices, dim, 0, axis=0), parts.values, shape, parts.coalesced)
+    return coo(parts.indices, numpy.expand_dims(parts.values, dim - count + 1), shape, parts.coalesced)
+
+
+def zeros(array: SparseArray) -> SparseArray:
+    """The same with no element stored."""
+    parts = array.parts
+    values = numpy.zeros((0, *parts.values.shape[1:]), array.dtype)
+    if isinstance(parts, Coordinates):
+        return coo(numpy.zeros((len(parts.indices), 0), numpy.int64), values, array.shape, True)
+    starts, places = numpy.zeros_like(parts.starts), numpy.zeros(0, parts.places.dtype)
+    return sparse(Compressed(parts.layout, starts, places, values), array.shape)
+
+
+def clone(array: SparseArray, *, memory_format: Any = None) -> SparseArray:
+    """A copy in memory of its own."""
+    if memory_format not in (None, preserve_format):
+        raise RuntimeError(
+            f"unsupported memory format option {repr(memory_format).split('.')[1].split('_')[0].title()}"
+        )
+    return array.copy()
+
+
+def itself(array: SparseArray) -> SparseArray:
+    """The array, for another tensor on it."""
+    return array
+
+
+def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
+    """`other` in place of `self`."""
+    if not (isinstance(self, SparseArray) and isinstance(other, SparseArray)):
+        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type and src type")
+    return other.astype(self.dtype)
+
+
+def to_dtype(array: SparseArray, dtype: Any, memory_format: Any = None) -> SparseArray:
+    """Elements of another dtype."""
+    return array.astype(dtype.numpy)

@@ -1,0 +1,36 @@
+"""`torch.masked`: reductions over what a mask selects, and tensors with a mask; names, no logic."""
+
+from ..first_use import late_names
+from .reductions import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    log_softmax,
+    logaddexp,
+    logsumexp,
+    mean,
+    median,
+    norm,
+    normalize,
+    prod,
+    softmax,
+    softmin,
+    std,
+    sum,
+    var,
+)
+
+__all__ = [
+    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum",
+    "is_masked_tensor", "log_softmax", "logaddexp", "logsumexp", "masked_tensor", "mean", "median", "norm",
+    "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+# A class of tensors with functions of its own slows every call down, so it is defined when it is first used.
+__getattr__ = late_names(
+    __name__,
+    dict.fromkeys(("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"), "tensors"),
+)

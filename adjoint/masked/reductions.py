@@ -1,0 +1,349 @@
+"""Reductions, softmax and running sums over the elements of a tensor that a mask selects.
+
+Elements where the mask is False count as the identity of the operation: zero for a sum, minus infinity for a maximum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
+    "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+Dims = int | tuple[int, ...] | list[int] | None
+Mask = torch.Tensor | None
+
+
+def _given(input: Any, mask: Mask) -> tuple[Any, Mask]:
+    """The data of the input, and its mask broadcast to the shape; a masked tensor brings its own."""
+    if hasattr(input, "get_mask"):
+        own = input.get_mask()
+        if mask is not None and not torch.equal(mask, own):
+            raise ValueError("Input and mask arguments of a masked tensor differ")
+        input, mask = input.get_data(), own
+    if mask is None:
+        return input, None
+    if mask.dim() > input.dim():
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    return input, mask.bool().broadcast_to(input.shape)
+
+
+def _filled(input: torch.Tensor, mask: Mask, identity: Any) -> torch.Tensor:
+    """The input with `identity` where the mask is False."""
+    if mask is None:
+        return input
+    return torch.where(mask, input, torch.tensor(identity, dtype=input.dtype))
+
+
+def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """The result; of a masked tensor another one, which is valid where any element was."""
+    if not hasattr(original, "get_mask"):
+        return result
+    valid = mask if mask is not None else torch.ones_like(original.get_data(), dtype=torch.bool)
+    for dim in sorted(dims, reverse=True) if valid.dim() else ():
+        valid = valid.any(dim, keepdim=keepdim)
+    return torch.masked.MaskedTensor(result, valid)
+
+
+def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
+    """The dimensions that are reduced, counted from the front."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    result = []
+    for each in dims:
+        limit = max(ndim, 1)
+        if not -limit <= each < limit:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {each})"
+            )
+        if each % limit in result:
+            raise RuntimeError(f"dim={each % limit} appears multiple times in the list of dims")
+        result.append(each % limit)
+    return tuple(result)
+
+
+def _is_exact(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def _lowest(dtype: torch.dtype) -> Any:
+    if dtype is torch.bool:
+        return False
+    return torch.iinfo(dtype).min if _is_exact(dtype) else -torch.inf
+
+
+def _highest(dtype: torch.dtype) -> Any:
+    if dtype is torch.bool:
+        return True
+    return torch.iinfo(dtype).max if _is_exact(dtype) else torch.inf
+
+
+def _summable(input: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    """The dtype of sums: int64 for integers."""
+    return dtype or (torch.int64 if _is_exact(input.dtype) else input.dtype)
+
+
+def sum(
+    input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The sum of the elements that `mask` selects, of all or over `dim`; 0 where it selects none.
+
+    >>> import adjoint as torch
+    >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
+    tensor(5.)
+    """
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    kind = _summable(data, dtype)
+    result = torch.sum(_filled(data.to(kind), mask, 0), dims, keepdim=bool(keepdim), dtype=kind)
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def prod(
+    input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The product of the elements that `mask` selects; 1 where it selects none."""
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    kind = _summable(data, dtype)
+    result = _filled(data.to(kind), mask, 1)
+    for each in sorted(dims, reverse=True):
+        result = result.prod(each, keepdim=bool(keepdim))
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def amax(
+    input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The greatest of the elements that `mask` selects; the least number of the dtype where it selects none."""
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    data = data if dtype is None else data.to(dtype)
+    result = torch.amax(_filled(data, mask, _lowest(data.dtype)), dims, bool(keepdim))
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def amin(
+    input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The least of the elements that `mask` selects; the greatest number of the dtype where it selects none."""
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    data = data if dtype is None else data.to(dtype)
+    result = torch.amin(_filled(data, mask, _highest(data.dtype)), dims, bool(keepdim))
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def argmax(
+    input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """Where the greatest of the elements is that `mask` selects, in the dtype of the input, as in PyTorch."""
+    data, mask = _given(input, mask)
+    kind = dtype or data.dtype
+    result = torch.argmax(_filled(data, mask, _lowest(data.dtype)), dim, bool(keepdim)).to(kind)
+    return _finished(input, result, mask, _dims(dim, data.dim()), bool(keepdim))
+
+
+def argmin(
+    input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """Where the least of the elements is that `mask` selects, in the dtype of the input, as in PyTorch."""
+    data, mask = _given(input, mask)
+    kind = dtype or data.dtype
+    result = torch.argmin(_filled(data, mask, _highest(data.dtype)), dim, bool(keepdim)).to(kind)
+    return _finished(input, result, mask, _dims(dim, data.dim()), bool(keepdim))
+
+
+def _inexact(data: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    return dtype or (torch.get_default_dtype() if _is_exact(data.dtype) else data.dtype)
+
+
+def _count(data: torch.Tensor, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
+    """How many elements the mask selects."""
+    every = torch.ones_like(data, dtype=torch.int64) if mask is None else mask.to(torch.int64)
+    return torch.sum(every, dims, keepdim=keepdim)
+
+
+def mean(
+    input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The mean of the elements that `mask` selects; nan where it selects none."""
+    data, mask = _given(input, mask)
+    dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
+    kind = _inexact(data, dtype)
+    if dtype is not None and _is_exact(dtype):
+        raise TypeError(f"mean(): could not infer output dtype from {dtype}: it must be of floating point or complex")
+    total = torch.sum(_filled(data.to(kind), mask, 0), dims, keepdim=keepdim, dtype=kind)
+    return _finished(input, total / _count(data, mask, dims, keepdim), mask, dims, keepdim)
+
+
+def median(
+    input: Any, dim: int = -1, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The median along `dim` of the elements that `mask` selects, the lower one of two; nan where it selects none."""
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    data = data if dtype is None else data.to(dtype)
+    if _is_exact(data.dtype):
+        if mask is not None and not bool(mask.any(dims[0] if dims else 0).all()):
+            raise ValueError("masked_median expects no fully masked out rows if dtype is not floating point")
+        kind = data.dtype
+        result = _filled(data.to(torch.float64), mask, torch.nan).nanmedian(dim, bool(keepdim)).values.to(kind)
+    else:
+        result = _filled(data, mask, torch.nan).nanmedian(dim, bool(keepdim)).values
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def logsumexp(
+    input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The logarithm of the sum of the exponentials of the elements that `mask` selects."""
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    kind = _inexact(data, dtype)
+    result = torch.logsumexp(_filled(data, mask, _lowest(data.dtype)).to(kind), dims, bool(keepdim))
+    result = result.to(dtype or data.dtype)
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def logaddexp(
+    input: Any, other: Any, *, dtype: torch.dtype | None = None, input_mask: Mask = None, other_mask: Mask = None
+) -> Any:
+    """`log(exp(input) + exp(other))` elementwise, of the elements that the masks select."""
+    data, input_mask = _given(input, input_mask)
+    others, other_mask = _given(other, other_mask)
+    kind = dtype or data.dtype
+    first, second = (
+        _filled(each.to(kind), valid, -torch.inf) for each, valid in ((data, input_mask), (others, other_mask))
+    )
+    return torch.logaddexp(first, second)
+
+
+def norm(
+    input: Any,
+    ord: float | None = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Mask = None,
+) -> Any:
+    """The vector norm of the elements that `mask` selects."""
+    data, mask = _given(input, mask)
+    dims = _dims(dim, data.dim())
+    identity = torch.inf if ord is not None and float(ord) == -torch.inf else 0
+    kind = dtype or data.dtype
+    result = torch.linalg.vector_norm(_filled(data.to(kind), mask, identity), ord, dims, bool(keepdim), dtype=dtype)
+    return _finished(input, result, mask, dims, bool(keepdim))
+
+
+def _variance(
+    input: Any, dim: Dims, unbiased: bool | None, correction: Any, keepdim: Any, dtype: Any, mask: Mask, root: bool
+) -> Any:
+    if unbiased is not None and correction is not None:
+        raise RuntimeError("Only one of unbiased and correction may be given")
+    data, mask = _given(input, mask)
+    dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
+    correction = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+    kind = _inexact(data, dtype)
+    data = data.to(kind)
+    count = _count(data, mask, dims, True)
+    center = torch.sum(_filled(data, mask, 0), dims, keepdim=True) / count
+    apart = data - center
+    squares = apart * apart.conj() if data.is_complex() else apart * apart
+    total = torch.sum(_filled(squares, mask, 0), dims, keepdim=keepdim)
+    if not keepdim:
+        count = count.reshape(total.shape)
+    count = torch.clamp(count.to(torch.float64) - correction, min=0).to(total.real.dtype)
+    result = total / count
+    return _finished(input, result.sqrt() if root else result, mask, dims, keepdim)
+
+
+def var(
+    input: Any,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: int | float | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Mask = None,
+) -> Any:
+    """The variance of the elements that `mask` selects, with `correction` (1) degrees of freedom less."""
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, root=False)
+
+
+def std(
+    input: Any,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: int | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Mask = None,
+) -> Any:
+    """The standard deviation of the elements that `mask` selects."""
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, root=True)
+
+
+def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
+    if not hasattr(original, "get_mask"):
+        return result
+    return torch.masked.MaskedTensor(result, mask)
+
+
+def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
+    """The softmax along `dim` of the elements that `mask` selects; 0 for the others, and nan where it selects none.
+
+    >>> import adjoint as torch
+    >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    data, mask = _given(input, mask)
+    data = data.to(_inexact(data, dtype))
+    return _same_shape(input, torch.nn.functional.softmax(_filled(data, mask, -torch.inf), dim), mask)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
+    """The logarithm of `softmax`."""
+    data, mask = _given(input, mask)
+    data = data.to(_inexact(data, dtype))
+    return _same_shape(input, torch.nn.functional.log_softmax(_filled(data, mask, -torch.inf), dim), mask)
+
+
+def softmin(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
+    """The softmax of the negated elements."""
+    data, mask = _given(input, mask)
+    data = data.to(_inexact(data, dtype))
+    return _same_shape(input, torch.nn.functional.softmin(_filled(data, mask, torch.inf), dim), mask)
+
+
+def normalize(
+    input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: torch.dtype | None = None, mask: Mask = None
+) -> Any:
+    """The elements that `mask` selects divided by their norm along `dim`, but by `eps` at least."""
+    data, mask = _given(input, mask)
+    data = data.to(_inexact(data, dtype))
+    length = norm(data, ord, dim, keepdim=True, mask=mask)
+    length = torch.maximum(length, length.new_full((), eps))
+    return _same_shape(input, _filled(data, mask, 0) / length, mask)
+
+
+def cumsum(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
+    """The sums so far along `dim` of the elements that `mask` selects."""
+    data, mask = _given(input, mask)
+    kind = dtype or data.dtype
+    return _same_shape(input, torch.cumsum(_filled(data.to(kind), mask, 0), dim, dtype=kind), mask)
+
+
+def cumprod(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
+    """The products so far along `dim` of the elements that `mask` selects."""
+    data, mask = _given(input, mask)
+    kind = dtype or data.dtype
+    return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, 1), dim, dtype=kind), mask)

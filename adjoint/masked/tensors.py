@@ -1,0 +1,254 @@
+"""`MaskedTensor`: a tensor of which a mask says which elements are there.
+
+Elementwise functions leave out what is masked, reductions count only what is there, and views are views of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import adjoint as torch
+
+from . import reductions
+
+__all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
+
+ELEMENTWISE = frozenset(
+    """
+    abs absolute acos acosh add and angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2
+    atanh bfloat16 bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool ceil
+    clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad digamma div divide double eq erf erfc erfinv exp
+    exp2 expm1 fix float float_power floor floor_divide floordiv fmax fmin fmod frac ge gt half i0 int invert isnan
+    ldexp le lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_or logical_xor logit long lshift
+    lt matmul_elementwise maximum minimum mod mul multiply mvlgamma nan_to_num ne neg negative nextafter or
+    polygamma positive pow rad2deg radd reciprocal relu remainder rmul round rpow rshift rsqrt rsub rdiv rtruediv sgn
+    short sigmoid sign signbit sin sinc sinh sqrt square sub subtract tan tanh threshold to true_divide truediv
+    trunc type xor
+    """.split()
+)
+VIEWS = frozenset(
+    """
+    H T broadcast_to chunk clone contiguous detach diagonal expand expand_as flatten getitem index_select mH mT
+    movedim narrow permute ravel requires_grad_ reshape reshape_as select split squeeze swapaxes swapdims t
+    transpose unflatten unfold unsqueeze unsqueeze_copy view view_as
+    """.split()
+)
+JOINED = frozenset("cat stack hstack vstack dstack column_stack concat concatenate".split())
+REDUCED: dict[str, Callable[..., Any]] = {
+    name: getattr(reductions, name)
+    for name in "sum mean amax amin argmax argmin prod norm var std logsumexp softmax log_softmax".split()
+}
+INSPECTED = frozenset(
+    """
+    _version backward data_ptr device dim dtype element_size format grad grad_fn hash is_complex is_contiguous
+    is_cuda is_floating_point is_leaf is_meta is_signed is_sparse item itemsize layout len nbytes ndim nelement numel
+    output_nr register_hook repr requires_grad retain_grad retains_grad shape size storage_offset str stride
+    """.split()
+)
+
+
+_GRAD: Any = torch.Tensor.grad
+
+
+class MaskedTensor(torch.Tensor):
+    """A tensor with a mask of its shape, True where an element is there. Make one by `masked_tensor`.
+
+    >>> import adjoint as torch
+    >>> torch.masked.masked_tensor(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([True, False, True])).sum()
+    MaskedTensor(  5.0000, True)
+    """
+
+    _masked_mask: torch.Tensor
+
+    @staticmethod
+    def __new__(cls: type, data: Any, mask: Any, requires_grad: bool = False) -> Any:
+        """Make a masked tensor of the data, with which it shares memory and history, and the mask."""
+        _check(data, mask)
+        result = data.as_subclass(cls)
+        result._masked_mask = mask
+        if requires_grad:
+            with torch._C.DisableTorchFunctionSubclass():
+                result.requires_grad_()
+        return result
+
+    def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
+        pass
+
+    def get_data(self) -> torch.Tensor:
+        """The data, also of what is masked, with its history."""
+        return _data(self)
+
+    def get_mask(self) -> torch.Tensor:
+        """Where elements are there."""
+        return self._masked_mask
+
+    def to_tensor(self, value: Any) -> torch.Tensor:
+        """A tensor with `value` in place of what is masked."""
+        return _data(self).masked_fill(~self._masked_mask, value)
+
+    @property
+    def grad(self) -> Any:
+        """The gradient, with the same mask."""
+        with torch._C.DisableTorchFunctionSubclass():
+            found = _GRAD.__get__(self)
+        return None if found is None else MaskedTensor(found, self._masked_mask)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        with torch._C.DisableTorchFunctionSubclass():
+            _GRAD.__set__(self, value if value is None else _data(value))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        formatter = "{0:8.4f}" if self.dtype.is_floating_point or self.dtype.is_complex else "{0}"
+        data, mask = _data(self).detach(), self._masked_mask
+        if not self.dim():
+            text = formatter.format(data.item()) if mask.item() else "--"
+            return f"MaskedTensor({text}, {mask.item()})"
+        text = _text(data.tolist(), mask.tolist(), formatter)
+        return "MaskedTensor(\n" + "\n".join("  " + line for line in text.split("\n")) + "\n)"
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Apply a function to data and masks."""
+        kwargs = kwargs or {}
+        name = _name(func)
+        plain = name.removesuffix("_")
+        if name in INSPECTED:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        if name in REDUCED and isinstance(args[0], MaskedTensor):
+            return REDUCED[name](*args, **kwargs)
+        if name == "all" and isinstance(args[0], MaskedTensor):
+            data, mask = args[0].get_data(), args[0].get_mask()
+            return MaskedTensor(func((data != 0) | ~mask, *args[1:], **kwargs), mask.any(*args[1:], **kwargs))
+        if name in VIEWS:
+            rest = _plain(args[1:])
+            return _joined(func(_data(args[0]), *rest, **kwargs), _of_mask(func, name, args[0], rest, kwargs))
+        if name in JOINED:
+            parts = [each if isinstance(each, MaskedTensor) else as_masked_tensor(each, None) for each in args[0]]
+            masks = func([each.get_mask() for each in parts], *args[1:], **kwargs)
+            return MaskedTensor(func([each.get_data() for each in parts], *args[1:], **kwargs), masks)
+        if name == "where":
+            condition, first, second = args
+            if not (isinstance(first, MaskedTensor) and isinstance(second, MaskedTensor)):
+                raise TypeError("where expects two masked tensors")
+            mask = torch.where(condition, first.get_mask(), second.get_mask())
+            return MaskedTensor(torch.where(condition, first.get_data(), second.get_data()), mask)
+        if plain in ELEMENTWISE:
+            result = func(*_plain(args), **_plain(kwargs))
+            if name != plain:
+                return args[0]
+            return MaskedTensor(result, _common_mask([*args, *kwargs.values()]))
+        raise TypeError(
+            f"no implementation found for '{name}' on types that implement __torch_function__: [{cls}]; masked tensors have "
+            "elementwise functions, reductions and views"
+        )
+
+
+def _name(func: Any) -> str:
+    """The name of a function without the underscores of Python's operators."""
+    name: str = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__"):
+        attribute = getattr(func, "__self__", None)
+        name = getattr(attribute, "__name__", "") or getattr(getattr(attribute, "fget", None), "__name__", name)
+    if name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+        if name.startswith("i") and name[1:] in ("add", "sub", "mul", "truediv"):
+            return f"{name[1:]}_"
+    return name
+
+
+def _data(tensor: Any) -> Any:
+    """The data of a masked tensor as a plain tensor; anything else as it is."""
+    if not isinstance(tensor, MaskedTensor):
+        return tensor
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.as_subclass(torch.Tensor)
+
+
+def _plain(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _data(value) for name, value in values.items()}
+    return tuple(_data(value) for value in values)
+
+
+def _of_mask(func: Any, name: str, tensor: Any, args: Any, kwargs: Any) -> Any:
+    """The same view of the mask."""
+    mask = tensor.get_mask()
+    return mask if name in ("requires_grad_", "detach", "contiguous") else func(mask, *args, **kwargs)
+
+
+def _joined(data: Any, mask: Any) -> Any:
+    if isinstance(data, (tuple, list)):
+        return tuple(MaskedTensor(one, valid) for one, valid in zip(data, mask, strict=True))
+    return MaskedTensor(data, mask)
+
+
+def _common_mask(values: Any) -> torch.Tensor:
+    """The one mask of all masked operands."""
+    masks = [value.get_mask() for value in values if isinstance(value, MaskedTensor)]
+    for other in masks[1:]:
+        if other.shape != masks[0].shape or not torch.equal(masks[0], other):
+            raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
+    return masks[0]
+
+
+def _text(data: Any, mask: Any, formatter: str) -> str:
+    """Nested lists as PyTorch prints them, `--` where an element is masked."""
+    if not isinstance(mask[0] if mask else True, list):
+        shown = [formatter.format(value) if valid else "--".rjust(8) for value, valid in zip(data, mask, strict=True)]
+        return "[" + ", ".join(shown) + "]"
+    inner = [_text(one, valid, formatter) for one, valid in zip(data, mask, strict=True)]
+    body = ",\n".join("\n".join("  " + line for line in text.split("\n")) for text in inner)
+    return f"[\n{body}\n]"
+
+
+def _check(data: Any, mask: Any) -> None:
+    for name, value in (("data", data), ("mask", mask)):
+        if not isinstance(value, torch.Tensor) or isinstance(value, MaskedTensor):
+            raise TypeError(f"{name} must be a Tensor")
+    if data.layout is not torch.strided or mask.layout is not torch.strided:
+        raise TypeError(f"data layout of {data.layout} is not supported.")
+    if mask.dtype is not torch.bool:
+        raise TypeError("mask must have dtype bool.")
+    if data.dim() != mask.dim():
+        raise ValueError("data.dim() must equal mask.dim()")
+    if data.shape != mask.shape:
+        raise ValueError("data.size() must equal mask.size()")
+
+
+def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = False) -> MaskedTensor:
+    """A masked tensor with a copy of the data, as a leaf.
+
+    Args:
+        data: the elements.
+        mask: where they are there; a bool tensor of the same shape.
+        requires_grad: whether operations on it are recorded.
+
+    Raises:
+        TypeError, ValueError: if the mask is not a bool tensor of the shape of the data.
+
+    >>> import adjoint as torch
+    >>> torch.masked.masked_tensor(torch.arange(3), torch.tensor([True, False, True]))
+    MaskedTensor(
+      [0,       --, 2]
+    )
+    """
+    _check(data, mask)
+    return MaskedTensor(data.detach().clone(), mask.clone(), requires_grad)
+
+
+def as_masked_tensor(data: torch.Tensor, mask: torch.Tensor | None) -> MaskedTensor:
+    """A masked tensor of the data itself, through which gradients pass; without a mask every element is there."""
+    return MaskedTensor(data, torch.ones_like(data, dtype=torch.bool) if mask is None else mask)
+
+
+def is_masked_tensor(obj: Any, /) -> bool:
+    """Whether `obj` is a masked tensor."""
+    return isinstance(obj, MaskedTensor)

@@ -1,0 +1,145 @@
+"""Functions of `torch` that `torch.nn.functional` has under the same names with other arguments.
+
+There, a reduction is a number (0 none, 1 mean, 2 sum), and arguments stand in another order.
+"""
+
+from __future__ import annotations
+
+import adjoint as torch
+
+__all__ = [
+    "conv_tbc", "cosine_embedding_loss", "gru_cell", "hinge_embedding_loss", "instance_norm", "kl_div", "lstm_cell",
+    "margin_ranking_loss", "native_channel_shuffle", "poisson_nll_loss", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
+]  # fmt: skip
+
+Tensor = torch.Tensor
+_WORDS = {0: "none", 1: "mean", 2: "sum"}
+
+
+def _word(reduction: int) -> str:
+    if reduction not in _WORDS:
+        raise RuntimeError(f"{reduction} is not a reduction: 0 is none, 1 mean, 2 sum")
+    return _WORDS[reduction]
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+) -> Tensor:
+    """The loss of pairs that are to be similar (target 1) or not (-1)."""
+    return torch.nn.functional.cosine_embedding_loss(input1, input2, target, margin, reduction=_word(reduction))
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
+    """The loss of distances that are to be small (target 1) or greater than `margin` (-1)."""
+    return torch.nn.functional.hinge_embedding_loss(input, target, margin, reduction=_word(reduction))
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+    """The Kullback-Leibler divergence, elementwise; `input` is a logarithm."""
+    return torch.nn.functional.kl_div(input, target, reduction=_word(reduction), log_target=log_target)
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+) -> Tensor:
+    """The loss of pairs of which the first is to be greater (target 1) or less (-1)."""
+    return torch.nn.functional.margin_ranking_loss(input1, input2, target, margin, reduction=_word(reduction))
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    """The negative logarithm of the likelihood of Poisson counts."""
+    return torch.nn.functional.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_word(reduction))
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = 1,
+) -> Tensor:
+    """The loss of triplets: the anchor is to be nearer to the positive than to the negative, by `margin`."""
+    return torch.nn.functional.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_word(reduction)
+    )
+
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    """Each channel of each sample normalized; `cudnn_enabled` changes nothing."""
+    return torch.nn.functional.instance_norm(
+        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
+    )
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution over time of `input` of shape (time, batch, channels); `weight`: (width, channels in, channels out)."""
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel; weight: kernel width, in and out channels")
+    result = torch.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return result.permute(2, 0, 1).contiguous()
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """`channel_shuffle`."""
+    return torch.channel_shuffle(input, groups)
+
+
+def _gates(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return torch.nn.functional.linear(input, w_ih, b_ih), torch.nn.functional.linear(hx, w_hh, b_hh)
+
+
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """A step of a recurrent network with tanh."""
+    first, second = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
+    return (second + first).tanh()
+
+
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """A step of a recurrent network with ReLU."""
+    first, second = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
+    return (second + first).relu()
+
+
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """A step of a gated recurrent unit (Cho et al., 2014)."""
+    first, second = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
+    (reset_i, update_i, new_i), (reset_h, update_h, new_h) = first.chunk(3, 1), second.chunk(3, 1)
+    reset, update = (reset_h + reset_i).sigmoid(), (update_h + update_i).sigmoid()
+    new = (new_i + reset * new_h).tanh()
+    return (hx - new) * update + new
+
+
+def lstm_cell(
+    input: Tensor,
+    hx: tuple[Tensor, Tensor] | list[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """A step of long short-term memory (Hochreiter and Schmidhuber, 1997)."""
+    first, second = _gates(input, hx[0], w_ih, w_hh, b_ih, b_hh)
+    enter, forget, cell, output = (first + second).chunk(4, 1)
+    memory = forget.sigmoid() * hx[1] + enter.sigmoid() * cell.tanh()
+    return output.sigmoid() * memory.tanh(), memory

@@ -1,0 +1,62 @@
+"""The cross entropy of a linear layer's outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
+
+
+@dataclass
+class LinearCrossEntropyOptions:
+    """How PyTorch computes `linear_cross_entropy` in chunks of the batch. Here all options give the same result.
+
+    `batch_chunk_size`: how many samples are computed at once; by default all.
+    """
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: Any = None
+
+
+def linear_cross_entropy(
+    input: torch.Tensor,
+    linear_weight: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    linear_bias: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: LinearCrossEntropyOptions | None = None,
+) -> torch.Tensor:
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
+
+    Args:
+        input: samples, of shape (N, in) or (in,).
+        linear_weight: of shape (C, in), or (C, d1, ..., in) for a loss with further dimensions.
+        target: classes, or probabilities.
+        linear_bias: of the shape of `linear_weight` without its last dimension.
+        weight, reduction, label_smoothing: of `cross_entropy`.
+        ignore_index: the class that does not count (-100).
+        options: accepted; the result does not depend on it.
+
+    >>> import adjoint as torch
+    >>> torch.nn.functional.linear_cross_entropy(torch.zeros(2, 3), torch.ones(4, 3), torch.tensor([0, 1]))
+    tensor(1.3863)
+    """
+    functional = torch.nn.functional
+    shape = linear_weight.shape[:-1]
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = functional.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
+    logits = logits.reshape(*input.shape[:-1], *shape)
+    ignored = -100 if ignore_index is None else ignore_index
+    return functional.cross_entropy(
+        logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
+    )

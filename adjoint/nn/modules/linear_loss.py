@@ -1,0 +1,81 @@
+"""A linear layer and the cross entropy of its outputs as one loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+from ..functional.linear_loss import LinearCrossEntropyOptions, linear_cross_entropy
+from .module import Module
+
+__all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
+
+
+class LinearCrossEntropyLoss(Module):
+    """The cross entropy of classes, computed from samples by a linear layer of its own.
+
+    Args:
+        in_features: the size of a sample.
+        num_classes: how many classes there are.
+        out_features: further dimensions of the loss.
+        bias: whether the linear layer has a bias.
+        reduction, weight, label_smoothing: of `CrossEntropyLoss`.
+        ignore_index: the class that does not count (-100).
+        options: see `LinearCrossEntropyOptions`.
+
+    >>> import adjoint as torch
+    >>> torch.nn.LinearCrossEntropyLoss(3, 4)(torch.zeros(2, 3), torch.tensor([0, 1])).round(decimals=4)
+    tensor(1.3863, grad_fn=<RoundBackward1>)
+    """
+
+    weight: torch.Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        reduction: str = "mean",
+        weight: torch.Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.num_classes, self.out_features = in_features, num_classes, tuple(out_features)
+        count = num_classes
+        for length in self.out_features:
+            count *= length
+        self.linear = torch.nn.Linear(in_features, count, bias, device, dtype)
+        self.register_buffer("weight", weight)
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.label_smoothing, self.options = label_smoothing, options
+
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The loss of samples and their classes."""
+        shape = (self.num_classes, *self.out_features)
+        bias: Any = self.linear.bias
+        return linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, self.in_features),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return (
+            f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )

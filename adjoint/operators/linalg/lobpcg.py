@@ -1,0 +1,118 @@
+"""A few of the greatest or least eigenvalues of a large symmetric matrix, by products with it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dispatch.decorators import public, tensors
+from ...tensor import Tensor
+from ..create.random import randn
+from .matmul import matmul
+
+
+def _matrix(factor: Any, vectors: Tensor) -> Tensor:
+    return vectors if factor is None else matmul(factor, vectors)
+
+
+def _transposed(vectors: Tensor) -> Tensor:
+    return vectors.transpose(-2, -1)
+
+
+def _rayleigh_ritz(A: Any, B: Any, basis: Tensor, count: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """The best approximations of eigenvalues and eigenvectors in the space of `basis`."""
+    gram = matmul(_transposed(basis), _matrix(B, basis))
+    values, vectors = tensors.linalg_eigh((gram + _transposed(gram)) / 2, "L")
+    kept = values > values.amax(-1, True) * values.shape[-1] * 1e-2 * _epsilon(basis)
+    scale = values.where(kept, tensors.ones_like(values)).rsqrt() * kept
+    whitened = matmul(basis, vectors * scale.unsqueeze(-2))
+    reduced = matmul(_transposed(whitened), matmul(A, whitened))
+    reduced = (reduced + _transposed(reduced)) / 2
+    # What has no length is moved to the end that is not asked for.
+    bound = reduced.abs().sum(-1).amax(-1, True) * 2 + 1
+    shift = bound * ~kept * (-1 if largest else 1)
+    values, vectors = tensors.linalg_eigh(reduced + tensors.diag_embed(shift.to(reduced.dtype)), "L")
+    order = slice(-count, None) if largest else slice(0, count)
+    values, vectors = values[..., order], vectors[..., order]
+    if largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values, matmul(whitened, vectors)
+
+
+def _epsilon(tensor: Tensor) -> float:
+    return 1.2e-7 if tensor._array.dtype.itemsize == 4 else 2.3e-16
+
+
+@public()
+def lobpcg(
+    A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
+    ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
+):  # fmt: skip
+    """The `k` greatest (or least) eigenvalues of a symmetric matrix, or of the problem `A x = lambda B x`, and their vectors.
+
+    Knyazev (2001), "Toward the Optimal Preconditioned Eigensolver". The eigenvalues have a derivative, by that of the Rayleigh
+    quotients at the eigenvectors; the eigenvectors have none.
+
+    Args:
+        A: symmetric, of shape (*, m, m), also sparse.
+        k: how many (1, or the columns of `X`).
+        B: symmetric and positive definite; by default the identity.
+        X: the first approximation of the eigenvectors; by default random.
+        n: how many columns `X` has if it is random.
+        iK: a preconditioner, an approximate inverse of `A`.
+        niter: the most iterations; by default as many as it takes, 1000 at most.
+        tol: when residuals are small enough, relative to the norms.
+        largest: whether the greatest eigenvalues are meant (True).
+        method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: accepted; the method is always the orthogonal one.
+
+    Raises:
+        ValueError: if the matrix is smaller than three times `k`.
+
+    >>> import adjoint as torch
+    >>> torch.lobpcg(torch.diag(torch.arange(1.0, 7.0)))[0].round(decimals=3)
+    tensor([6.])
+    """
+    if not isinstance(A, Tensor):
+        raise TypeError(f"lobpcg(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}")
+    if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
+        raise AssertionError(f"A must be a square matrix or a batch of them, but has the shape {tuple(A.shape)}")
+    m = A.shape[-1]
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    n = (k if n is None else n) if X is None else X.shape[-1]
+    if m < 3 * n:
+        raise ValueError(
+            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
+            f"eigenpairs (={n})"
+        )
+    method = "ortho" if method is None else method
+    if method not in ("ortho", "basic"):
+        raise ValueError("expected method to be 'ortho' or 'basic'")
+    largest = True if largest is None else largest
+    plain, other = A.detach(), None if B is None else B.detach()
+    dtype = plain.dtype
+    tolerance = (1.2e-7 if dtype.itemsize == 4 else 2.3e-16) ** 0.5 if tol is None else tol
+    start = randn((*A.shape[:-2], m, n), dtype=dtype) if X is None else X.detach()
+    values, vectors = _rayleigh_ritz(plain, other, start, n, largest)
+    direction = None
+    scale = _norm_of(plain)
+    for _ in range(1000 if niter is None or niter < 0 else niter):
+        residual = matmul(plain, vectors) - _matrix(other, vectors) * values.unsqueeze(-2)
+        lengths = (residual * residual).sum(-2).sqrt()
+        if bool((lengths <= tolerance * (scale + values.abs())).all()):
+            break
+        residual = _matrix(iK, residual)
+        residual = residual / (residual * residual).sum(-2, True).sqrt().clamp_min(1e-30)
+        parts = [vectors, residual] if direction is None else [vectors, residual, direction]
+        basis = tensors.linalg_qr(tensors.cat(parts, -1), "reduced")[0]
+        values, found = _rayleigh_ritz(plain, other, basis, n, largest)
+        direction = found - matmul(vectors, matmul(_transposed(vectors), _matrix(other, found)))
+        vectors = found
+    values, vectors = values[..., :k], vectors[..., :k]
+    if A.requires_grad or (B is not None and B.requires_grad):
+        numerator = (vectors * matmul(A, vectors)).sum(-2)
+        values = numerator / (vectors * _matrix(B, vectors)).sum(-2)
+    return values, vectors
+
+
+def _norm_of(matrix: Tensor) -> Any:
+    """The greatest sum of magnitudes of a row."""
+    return matmul(matrix.abs(), tensors.ones((*matrix.shape[:-2], matrix.shape[-1], 1), dtype=matrix.dtype)).amax(-2)

@@ -1,0 +1,24 @@
+"""Hashes of the elements of tensors."""
+
+from __future__ import annotations
+
+from ...dispatch.annotations import Array, Bool, Int
+from ...dispatch.decorators import operator
+from ...kernels.reduce import hashing as kernels
+
+
+def _only_xor(self, dim=(), keepdim=False, mode=0):
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: Unknown mode {mode}; only mode=0 (reduction via xor) is supported")
+
+
+@operator(kernel=kernels.hash_tensor, check=_only_xor)
+class hash_tensor:
+    """The exclusive or of the bits of the elements as float64 or int64, of all or along `dim`; uint64.
+
+    >>> import adjoint as torch
+    >>> torch.hash_tensor(torch.tensor([1, 2, 4]))
+    tensor(7, dtype=torch.uint64)
+    """
+
+    def forward(self: Array, dim=(), *, keepdim: Bool = False, mode: Int = 0): ...

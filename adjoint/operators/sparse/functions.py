@@ -1,0 +1,323 @@
+"""The functions of `torch.sparse`: products, sums, softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...dispatch.annotations import Array, Number
+from ...dispatch.decorators import operator, public, publish
+from ...kernels.linalg import matmul as dense_products
+from ...kernels.runtime.sparse_array import SparseArray
+from ...kernels.sparse import layouts as kernels
+from ...tensor import Tensor
+from ..linalg.matmul import addmm as dense_addmm
+from ..linalg.matmul import mm as product
+from ..memory.conversion import checked_dtype
+from ..reduce.reduction import sum as total
+from .layouts import coalesce, layout_of, stored_values
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=dense_products.addmm,
+    sparse="products.addmm",
+    namespace=None,
+    method=(),
+    out=False,
+    node="SparseAddmmBackward0",
+)
+class _sparse_addmm:
+    """`beta * self + alpha * (mat1 @ mat2)`; the gradient of `mat1` is that of its stored elements."""
+
+    def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return grad if beta == 1 else grad * beta
+
+    def grad_mat1(grad, mat1, mat2, alpha, xp):
+        return xp.sparse_product_gradient(grad if alpha == 1 else grad * alpha, mat2, mat1)
+
+    def grad_mat2(grad, mat1, alpha, xp):
+        return xp.mm(mat1.mT.conj(), grad if alpha == 1 else grad * alpha)
+
+
+@operator(
+    kernel=lambda grad, mat2, mask: grad @ mat2.conj().T,
+    sparse="products.product_gradient",
+    namespace=None,
+    method=(),
+    out=False,
+)
+class sparse_product_gradient:
+    """`grad @ mat2.mH`, at the places that `mask` stores if it is sparse."""
+
+    def forward(self: Array, mat2: Array, mask: Array): ...
+
+    def grad_self(grad, mat2, xp):
+        return xp.mm(grad, mat2)
+
+    def grad_mat2(grad, self, xp):
+        return xp.mm(grad.mT.conj(), self)
+
+
+@operator(
+    kernel=dense_products.mm,
+    sparse="products.mm",
+    namespace=None,
+    method=(),
+    out=False,
+    node="SparseSparseMatmulBackward0",
+)
+class _sparse_sparse_matmul:
+    """The product of two sparse matrices, which is sparse."""
+
+    def forward(self: Array, other: Array): ...
+
+    def grad_self(grad, self, other, xp):
+        return xp.mm(grad, xp.transpose(other, 0, 1).conj())
+
+    def grad_other(grad, self, other, xp):
+        return xp.mm(xp.transpose(self, 0, 1).conj(), grad)
+
+
+def _is_sparse(tensor: Tensor) -> bool:
+    return isinstance(tensor._array, SparseArray)
+
+
+def mm(mat1, mat2, reduce=None):
+    """The product of two matrices of which at least one is sparse; sparse if both are.
+
+    The gradient of a sparse factor is sparse too: that of its stored elements.
+
+    >>> import adjoint as torch
+    >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.ones(2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    if reduce is not None:
+        raise NotImplementedError("sparse.mm() with reduce: use torch.sparse.mm without it, or scatter_reduce")
+    if _is_sparse(mat1) and _is_sparse(mat2):
+        return _sparse_sparse_matmul(mat1, mat2)
+    if not _is_sparse(mat1):
+        return product(mat1, mat2)
+    zeros = mat2.new_zeros((mat1.shape[0], mat2.shape[1])) if mat1.dim() == mat2.dim() == 2 else mat2
+    return _sparse_addmm(zeros, mat1, mat2, beta=1, alpha=1)
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """`beta * input + alpha * (mat1 @ mat2)`, where `mat1` is sparse; its gradient is that of its stored elements."""
+    if not _is_sparse(mat1):
+        return dense_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return _sparse_addmm(input.expand(mat1.shape[0], mat2.shape[1]), mat1, mat2, beta=beta, alpha=alpha)
+
+
+@public(alias=("dsmm", "hsmm"))
+def spmm(input, mat2):
+    """The product of two matrices of which one may be sparse; `mm`."""
+    return product(input, mat2)
+
+
+@public(method=True)
+def smm(input, mat):
+    """The product of a sparse matrix and a dense one, as a sparse matrix."""
+    return product(input, mat).to_sparse()
+
+
+@public(method=True)
+def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """`beta * input + alpha * (mat1 @ mat2)`, where `input` and `mat1` are sparse, as a sparse matrix."""
+    return input * beta + product(mat1, mat2).to_sparse() * alpha
+
+
+@operator(
+    kernel=kernels.only_sparse,
+    sparse="products.sampled_addmm",
+    namespace=None,
+    method=(),
+    out=False,
+    node="SparseSampledAddmmBackward0",
+    function_name="sparse_sampled_addmm",
+)
+class sampled_addmm:
+    """`beta * input + alpha * (mat1 @ mat2)` at the places that `input`, of layout `sparse_csr`, stores."""
+
+    def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
+
+    def grad_self(grad, beta):
+        return grad if beta == 1 else grad * beta
+
+    def grad_mat1(grad, self, mat2, alpha, xp):
+        grad = xp.sparse_mask(grad, self)
+        return xp.mm(grad if alpha == 1 else grad * alpha, mat2.mT.conj())
+
+    def grad_mat2(grad, self, mat1, alpha, xp):
+        grad = xp.transpose(xp.sparse_mask(grad, self), 0, 1)
+        return xp.mm(grad if alpha == 1 else grad * alpha, mat1.conj()).mT
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.only_sparse,
+    sparse="reductions.sum_dims",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="SparseSumBackward0",
+)
+class _sparse_sum:
+    """The sums over `dim`, with a gradient at the places that are stored."""
+
+    def forward(self: Array, dim): ...
+
+    def grad_self(grad, self, dim, xp):
+        return xp._sparse_sum_backward(grad, self, dim)
+
+
+@operator(
+    kernel=kernels.only_sparse,
+    sparse="reductions.sum_backward",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+)
+class _sparse_sum_backward:
+    """The gradient of `_sparse_sum`."""
+
+    def forward(grad: Array, self: Array, dim): ...
+
+    def grad_grad(grad, dim, xp):
+        return xp._sparse_sum(grad, dim)
+
+
+def sparse_sum(input, dim=None, dtype=None):
+    """The sum of all elements of a sparse tensor, or the sums over `dim`: sparse, if a sparse dimension is left.
+
+    >>> import adjoint as torch
+    >>> torch.sparse.sum(torch.eye(2).to_sparse(), 0).to_dense()
+    tensor([1., 1.])
+    """
+    if layout_of(input) != "Sparse":
+        return total(input, dtype=dtype) if dim is None else total(input, dim, dtype=dtype)
+    if dtype is not None:
+        input = input.to(dtype)
+    if dim is None:
+        return total(stored_values(coalesce(input)))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return _sparse_sum(input, dims)
+
+
+# --- softmax ----------------------------------------------------------------------------------------------------------
+
+
+def _softmax(function: str, node: str) -> tuple[Any, Any]:
+    """The operators of a softmax over stored elements, and of its gradient."""
+
+    @operator(
+        kernel=kernels.only_sparse,
+        sparse=f"reductions.{function}",
+        name=f"_sparse_{function}",
+        namespace=None,
+        method=(),
+        out=False,
+        node=node,
+    )
+    class forward_operator:
+        """The softmax over the stored elements of each row, or its logarithm."""
+
+        def forward(self: Array, dim): ...
+
+        def grad_self(grad, result, dim, xp):
+            return getattr(xp, f"_sparse_{function}_backward")(grad, result, dim)
+
+    @operator(
+        kernel=kernels.only_sparse,
+        sparse=f"reductions.{function}_backward",
+        name=f"_sparse_{function}_backward",
+        namespace=None,
+        method=(),
+        out=False,
+    )
+    class backward_operator:
+        """Its gradient."""
+
+        def forward(grad: Array, output: Array, dim): ...
+
+    return forward_operator, backward_operator
+
+
+_sparse_softmax, _ = _softmax("softmax", "SparseSoftmaxBackward0")
+_sparse_log_softmax, _ = _softmax("log_softmax", "SparseLogSoftmaxBackward0")
+
+
+def _checked(input: Any, dim: Any, dtype: Any, name: str) -> Any:
+    layout = layout_of(input)
+    if layout != "Sparse":
+        raise NotImplementedError(
+            f"Could not run 'aten::_sparse_{name}' with arguments from the '{layout.removeprefix('Strided')}CPU' backend. The "
+            "function takes tensors of layout sparse_coo."
+        )
+    if dtype is not None:
+        input = input.to(checked_dtype(dtype, name))
+    elif not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.scalar_type}'")
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})"
+        )
+    return input
+
+
+def softmax(input, dim, *, dtype=None):
+    """The softmax over the elements that a sparse tensor stores along `dim`; the others count as minus infinity.
+
+    >>> import adjoint as torch
+    >>> torch.sparse.softmax(torch.eye(2).to_sparse(), 1).values()
+    tensor([1., 1.])
+    """
+    return _sparse_softmax(_checked(input, dim, dtype, "softmax"), dim)
+
+
+def log_softmax(input, dim, *, dtype=None):
+    """The logarithm of `softmax`."""
+    return _sparse_log_softmax(_checked(input, dim, dtype, "log_softmax"), dim)
+
+
+# --- diagonals, equations ---------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.diagonals, sparse_result=True, namespace=None, method=(), out=False)
+class _on_diagonals:
+    """A sparse matrix with given diagonals."""
+
+    def forward(self: Array, offsets, shape): ...
+
+
+def spdiags(diagonals, offsets, shape, layout=None):
+    """A sparse matrix of the given shape with the rows of `diagonals` on the diagonals at `offsets`."""
+    if diagonals.dim() > 2 or not diagonals.dim():
+        raise RuntimeError(f"Diagonals must be vector or matrix, got {diagonals.dim()}-D tensor")
+    rows = 1 if diagonals.dim() == 1 else diagonals.shape[0]
+    places = offsets.reshape(-1).tolist()
+    if len(places) != rows:
+        raise RuntimeError(f"Number of diagonals ({rows}) does not match the number of offsets ({len(places)})")
+    if len(set(places)) < len(places):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    result = _on_diagonals(diagonals, places, tuple(shape))
+    return result if layout is None else result.to_sparse(layout=layout)
+
+
+publish(
+    "sparse",
+    addmm=addmm,
+    log_softmax=log_softmax,
+    mm=mm,
+    sampled_addmm=sampled_addmm,
+    softmax=softmax,
+    spdiags=spdiags,
+    sum=sparse_sum,
+)

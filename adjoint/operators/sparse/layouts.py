@@ -1,0 +1,516 @@
+"""Tensors of sparse layouts: made of their parts, converted from and to dense tensors, and their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...device import sparse_coo
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public
+from ...kernels.runtime.sparse_array import Coordinates, SparseArray
+from ...kernels.sparse import layouts as kernels
+from ...tape.versions import bump
+from ...tape.views import check_inplace
+from ...tensor import Tensor, wrap
+
+# --- made of parts ----------------------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=lambda indices, values, size, is_coalesced: kernels.coo(indices, values, size, is_coalesced),
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="SparseCooTensorWithDimsAndTensorsBackward0",
+    sparse_result=True,
+)
+class coo_of_parts:
+    """A tensor of layout `sparse_coo`, of checked parts."""
+
+    def forward(indices: Array, values: Array, size, is_coalesced): ...
+
+    def grad_values(grad, indices, values_shape, xp):
+        return xp.elements_at(grad, indices, values_shape[1:])
+
+
+@operator(
+    kernel=kernels.elements_at, sparse="layouts.elements_at", namespace=None, method=(), out=False, tangent="linear"
+)
+class elements_at:
+    """The elements, or slices of the shape `dense_shape`, at the columns of `indices`."""
+
+    def forward(self: Array, indices: Array, dense_shape): ...
+
+    def grad_self(grad, indices, self_shape, xp):
+        return xp.to_dense_from(xp.coo_of_parts(indices, grad, self_shape, False), None, False, "strided")
+
+
+@operator(
+    kernel=kernels.compressed_of_parts,
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="SparseCompressedTensorBackward0",
+    sparse_result=True,
+)
+class compressed_of_parts:
+    """A tensor of one of the four compressed layouts, of checked parts."""
+
+    def forward(compressed_indices: Array, plain_indices: Array, values: Array, size, layout): ...
+
+    def grad_values(grad, result, xp):
+        return xp.values(xp.sparse_mask(grad, result))
+
+
+@operator(
+    kernel=kernels.with_values,
+    sparse="layouts.with_values",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+)
+class with_values:
+    """Other values at the places that `self` stores."""
+
+    def forward(self: Array, values: Array): ...
+
+    def grad_values(grad, self, xp):
+        return xp.values(xp.sparse_mask(grad, self))
+
+
+# --- their parts ------------------------------------------------------------------------------------------------------
+
+
+@operator(kernel=kernels.stored, sparse="layouts.stored", namespace=None, method=(), out=False, node="ValuesBackward0")
+class values:
+    """The stored elements."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad, self, xp):
+        return xp.with_values(self, grad)
+
+
+def layout_of(tensor: Tensor) -> str:
+    """The layout of a tensor in error messages: `Strided`, `Sparse`, `SparseCsr`, ..."""
+    array: Any = tensor._array
+    return array.words if isinstance(array, SparseArray) else "Strided"
+
+
+def _coordinates(tensor: Tensor, function: str) -> Coordinates:
+    """The parts of a tensor of layout `sparse_coo`; any other is refused."""
+    if layout_of(tensor) != "Sparse":
+        raise RuntimeError(f"{function} expected sparse coordinate tensor layout but got {layout_of(tensor)}")
+    array: Any = tensor._array
+    parts: Coordinates = array.parts
+    return parts
+
+
+@public(namespace=None, method=("values",))
+def stored_values(self, /):
+    """The stored elements of a sparse tensor; one of coordinates must be coalesced.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().values()
+    tensor([2., 3.])
+    """
+    if layout_of(self) == "Strided":
+        raise RuntimeError("values expected sparse tensor layout but got Strided")
+    if layout_of(self) == "Sparse" and not self._array.parts.coalesced:
+        raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
+    return values(self)
+
+
+@public(namespace=None, method=True)
+def indices(self, /):
+    """The coordinates of the stored elements of a coalesced tensor, one column each."""
+    parts = _coordinates(self, "indices")
+    if not parts.coalesced:
+        raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
+    return wrap(parts.indices)
+
+
+@public(namespace=None, method=True)
+def _values(self, /):
+    """The stored elements, also of a tensor that is not coalesced, without their history."""
+    if layout_of(self) == "Strided":
+        raise RuntimeError("_values expected sparse tensor layout but got Strided")
+    return wrap(self._array.parts.values)
+
+
+@public(namespace=None, method=True)
+def _indices(self, /):
+    """The coordinates of the stored elements, also of a tensor that is not coalesced."""
+    return wrap(_coordinates(self, "_indices").indices)
+
+
+@public(namespace=None, method=True)
+def _nnz(self, /):
+    """How many elements (or blocks) are stored."""
+    if layout_of(self) == "Strided":
+        raise NotImplementedError(
+            "Could not run 'aten::_nnz' with arguments from the 'CPU' backend. Only sparse tensors store some elements alone."
+        )
+    return len(self._array.parts.values)
+
+
+def _compressed_indices(name: str, by_rows: bool, starts: bool) -> Any:
+    which = "row" if by_rows else "column"
+
+    def read(self, /):
+        array = self._array
+        parts = array.parts if isinstance(array, SparseArray) else None
+        if parts is None or isinstance(parts, Coordinates) or parts.by_rows != by_rows:
+            raise RuntimeError(f"{name} expected sparse {which} compressed tensor layout but got {layout_of(self)}")
+        return wrap(parts.starts if starts else parts.places)
+
+    read.__name__ = read.__qualname__ = name
+    of = "rows" if by_rows == starts else "columns"
+    read.__doc__ = (
+        f"Where the stored elements of each of the {of} begin." if starts else f"The {of} of the stored elements."
+    )
+    return public(namespace=None, method=True)(read)
+
+
+for _name, _by_rows, _starts in (
+    ("crow_indices", True, True),
+    ("col_indices", True, False),
+    ("ccol_indices", False, True),
+    ("row_indices", False, False),
+):
+    _compressed_indices(_name, _by_rows, _starts)
+
+
+@public(namespace=None, method=True)
+def is_coalesced(self, /):
+    """Whether coordinates are sorted and no two are equal."""
+    return _coordinates(self, "is_coalesced").coalesced
+
+
+@public(namespace=None, method=True)
+def _coalesced_(self, coalesced, /):
+    """Say whether coordinates are sorted and no two are equal."""
+    _coordinates(self, "_coalesced_").coalesced = bool(coalesced)
+    return self
+
+
+@public(namespace=None, method=True)
+def sparse_dim(input, /):
+    """The number of dimensions that are stored sparsely: none of a dense tensor."""
+    array = input._array
+    if not isinstance(array, SparseArray):
+        return 0
+    return len(array.parts.indices) if isinstance(array.parts, Coordinates) else 2
+
+
+@public(namespace=None, method=True)
+def dense_dim(input, /):
+    """The number of dimensions that are not stored sparsely: all of a dense tensor."""
+    return input._array.ndim - sparse_dim(input)
+
+
+def _resized(tensor: Tensor, size: Any, sparse_dim: int, dense_dim: int, clear: bool, name: str) -> Tensor:
+    parts, shape = _coordinates(tensor, name), tuple(size)
+    if len(shape) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(shape)}, sparse_dim = {sparse_dim}, "
+            f"dense_dim = {dense_dim}"
+        )
+    check_inplace(tensor)
+    if clear:
+        parts = kernels.empty_parts(sparse_dim, shape, tensor._array.dtype)
+    elif len(parts.values):
+        if sparse_dim != len(parts.indices) or dense_dim != parts.values.ndim - 1:
+            raise RuntimeError(
+                f"changing the number of sparse or dense dimensions (from {len(parts.indices)} and {parts.values.ndim - 1}) of a "
+                "sparse tensor that stores elements is not supported"
+            )
+        if any(new < old for new, old in zip(shape, tensor.shape, strict=True)):
+            raise RuntimeError("shrinking the size of a sparse tensor that stores elements is not supported")
+        parts = kernels.grown(parts, shape)
+    else:
+        parts = kernels.empty_parts(sparse_dim, shape, tensor._array.dtype)
+    tensor._array = kernels.sparse(parts, shape)
+    bump(tensor, name, depth=2)
+    return tensor
+
+
+@public(namespace=None, method=True)
+def sparse_resize_(self, size, sparse_dim, dense_dim):
+    """Give the tensor a larger shape in place; only one that stores nothing may change its numbers of dimensions."""
+    return _resized(self, size, sparse_dim, dense_dim, False, "sparse_resize_")
+
+
+@public(namespace=None, method=True)
+def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
+    """Give the tensor a shape in place, and let go of what it stores."""
+    return _resized(self, size, sparse_dim, dense_dim, True, "sparse_resize_and_clear_")
+
+
+@public(method=True)
+def resize_as_sparse_(input, template):
+    """Give the tensor the shape of another sparse tensor in place."""
+    return _resized(input, template.shape, sparse_dim(template), dense_dim(template), False, "resize_as_sparse_")
+
+
+# --- conversion -------------------------------------------------------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.to_coo,
+    sparse="layouts.coalesce",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="CoalesceBackward0",
+)
+class coalesced:
+    """The same with sorted coordinates, elements at equal ones added up."""
+
+    def forward(self: Array): ...
+
+    def grad_self(grad):
+        return grad
+
+
+@public(namespace=None, method=True)
+def coalesce(self, /):
+    """The same with sorted coordinates, where elements at equal coordinates are added up; itself if they are.
+
+    >>> import adjoint as torch
+    >>> torch.sparse_coo_tensor([[1, 0, 1]], [1.0, 2.0, 3.0], (2,)).coalesce().values()
+    tensor([2., 4.])
+    """
+    return self if _coordinates(self, "coalesce").coalesced else coalesced(self)
+
+
+@operator(
+    kernel=kernels.in_layout,
+    sparse="layouts.in_layout",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    sparse_result=True,
+)
+class in_layout:
+    """The tensor in the layout of this name."""
+
+    def forward(self: Array, layout): ...
+
+    def grad_self(grad, xp):
+        return xp.in_layout(grad, "strided")
+
+
+@operator(
+    kernel=kernels.to_dense,
+    sparse="layouts.to_dense",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="ToDenseBackward0",
+)
+class to_dense_from:
+    """The tensor with all elements. The gradient is that of the stored elements, unless `masked_grad` is False."""
+
+    def forward(self: Array, dtype, masked_grad, source): ...
+
+    def grad_self(grad, self, masked_grad, source, xp):
+        if masked_grad is False:
+            return xp.in_layout(grad, source)
+        return xp.sparse_mask(grad, xp.coalesced(self) if source == "sparse_coo" else self)
+
+
+@public(namespace=None, method=True)
+def to_dense(input, dtype=None, *, masked_grad=None):
+    """The tensor with all elements; a dense tensor itself, or in `dtype`.
+
+    >>> import adjoint as torch
+    >>> torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2)).to_dense()
+    tensor([[0., 1.],
+            [2., 0.]])
+    """
+    if layout_of(input) == "Strided":
+        return input if dtype is None else input.to(dtype)
+    return to_dense_from(input, None if dtype is None else dtype.numpy, masked_grad, _source(input))
+
+
+@operator(
+    kernel=lambda self, sparse_dim, source: kernels.to_coo(self, sparse_dim),
+    sparse="layouts.to_coo_from",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="ToSparseBackward0",
+    sparse_result=True,
+)
+class to_sparse_dims:
+    """The tensor with `sparse_dim` sparse dimensions; `source`: its layout."""
+
+    def forward(self: Array, sparse_dim, source): ...
+
+    def grad_self(grad, source, xp):
+        return xp.in_layout(grad, source)
+
+
+@operator(
+    kernel=lambda self, source: kernels.to_coo(self),
+    sparse="layouts.to_coo_from",
+    namespace=None,
+    method=(),
+    out=False,
+    tangent="linear",
+    node="ToSparseBackward1",
+    sparse_result=True,
+)
+class to_sparse_whole:
+    """The elements that are not zero; `source`: the layout of the tensor."""
+
+    def forward(self: Array, source): ...
+
+    def grad_self(grad, source, xp):
+        return xp.in_layout(grad, source)
+
+
+def _to_compressed(layout: str) -> Any:
+    """The operator that converts to a compressed layout."""
+
+    @operator(
+        kernel=lambda self, blocksize, dense_dim, source: kernels.compress(self, layout, blocksize, dense_dim),
+        sparse=f"layouts.to_{layout}",
+        sparse_result=True,
+        name=f"to_{layout}_from",
+        namespace=None,
+        method=(),
+        out=False,
+        tangent="linear",
+        node=f"To{kernels.layout_name(layout)}Backward0",
+    )
+    class converted:
+        """The tensor in a compressed layout; `source`: its layout."""
+
+        def forward(self: Array, blocksize, dense_dim, source): ...
+
+        def grad_self(grad, source, xp):
+            return xp.in_layout(grad, source)
+
+    return converted
+
+
+_CONVERTERS = {layout: _to_compressed(layout) for layout in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")}
+
+
+def _source(tensor: Tensor) -> str:
+    array: Any = tensor._array
+    return array.parts.layout if isinstance(array, SparseArray) else "strided"
+
+
+def _compressed(input: Tensor, layout: str, blocksize: Any, dense_dim: Any) -> Tensor:
+    if layout in ("sparse_bsr", "sparse_bsc"):
+        if blocksize is None:
+            raise RuntimeError(
+                f"to_{layout} for {layout_of(input)} to {kernels.layout_name(layout)} conversion requires blocksize"
+            )
+        blocksize = tuple(blocksize)
+    if _source(input) == layout and blocksize is None:
+        return input
+    result: Tensor = _CONVERTERS[layout](input, blocksize, dense_dim, _source(input))
+    return result
+
+
+@public(namespace=None, method=True)
+def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The tensor in a sparse layout, coordinates if no other is given.
+
+    Args:
+        sparse_dim: how many of the first dimensions are sparse (all).
+        layout: the layout.
+        blocksize: the size of the blocks, in layouts of blocks.
+        dense_dim: how many of the last dimensions are dense, in compressed layouts.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+    tensor(indices=tensor([[0, 1],
+                           [1, 0]]),
+           values=tensor([2., 3.]),
+           size=(2, 2), nnz=2, layout=torch.sparse_coo)
+    """
+    if layout is not None and layout is not sparse_coo:
+        name = repr(layout).removeprefix("torch.")
+        if name == "strided":
+            return to_dense(input)
+        return _compressed(input, name, blocksize, dense_dim)
+    if layout_of(input) == "Sparse":
+        if sparse_dim not in (None, len(input._array.parts.indices)):
+            raise RuntimeError(
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
+            )
+        return input
+    if sparse_dim is None:
+        return to_sparse_whole(input, _source(input))
+    return to_sparse_dims(input, sparse_dim, _source(input))
+
+
+@public(namespace=None, method=True)
+def to_sparse_coo(input, /):
+    """The tensor in the layout of coordinates."""
+    return to_sparse(input)
+
+
+@public(namespace=None, method=True)
+def to_sparse_csr(input, dense_dim=None):
+    """The matrix with compressed rows: where each begins in the columns and values of its stored elements.
+
+    >>> import adjoint as torch
+    >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr().crow_indices()
+    tensor([0, 1, 2])
+    """
+    return _compressed(input, "sparse_csr", None, dense_dim)
+
+
+@public(namespace=None, method=True)
+def to_sparse_csc(input, dense_dim=None):
+    """The matrix with compressed columns."""
+    return _compressed(input, "sparse_csc", None, dense_dim)
+
+
+@public(namespace=None, method=True)
+def to_sparse_bsr(input, blocksize, dense_dim=None):
+    """The matrix as blocks, with compressed rows of blocks."""
+    return _compressed(input, "sparse_bsr", blocksize, dense_dim)
+
+
+@public(namespace=None, method=True)
+def to_sparse_bsc(input, blocksize, dense_dim=None):
+    """The matrix as blocks, with compressed columns of blocks."""
+    return _compressed(input, "sparse_bsc", blocksize, dense_dim)
+
+
+@operator(
+    kernel=kernels.sparse_mask,
+    sparse="layouts.sparse_mask",
+    namespace=None,
+    method=True,
+    out=False,
+    tangent="linear",
+    sparse_result=True,
+)
+class sparse_mask:
+    """The elements of the tensor at the places that `mask` stores, in its layout.
+
+    >>> import adjoint as torch
+    >>> mask = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).to_sparse()
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(mask).values()
+    tensor([2., 3.])
+    """
+
+    def forward(self: Array, mask: Array): ...
+
+    def grad_self(grad, mask, xp):
+        return xp.to_dense_from(xp.sparse_mask(grad, mask), None, False, "strided")

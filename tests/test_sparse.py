@@ -1,0 +1,226 @@
+"""Sparse tensors: each operator's derivatives, products with and without SciPy, parts that do not fit, files."""
+
+import io
+import pickle
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.autograd import gradcheck, gradgradcheck
+from adjoint.kernels.sparse import products
+from adjoint.operators import OPERATORS, load_all
+
+load_all()
+
+INDICES = torch.tensor([[0, 1, 1], [2, 0, 2]])
+REPEATED = torch.tensor([[1, 0, 1], [0, 2, 0]])
+
+
+def values(*shape):
+    generator = numpy.random.default_rng(0)
+    return torch.from_numpy(generator.uniform(0.5, 2.0, shape)).requires_grad_()
+
+
+def made(elements, indices=INDICES):
+    return torch.sparse_coo_tensor(indices, elements, (2, 3))
+
+
+def csr(elements):
+    return torch.sparse_csr_tensor([0, 1, 3], [2, 0, 2], elements, (2, 3))
+
+
+def operator(name, *args, **options):
+    return OPERATORS[name].function(*args, **options)
+
+
+# By operator: a function of dense tensors that uses it, and the shapes of these tensors.
+DERIVATIVES = {
+    "coo_of_parts": (lambda v: made(v, REPEATED).to_dense(), (3,)),
+    "elements_at": (lambda x: operator("elements_at", x, REPEATED, ()), (2, 3)),
+    "compressed_of_parts": (lambda v: csr(v).to_dense(), (3,)),
+    "with_values": (lambda v: operator("with_values", csr(torch.ones(3).double()), v).to_dense(), (3,)),
+    "values": (lambda v: made(v, REPEATED).coalesce().values() ** 2, (3,)),
+    "coalesced": (lambda v: made(v, REPEATED).coalesce().to_dense(), (3,)),
+    "in_layout": (lambda x: operator("in_layout", x, "sparse_csc").to_dense(), (2, 3)),
+    "to_dense_from": (lambda v: made(v).to_dense(masked_grad=False), (3,)),
+    "to_sparse_dims": (lambda x: x.to_sparse(1).to_dense(), (2, 3)),
+    "to_sparse_whole": (lambda x: x.to_sparse().to_dense(), (2, 3)),
+    "to_sparse_csr_from": (lambda x: x.to_sparse_csr().to_dense(), (2, 3)),
+    "to_sparse_csc_from": (lambda x: x.to_sparse_csc().to_dense(), (2, 3)),
+    "to_sparse_bsr_from": (lambda x: x.to_sparse_bsr((1, 3)).to_dense(), (2, 3)),
+    "to_sparse_bsc_from": (lambda x: x.to_sparse_bsc((2, 1)).to_dense(), (2, 3)),
+    "sparse_mask": (lambda x: x.sparse_mask(made(torch.ones(3).double())).to_dense(), (2, 3)),
+    "_sparse_addmm": (lambda a, v, b: torch.sparse.addmm(a, made(v), b, beta=2, alpha=3), (2, 2), (3,), (3, 2)),
+    "sparse_product_gradient": (lambda g, b: operator("sparse_product_gradient", g, b, values(2, 3)), (2, 4), (3, 4)),
+    "_sparse_sparse_matmul": (lambda v, w: torch.sparse.mm(made(v), made(w).t().coalesce()).to_dense(), (3,), (3,)),
+    "sampled_addmm": (
+        lambda v, a, b: torch.sparse.sampled_addmm(csr(v), a, b, beta=2, alpha=3).to_dense(),
+        *((3,), (2, 4), (4, 3)),
+    ),
+    "_sparse_sum": (lambda v: torch.sparse.sum(made(v), 1).to_dense(), (3,)),
+    "_sparse_softmax": (lambda v: torch.sparse.softmax(made(v), 1).to_dense(), (3,)),
+    "_sparse_log_softmax": (lambda v: torch.sparse.log_softmax(made(v), 1).to_dense(), (3,)),
+    "gather_sparse_backward": (
+        lambda g: operator("gather_sparse_backward", g, 1, torch.tensor([[0, 0], [2, 1]]), (2, 3)).to_dense(),
+        (2, 2),
+    ),
+    "embedding_sparse_backward": (
+        lambda g: operator("embedding_sparse_backward", g, torch.tensor([1, 1, 3]), 4, 3).to_dense(),
+        (3, 2),
+    ),
+}
+WITHOUT = {
+    "_on_diagonals",
+    "_sparse_log_softmax_backward",
+    "_sparse_softmax_backward",
+    "_sparse_sum_backward",  # differentiated with the operator that it belongs to
+}
+TWICE = set(DERIVATIVES) - {"_sparse_log_softmax", "_sparse_softmax", "_sparse_sparse_matmul", "_sparse_sum"}
+
+
+def test_every_operator_is_differentiated():
+    declared = {name for name, op in OPERATORS.items() if ".operators.sparse." in op.declaration.__module__}
+    assert declared == set(DERIVATIVES) | WITHOUT
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives(name):
+    function, *shapes = DERIVATIVES[name]
+    inputs = [values(*shape) for shape in shapes]
+    assert gradcheck(function, inputs)
+    if name in TWICE:
+        assert gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("by_scipy", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.complex64, torch.bfloat16])
+def test_products_with_and_without_scipy(by_scipy, dtype, monkeypatch):
+    if by_scipy:
+        pytest.importorskip("scipy")
+    else:
+        monkeypatch.setattr(products, "_is_for_scipy", lambda *arrays: False)
+    generator = numpy.random.default_rng(1)
+    for rows, inner, columns in ((3, 4, 2), (1, 1, 1), (5, 2, 0), (0, 3, 2)):
+        left = torch.tensor(generator.integers(-2, 3, (rows, inner))).to(dtype)
+        right = torch.tensor(generator.integers(-2, 3, (inner, columns))).to(dtype)
+        expected = left @ right
+        for first in (left.to_sparse(), left.to_sparse_csr(), left.to_sparse_csc()):
+            assert (first @ right).equal(expected)
+            assert (first @ right.to_sparse()).to_dense().equal(expected)
+        assert (left @ right.to_sparse()).equal(expected)
+        assert (left.to_sparse() @ right.sum(1)).equal(left @ right.sum(1))
+
+
+def test_dense_operators_on_sparse_tensors_are_refused():
+    x = torch.eye(2).to_sparse()
+    with pytest.raises(
+        NotImplementedError, match=r"Could not run 'aten::exp' with arguments from the 'SparseCPU' backend"
+    ) as e:
+        x.exp()
+    assert "to_dense()" in e.value.__notes__[0]
+    with pytest.raises(NotImplementedError, match="SparseCsrCPU"):
+        torch.eye(2).to_sparse_csr().sort()
+    with pytest.raises(RuntimeError, match=r"not of the layout|is not implemented|doesn't have storage"):
+        torch.eye(2).mul_(x)
+
+
+def test_a_refused_change_changes_nothing():
+    x, y = torch.eye(2).to_sparse(), torch.ones(3, 2).to_sparse()
+    before = str(x)
+    with pytest.raises(RuntimeError):
+        x.add_(y)
+    assert str(x) == before
+    assert x._version == 0
+    dense = torch.ones(2, 2)
+    with pytest.raises(RuntimeError):
+        dense.add_(y)
+    assert dense.equal(torch.ones(2, 2))
+
+
+def test_aliases_see_changes():
+    x = torch.eye(2).to_sparse()
+    y = x.detach()
+    x.mul_(2)
+    assert y._version == 1
+    assert y.to_dense().equal(2 * torch.eye(2))
+    x._values().zero_()
+    assert y.to_dense().equal(torch.zeros(2, 2))
+
+
+def test_a_saved_tensor_that_has_been_changed_is_noticed():
+    x, w = torch.eye(2).to_sparse(), torch.ones(2, 2, requires_grad=True)
+    y = torch.sparse.mm(x, w)
+    x.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda: torch.sparse_coo_tensor([[0, 3]], [1.0, 2.0], (3,)),
+        lambda: torch.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)),
+        lambda: torch.sparse_coo_tensor([[0]], [1.0, 2.0], (3,)),
+        lambda: torch.sparse_csr_tensor([0, 5], [0], [1.0], (1, 1)),
+        lambda: torch.sparse_csr_tensor([0, 1], [7], [1.0], (1, 1)),
+        lambda: torch.sparse_csr_tensor([0, 2, 1], [0], [1.0], (2, 1)),
+        lambda: torch.sparse_csr_tensor([0, 1], [-1], [1.0], (1, 1)),
+        lambda: torch.sparse_csr_tensor([], [], [], (0, 1)),
+    ],
+)
+def test_parts_that_reach_outside_are_refused(parts):
+    with pytest.raises(RuntimeError):
+        parts()
+
+
+def test_a_file_whose_indices_reach_outside_is_refused():
+    x = torch.eye(2).to_sparse()
+    x._indices()[0, 0] = 7
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        torch.load(file)
+
+
+def test_a_file_that_says_falsely_that_coordinates_are_sorted_is_not_believed():
+    x = torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (2,))
+    x._coalesced_(True)
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    assert not torch.load(file).is_coalesced()
+
+
+def test_pickles():
+    for x in (torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr()):
+        again = pickle.loads(pickle.dumps(x))
+        assert (again.layout, again.is_sparse) == (x.layout, x.is_sparse)
+        assert again.to_dense().equal(torch.eye(2))
+
+
+def test_a_large_shape_takes_no_memory():
+    x = torch.sparse_coo_tensor([[0, 10**6 - 1], [10**6 - 1, 0]], [1.0, 2.0], (10**6, 10**6))
+    assert (x + x).coalesce().values().tolist() == [2.0, 4.0]
+    assert (x.t() @ torch.ones(10**6))[[0, -1]].tolist() == [2.0, 1.0]
+
+
+def test_invariants_are_a_switch():
+    check = torch.sparse.check_sparse_tensor_invariants
+    assert not check.is_enabled()
+    with check():
+        assert check.is_enabled()
+    assert not check.is_enabled()
+
+
+def test_a_table_is_trained_by_the_rows_that_were_taken():
+    table = torch.nn.Embedding(1000, 4, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer = torch.optim.SGD(table.parameters(), lr=1.0)
+    table(torch.tensor([3, 5, 3])).sum().backward()
+    assert table.weight.grad.is_sparse
+    optimizer.step()
+    change = before - table.weight.detach()
+    assert change.sum(1).nonzero().flatten().tolist() == [3, 5]
+    assert change[3].tolist() == pytest.approx([2.0] * 4)
