@@ -29,7 +29,10 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 def _never() -> property:
     """An attribute of tensors that is always False: another device or layout."""
-    return property(lambda self: False)
+    return property(
+        lambda self: False,
+        doc="Whether the tensor is on a device, or in a layout, that the library does not have: False.",
+    )
 
 
 def methods_of_tensor(kind: type[_Kind]) -> type[_Kind]:

@@ -1,20 +1,23 @@
 """Every case of the benchmarks runs without errors."""
 
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import adjoint
-from benchmarks.__main__ import GROUPS
+from benchmarks import memory
+from benchmarks.__main__ import GROUPS, RUNNERS
 
 CASES = [
     pytest.param(case, id=f"{name}: {case.name}")
     for name in GROUPS
-    if name != "startup"
+    if name not in RUNNERS
     for case in import_module(f"benchmarks.{name}").GROUP.cases
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_case_runs(case):
     adjoint.manual_seed(0)
@@ -24,6 +27,12 @@ def test_case_runs(case):
         first, second = adjoint.tensor(first), adjoint.tensor(second)
     assert first.shape == second.shape
     assert adjoint.isfinite(second).all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the process's memory from /proc")
+def test_peak_of_memory_is_that_of_the_process():
+    found = memory.peak("adjoint", "LeNet, SGD with momentum, batch 64")
+    assert 20e6 < found.training < found.process < 1e9
 
 
 def test_names_are_unique():

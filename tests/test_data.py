@@ -1,5 +1,6 @@
 """Datasets, samplers, batches: samples, their order, and collation."""
 
+import itertools
 import pickle
 import warnings
 from collections import OrderedDict, UserDict, defaultdict, deque, namedtuple
@@ -146,6 +147,12 @@ def test_random_split_by_fractions():
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Samplers
+
+
+@pytest.mark.parametrize(("replacement", "first"), [(True, [86, 48, 37]), (False, [86, 42, 89])])
+def test_the_first_of_very_many_random_indices_comes_at_once(replacement, first):
+    sampler = data.RandomSampler(range(100), replacement, num_samples=10**15, generator=generator(3))
+    assert list(itertools.islice(sampler, 3)) == first
 
 
 def test_orders_that_pytorch_draws():

@@ -75,7 +75,7 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version", "adjoint.absent"},
-    {"adjoint.late_bound", "adjoint.notices", "adjoint.uninterrupted"},
+    {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted"},
     {"adjoint.first_use", "adjoint.tracebacks"},
     {"adjoint.forks", "adjoint.shared_memory"},
 ]
@@ -90,6 +90,7 @@ BELOW_THE_PUBLIC_API = {
     "adjoint.absent",
     "adjoint.first_use",
     "adjoint.notices",
+    "adjoint.sequence",
     "adjoint.tracebacks",
     "adjoint.uninterrupted",
 }

@@ -215,31 +215,43 @@ class _Between(_Bounded):
 
 
 class _GreaterThan(_Above):
+    """Numbers above `lower_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
+    """Numbers not below `lower_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(_Under):
+    """Numbers below `upper_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
 class _Interval(_Between):
+    """Numbers from `lower_bound` to `upper_bound`, with both bounds."""
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
+    """Numbers from `lower_bound` up to `upper_bound`, without the latter."""
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _IntegerInterval(_Between):
+    """Whole numbers from `lower_bound` to `upper_bound`, with both bounds."""
+
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
@@ -279,6 +291,8 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """Vectors of counts whose sum is at most `upper_bound`."""
+
     is_discrete = True
     event_dim = 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import adjoint as torch
@@ -13,7 +14,9 @@ from .. import functional as F
 from .. import init
 from ..functional.declared import operators
 from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
 from .module import Module
+from .packed import run_packed
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -80,6 +83,9 @@ class RNNBase(Module):
         dropout: the probability of dropping outputs of all layers but the last.
         bidirectional: also run over the reversed sequence, and join the outputs.
         proj_size: project the hidden state of an LSTM to this many features (Sak et al., 2014).
+
+    The input may be a `PackedSequence` of sequences of different lengths; the output is one then too, and the final states are
+    those after each sequence's own last step.
     """
 
     __constants__ = [
@@ -176,8 +182,10 @@ class RNNBase(Module):
 
     # The loop over layers
 
-    def _walk(self, input: torch.Tensor, states: list[State]) -> tuple[torch.Tensor, list[State]]:
-        """Run all layers over `input` of shape `(L, N, features)` from one state for each layer and direction."""
+    def _walk(
+        self, input: torch.Tensor, states: list[State], batch_sizes: list[int] | None = None
+    ) -> tuple[torch.Tensor, list[State]]:
+        """Run all layers over `input`, `(L, N, features)` or packed, from one state for each layer and direction."""
         if input.size(0) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         final = []
@@ -185,7 +193,12 @@ class RNNBase(Module):
             outputs = []
             for direction in range(self._directions):
                 i = layer * self._directions + direction
-                output, state = self._run(input, states[i], self._suffixes(layer)[direction], direction == 1)
+                suffix, backwards = self._suffixes(layer)[direction], direction == 1
+                if batch_sizes is None:
+                    output, state = self._run(input, states[i], suffix, backwards)
+                else:
+                    run = partial(self._run, suffix=suffix, backwards=backwards)
+                    output, state = run_packed(run, input, batch_sizes, states[i], backwards)
                 outputs.append(output)
                 final.append(state)
             input = torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
@@ -263,13 +276,52 @@ class RNNBase(Module):
         if tuple(state.shape) != expected:
             raise RuntimeError(message.format(expected, list(state.shape)))
 
+    def _unpack(self, packed: PackedSequence) -> tuple[torch.Tensor, list[int]]:
+        """The data of packed sequences, and the number of sequences that have each step."""
+        data = packed.data
+        if data.dim() != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
+        self._prepare(data)
+        return data, packed.batch_sizes.tolist()
+
+    def _with_packed(
+        self, packed: PackedSequence, state: list[torch.Tensor] | None
+    ) -> tuple[PackedSequence, list[Any]]:
+        """The forward pass over packed sequences, from the parts of a state (hidden, cell), each `(layers, N, features)`."""
+        data, batch_sizes = self._unpack(packed)
+        batch, layers = batch_sizes[0], self.num_layers * self._directions
+        widths = [self.proj_size or self.hidden_size, self.hidden_size][: 2 if self.mode == "LSTM" else 1]
+        if state is None:
+            state = [data.new_zeros(layers, batch, width) for width in widths]
+        else:
+            if packed.sorted_indices is not None:
+                state = [part.index_select(1, packed.sorted_indices) for part in state]
+            for number, (part, width) in enumerate(zip(state, widths, strict=True)):
+                name = f"hidden[{number}]" if self.mode == "LSTM" else "hidden"
+                self._check_state(part, batch, width, f"Expected {name} size {{}}, got {{}}")
+        rows: list[Any] = list(zip(*(part.unbind(0) for part in state), strict=True))
+        if self.mode != "LSTM":
+            rows = [hidden for (hidden,) in rows]
+        output, states = self._walk(data, rows, batch_sizes)
+        final = (
+            [torch.stack(parts) for parts in zip(*states, strict=True)]
+            if self.mode == "LSTM"
+            else [torch.stack(states)]
+        )
+        if packed.unsorted_indices is not None:
+            final = [part.index_select(1, packed.unsorted_indices) for part in final]
+        return PackedSequence(output, *packed[1:]), final
+
     def _finish(self, output: torch.Tensor, batched: bool) -> torch.Tensor:
         if not batched:
             return output.squeeze(1)
         return output.transpose(0, 1) if self.batch_first else output
 
-    def _with_hidden(self, input: torch.Tensor, hx: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def _with_hidden(self, input: Any, hx: torch.Tensor | None) -> tuple[Any, torch.Tensor]:
         """The forward pass of a network whose state is one tensor."""
+        if isinstance(input, PackedSequence):
+            packed, (final,) = self._with_packed(input, None if hx is None else [hx])
+            return packed, final
         input, batched = self._prepare(input)
         if hx is None:
             hx = input.new_zeros(self.num_layers * self._directions, input.size(1), self.hidden_size)
@@ -336,7 +388,7 @@ class RNN(RNNBase):
         super().__init__("RNN_" + nonlinearity.upper(), *args, **kwargs)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, input: Any, hx: torch.Tensor | None = None) -> tuple[Any, torch.Tensor]:
         return self._with_hidden(input, hx)
 
 
@@ -350,7 +402,7 @@ class GRU(RNNBase):
         _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, input: Any, hx: torch.Tensor | None = None) -> tuple[Any, torch.Tensor]:
         return self._with_hidden(input, hx)
 
 
@@ -369,8 +421,11 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def forward(
-        self, input: torch.Tensor, hx: tuple[torch.Tensor, torch.Tensor] | None = None
-    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        self, input: Any, hx: tuple[torch.Tensor, torch.Tensor] | None = None
+    ) -> tuple[Any, tuple[torch.Tensor, torch.Tensor]]:
+        if isinstance(input, PackedSequence):
+            packed, (h_n, c_n) = self._with_packed(input, None if hx is None else list(hx))
+            return packed, (h_n, c_n)
         input, batched = self._prepare(input)
         batch = input.size(1)
         output_size = self.proj_size or self.hidden_size

@@ -116,7 +116,9 @@ ON_CUDA: dict[str, Any] = {}
 
 
 def _typed_constructor(kind: dtypes.dtype, module: str, place: device) -> Any:
-    names = {"__module__": module, "dtype": kind, "is_sparse": False, "layout": strided}
+    of = f"{kind}".removeprefix("torch.")
+    docstring = f"The constructor of {of} tensors from before dtypes: `tensor(..., dtype=torch.{of})` says the same."
+    names = {"__module__": module, "__doc__": docstring, "dtype": kind, "is_sparse": False, "layout": strided}
     return tensortype(f"{kind.scalar_type}Tensor", (), {**names, "is_cuda": place is not cpu, "device": place})
 
 

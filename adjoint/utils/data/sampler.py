@@ -100,11 +100,12 @@ class RandomSampler(Sampler[int]):
         count = len(self.data_source)
         if self.replacement:
             whole, rest = divmod(self.num_samples, _DRAWN_AT_ONCE)
-            for size in (*[_DRAWN_AT_ONCE] * whole, rest):
+            for size in itertools.chain(itertools.repeat(_DRAWN_AT_ONCE, whole), (rest,)):
                 yield from torch.randint(count, (size,), dtype=torch.int64, generator=generator).tolist()
         else:
             whole, rest = divmod(self.num_samples, count)
-            for size in (*[count] * whole, rest):  # draws a permutation even for an empty rest, as PyTorch does
+            # PyTorch draws a permutation even for an empty rest.
+            for size in itertools.chain(itertools.repeat(count, whole), (rest,)):
                 yield from torch.randperm(count, generator=generator).tolist()[:size]
 
     def __len__(self) -> int:

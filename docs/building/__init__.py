@@ -1,0 +1,1 @@
+"""What the documentation is built with: an extension of Sphinx and what it stands on."""

@@ -1,0 +1,51 @@
+"""The extension of Sphinx: it writes the reference, the pages of the source and the players."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from . import reference, sources
+
+
+def before_reading(app: Any) -> None:
+    """Write the pages of the reference."""
+    began = time.perf_counter()
+    reference.write(Path(app.srcdir) / "reference" / "generated")
+    print(f"reference written in {time.perf_counter() - began:.0f} s")
+
+
+def on_source(app: Any, name: str, source: list[str]) -> None:
+    """Point the links to files of the repository at the pages of their source."""
+    source[0] = sources.link_to_sources(source[0], name.count("/"))
+
+
+def after_writing(app: Any, exception: Exception | None) -> None:
+    """Write the pages of the source."""
+    if exception is None and app.builder.name == "html":
+        sources.write(Path(app.outdir) / "source")
+
+
+def quiet_kernels() -> None:
+    """Let the kernels that run pages log errors only, whatever the settings of the machine's own Jupyter are."""
+    folder = Path(tempfile.mkdtemp(prefix="adjoint-docs-"))
+    profile = folder / "profile_default"
+    profile.mkdir()
+    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n", encoding="utf-8")
+    os.environ["IPYTHONDIR"] = str(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register with Sphinx."""
+    quiet_kernels()
+    os.environ["ADJOINT_DOCS_PLAYERS"] = str(Path(app.outdir) / "players")
+    app.connect("builder-inited", before_reading)
+    app.connect("source-read", on_source)
+    app.connect("build-finished", after_writing)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,59 @@
+"""The configuration of Sphinx: `python -m sphinx -j 2 docs site/html` builds the site."""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+
+import adjoint  # noqa: E402
+
+project = "adjoint"
+author = "the adjoint authors"
+copyright = author
+version = release = adjoint.__version__
+
+extensions = ["myst_nb", "building.extension"]
+exclude_patterns = ["building", "reference/examples", "_build", "**.ipynb_checkpoints"]
+nitpicky = False
+default_role = "code"
+add_module_names = False
+python_maximum_signature_line_length = 88
+toc_object_entries = False
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+suppress_warnings = [
+    "mystnb.unknown_mime_type",
+    "misc.highlighting_failure",  # tracebacks that quote backticks
+    "ref.python",  # short names of types in signatures, such as Node, that two modules have
+]
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"adjoint {version}"
+html_static_path = ["_static"]
+html_context = {"default_mode": "auto"}
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "adjoint"},
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "navigation_with_keys": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "collapse_navigation": True,
+    "navigation_depth": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"reference/generated/**": ["sidebar-nav-bs"]}
+linkcheck_ignore = [r"http://localhost.*"]

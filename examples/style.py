@@ -1,0 +1,37 @@
+"""What the examples share: colours, axes without boxes, and the command line."""
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+BLUE, ORANGE, GREEN, GREY = "#2f6db3", "#e07b39", "#3a9a6c", "#8a8f98"
+
+
+def arguments(description: str, **numbers: int) -> argparse.Namespace:
+    """The options of an example: whole numbers by name, the seed, and where the results go."""
+    parser = argparse.ArgumentParser(description=description)
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="where the results go")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def open_axes(*many: plt.Axes) -> None:
+    """Axes without the upper and the right line, and with a faint grid."""
+    for axes in many:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+
+
+def save(figure: plt.Figure, path: Path) -> None:
+    """Write the figure, and say so."""
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    print(f"wrote {path}")

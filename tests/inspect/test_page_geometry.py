@@ -1,0 +1,110 @@
+"""The page as it opens, in Chromium: everything fits into the window and can be read; nothing overlaps, is clipped or covered."""
+
+from pathlib import Path
+
+import pytest
+
+import adjoint as torch
+from adjoint import inspect
+from tests.inspect import chromium
+from tests.inspect.models import gpt_loss, perceptron_loss
+from tests.inspect.test_modules import LeNet
+
+REASON = chromium.why_not()
+pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.thorough]
+
+WINDOWS = [(1400, 900), (1024, 700), (390, 800)]
+
+
+def perceptron():
+    loss, model = perceptron_loss()
+    return inspect.graph(loss, params=model)
+
+
+def film():
+    loss, model = perceptron_loss()
+    return inspect.trace_backward(loss, params=model)
+
+
+def lenet():
+    torch.manual_seed(0)
+    model = LeNet()
+    loss = torch.nn.functional.cross_entropy(model(torch.randn(4, 1, 28, 28)), torch.randint(0, 10, (4,)))
+    return inspect.graph(loss)
+
+
+def transformer():
+    loss, model = gpt_loss(12)
+    return inspect.graph(loss, params=model)
+
+
+def no_modules():
+    """Fifty operations in one function: without frames, and still it opens legibly."""
+    x = torch.linspace(0, 1, 5, requires_grad=True)
+    for _ in range(10):
+        x = ((x.sin() + 1) * x).exp().log()
+    return inspect.graph(x)
+
+
+def few():
+    w, x, b = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0), torch.tensor(1.0, requires_grad=True)
+    y = w * x + b
+    return inspect.graph(y, values=True)
+
+
+GRAPHS = {graph.__name__: graph for graph in (perceptron, film, lenet, transformer, no_modules, few)}
+
+PROBLEMS = (Path(__file__).parent / "geometry.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    browser = chromium.Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    return {name: graph().save(folder / f"{name}.html") for name, graph in GRAPHS.items()}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("window", WINDOWS, ids=["large", "small", "telephone"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_it_opens_in_order(browser, pages, name, window, scheme):
+    browser.size(*window)
+    browser.media(scheme)
+    browser.open(pages[name])
+    assert browser.problems == []
+    assert browser.evaluate(PROBLEMS) == []
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=["large", "small", "telephone"])
+def test_the_panel_moves_the_graph_and_does_not_cover_it(browser, pages, window):
+    browser.size(*window)
+    browser.media("light")
+    browser.open(pages["perceptron"])
+    browser.evaluate("select(graph.data.nodes.find((node) => node.name === 'NllLossBackward0').id)")
+    browser.evaluate("new Promise((done) => setTimeout(done, 300))")
+    places = """["#panel", "#sheet", ".card.selected .b"].map((each) => {
+      const { left, top, right, bottom } = document.querySelector(each).getBoundingClientRect();
+      return [left, top, right, bottom];
+    })"""
+    panel, sheet, card = browser.evaluate(places)
+    assert panel[0] >= sheet[2] - 1 or panel[1] >= sheet[3] - 1
+    assert sheet[0] <= card[0]
+    assert sheet[1] <= card[1]
+    assert card[2] <= sheet[2]
+    assert card[3] <= sheet[3]
+
+
+@pytest.mark.parametrize("name", ["perceptron", "lenet", "transformer"])
+def test_the_main_path_is_straight(browser, pages, name):
+    browser.size(1400, 900)
+    browser.open(pages[name])
+    columns = """[...new Set(state.scene.items
+      .filter(({ type, thing }) => type === "group" || (type === "unit" && thing.operation && thing.operation.name !== "t"))
+      .map((item) => Math.round(item.x)))].length"""
+    assert browser.evaluate(columns) <= (2 if name == "transformer" else 1)

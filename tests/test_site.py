@@ -1,0 +1,108 @@
+"""The documentation's pages: their code runs, their links lead somewhere, and each public name has an example that runs."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS))
+
+from building import examples  # noqa: E402
+from building.public_names import public_names  # noqa: E402
+
+PAGES = [path for path in sorted(DOCS.rglob("*.md")) if "generated" not in path.parts]
+NOTEBOOKS = [path for path in PAGES if path.read_text(encoding="utf-8").startswith("---\nfile_format: mystnb")]
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:|#|path:)([^)#\s]+)")
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def title(path: Path) -> str:
+    return str(path.relative_to(DOCS))
+
+
+def cells(path: Path) -> str:
+    """The code of a page as one program, in which a cell that is to fail must fail."""
+    blocks = []
+    for block in CELL.findall(path.read_text(encoding="utf-8")):
+        options = [line for line in block.splitlines() if line.startswith(":")]
+        code = "\n".join(line for line in block.splitlines() if not line.startswith((":", "%")))
+        if any("raises-exception" in option for option in options):
+            code = (
+                f"try:\n{textwrap.indent(code, '    ')}\nexcept Exception: pass\nelse: raise AssertionError('no error')"
+            )
+        blocks.append(code)
+    return "\n".join(blocks)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=title)
+def test_the_code_of_a_page_runs(path, tmp_path):
+    for package in ("matplotlib", "sklearn"):
+        if re.search(rf"^(import|from) {package}\b", cells(path), re.MULTILINE):
+            pytest.importorskip(package)
+    program = tmp_path / "page.py"
+    program.write_text(cells(path), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(DOCS), str(ROOT)]), "MPLBACKEND": "Agg"}
+    environment["PYTHONPATH"] += os.pathsep + os.environ.get("PYTHONPATH", "")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", PAGES, ids=title)
+def test_links_of_a_page_lead_somewhere(path):
+    text = path.read_text(encoding="utf-8")
+    links = [link for link in LINK.findall(text) if "generated/" not in link]
+    missing = [link for link in links if not (path.parent / link).exists()]
+    assert missing == []
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = {(DOCS / "index.md").resolve()}
+    for path in PAGES:
+        for block in TOCTREE.findall(path.read_text(encoding="utf-8")):
+            for line in block.splitlines():
+                if line and not line.startswith(":"):
+                    listed.add((path.parent / f"{line.split('<')[-1].rstrip('>')}.md").resolve())
+    assert [title(path) for path in PAGES if path.resolve() not in listed] == []
+
+
+def test_every_public_name_is_described_and_has_an_example():
+    described = [public for public in public_names() if public.is_described]
+    assert len(described) > 2000
+    without = defaultdict(list)
+    for public in described:
+        if not examples.has_example(public):
+            without["an example"].append(public.path)
+        if not public.docstring:
+            without["a docstring"].append(public.path)
+    assert dict(without) == {}
+
+
+def test_declared_examples_are_of_public_names_and_run():
+    names = {public.path: public for public in public_names()}
+    assert [path for path in examples.declared() if path not in names] == []
+    failures = {}
+    for path, public in names.items():
+        if public.is_described and ">>>" not in public.docstring:
+            statements = examples.example_of(public)
+            try:
+                examples.session(statements, path)
+            except Exception as error:
+                failures[path] = f"{statements}: {error!r}"
+    assert failures == {}
