@@ -42,6 +42,9 @@ _PLACES = {
         "nn": "nn",
         "algorithms": "algorithms",
         "elastic": "elastic",
+        "optim": "optim",
+        "fsdp": "fsdp",
+        "checkpoint": "checkpoint",
     }.items()
     for name in names.split()
 }

@@ -7,17 +7,18 @@ import pickle
 from multiprocessing import context, reduction
 from typing import Any
 
+import adjoint as torch
+
 from ..kernels.memory.storage import TypedStorage, UntypedStorage, element_strides, owner, storage_offset, strided
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
-from ..nn import Parameter
 from ..notices import warn
 from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .sharing import Array, place, root_at, share
 
 __all__ = ["reduce_storage", "reduce_tensor"]
 
-SENT_TYPES = (Tensor, Parameter)
+SENT_TYPES = (Tensor, torch.nn.Parameter)
 """The classes of which tensors share their memory when they are sent; others are copied."""
 
 

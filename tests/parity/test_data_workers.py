@@ -1,5 +1,6 @@
 """Samplers of several processes, and worker processes: orders, seeds and states of random numbers are PyTorch's."""
 
+from functools import partial
 from itertools import product
 
 import pytest
@@ -23,22 +24,17 @@ def told(function):
         return type(error).__name__, str(error)
 
 
+def order(library, count, replicas, rank, shuffle, seed, drop_last):
+    sampler = library.utils.data.distributed.DistributedSampler(range(count), replicas, rank, shuffle, seed, drop_last)
+    sampler.set_epoch(rank)
+    return len(sampler), sampler.num_samples, sampler.total_size, list(sampler)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 10, 11])
 def test_distributed_samplers(count):
-    for replicas, shuffle, seed, drop_last in product([1, 2, 3, 4], [True, False], [0, 7], [True, False]):
-        for rank in range(replicas):
-            found = []
-            for library in LIBRARIES:
-
-                def order(library=library):
-                    sampler = library.utils.data.distributed.DistributedSampler(
-                        range(count), replicas, rank, shuffle, seed, drop_last
-                    )
-                    sampler.set_epoch(rank)
-                    return len(sampler), sampler.num_samples, sampler.total_size, list(sampler)
-
-                found.append(told(order))
-            assert found[0] == found[1]
+    for options in product([1, 2, 3, 4], range(4), [True, False], [0, 7], [True, False]):
+        first, second = (told(partial(order, library, count, *options)) for library in LIBRARIES)
+        assert first == second
 
 
 @pytest.mark.parametrize(

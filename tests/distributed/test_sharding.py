@@ -1,0 +1,21 @@
+"""State, parameters and checkpoints that ranks share out, on a real MPI."""
+
+import pytest
+
+from tests.distributed.starting import PROGRAMS, launched
+from tests.distributed.test_collectives import run_program
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_sharding(ranks):
+    run_program("sharding.py", ranks)
+
+
+@pytest.mark.parametrize(("saving", "loading"), [(4, 2), (2, 4), (2, 1)])
+def test_a_checkpoint_is_read_by_another_number_of_ranks(tmp_path, saving, loading):
+    for ranks, resume in ((saving, ""), (loading, "1")):
+        finished = launched(
+            ranks, PROGRAMS / "sharding.py", "check_checkpoint", CHECKPOINT=str(tmp_path), RESUME=resume, timeout=110
+        )
+        assert finished.returncode == 0, finished.stderr
+        assert "passed check_checkpoint" in finished.stdout
