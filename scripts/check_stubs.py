@@ -21,7 +21,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pyproject.toml"
         text = configuration.replace("enable_error_code", f"{quiet}enable_error_code", 1)
-        path.write_text(text.replace("scripts/mypy_declarations.py", str(ROOT / "scripts" / "mypy_declarations.py")), encoding="utf-8")
+        path.write_text(
+            text.replace("scripts/mypy_declarations.py", str(ROOT / "scripts" / "mypy_declarations.py")),
+            encoding="utf-8",
+        )
         command = [sys.executable, "-m", "mypy.stubtest", "adjoint", "--concise", "--ignore-missing-stub"]
         command += ["--ignore-disjoint-bases", "--mypy-config-file", str(path)]
         if ALLOWED.exists():
