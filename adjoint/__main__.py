@@ -1,4 +1,4 @@
-"""The command `adjoint` (or `python -m adjoint`): `run SCRIPT`, `graph SCRIPT`, `info`, `--version`."""
+"""The command `adjoint` (or `python -m adjoint`): `run SCRIPT`, `launch SCRIPT`, `graph SCRIPT`, `info`, `--version`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("script", nargs="?", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the program")
+    launch = parts.add_parser(
+        "launch",
+        usage="adjoint launch [-h] [-n N] [--hosts FILE] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        help="run a program in several processes, on MPI",
+        description="Run SCRIPT, or a module, in N processes, each as `adjoint run` does. RANK, WORLD_SIZE, LOCAL_RANK, "
+        "MASTER_ADDR and MASTER_PORT are set. When one process fails, all end; the exit status is that of the first that fails.",
+    )
+    launch.add_argument("-n", type=int, dest="count", metavar="N", help="how many; by default one for each processor")
+    launch.add_argument("--hosts", metavar="FILE", help="a file that names a machine on each line")
+    launch.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, such as pytest"
+    )
+    launch.add_argument("script", nargs="?", metavar="SCRIPT")
+    launch.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the program")
     graph = parts.add_parser(
         "graph",
         help="run a script and show the graph of its last backward",
@@ -53,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wanted.command == "graph":
         return graph(wanted)
     if not (wanted.module or wanted.script):
-        command.error("run: which program? Give SCRIPT or -m MODULE")
-    return run(wanted)
+        command.error(f"{wanted.command}: which program? Give SCRIPT or -m MODULE")
+    return launch(wanted) if wanted.command == "launch" else run(wanted)
 
 
 def run(wanted: argparse.Namespace) -> int:
@@ -70,6 +84,19 @@ def run(wanted: argparse.Namespace) -> int:
         print(f"adjoint: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def launch(wanted: argparse.Namespace) -> int:
+    """Run a program in several processes; return the exit status of the first that fails, or 0."""
+    from .distributed.launch import LaunchError
+    from .distributed.launch import launch as start
+
+    program = ["-m", *wanted.module] if wanted.module else [wanted.script, *wanted.arguments]
+    try:
+        return start(wanted.count, wanted.hosts, program)
+    except LaunchError as error:
+        print(f"adjoint: {error}", file=sys.stderr)
+        return 2
 
 
 def info() -> int:

@@ -13,11 +13,11 @@ class Extra:
 
     `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the
     `AccumulateGrad`. `inference`: created in inference mode. `number`: the Python number that this constant replaces.
-    `tangents`: in forward mode, the tangent by level. `transform`: the function transform whose graph this leaf belongs
-    to. `made_by`: the operations that lead from the base to this view, if recorded. `grad_dtype`: the dtype of `.grad`,
-    None (any) or `OWN`. `former`: shape and dtype of a leaf before its `data` was replaced, which older graphs refer
-    to. `stands_for`: weak reference to the tensor that was an operand of its own in-place change; the node has saved
-    this tensor instead.
+    `tangents`: in forward mode, the tangent by level. `transform`: the serial number of the function transform whose graph
+    this leaf belongs to. `made_by`: the operations that lead from the base to this view, if recorded. `grad_dtype`: the
+    dtype of `.grad`, None (any) or `OWN`. `former`: shape and dtype of a leaf before its `data` was replaced, which older
+    graphs refer to. `stands_for`: weak reference to the tensor that was an operand of its own in-place change; the node has
+    saved this tensor instead.
     """
 
     __slots__ = tuple(
@@ -31,7 +31,7 @@ class Extra:
         self.inference = False
         self.number: Any = None
         self.tangents: dict[Any, Any] | None = None
-        self.transform: Any = None
+        self.transform: int | None = None
         self.made_by: Any = None
         self.stands_for: Any = None
         self.former: tuple[tuple[int, ...], Any] | None = None

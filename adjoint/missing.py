@@ -13,7 +13,7 @@ NO_TYPE = "there is no such type of elements"
 MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
 REASONS = (
-    (r"torch\.(distributed|package|monitor)\b.*", "there is one process"),
+    (r"torch\.(package|monitor)\b.*", "there is one process"),
     (r"torch\.(nn\.parallel\.(Dist|gather|paral|repl|scat)).*", "there is one device"),
     (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
     (

@@ -20,6 +20,8 @@ FULL = os.environ.get("ADJOINT_FULL_TRACEBACK", "0") not in ("", "0")
 
 _INSIDE = f"{__package__}."
 
+_OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
+
 _LIBRARIES = {"numpy", "scipy", "ml_dtypes", "llvmlite"}
 """The packages that compute for us; so does the standard library."""
 
@@ -79,6 +81,18 @@ def is_of_a_library(frame: FrameType) -> bool:
         or file.startswith("<frozen ")
         or (file.startswith(_STANDARD_LIBRARY) and "site-packages" not in file)
     )
+
+
+def variables_in(frame: FrameType) -> dict[str, Any]:
+    """The variables of the code that runs in `frame`.
+
+    Before Python 3.13 a frame keeps what `f_locals` has returned, also an error that it handles, whose traceback leads to it.
+    """
+    local = frame.f_locals
+    found = dict(local)
+    if frame.f_code.co_flags & _OPTIMIZED and type(local) is dict:
+        local.clear()
+    return found
 
 
 def ending_at_caller(function: _Function) -> _Function:

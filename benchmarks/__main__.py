@@ -14,33 +14,35 @@ import platform
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from statistics import median, quantiles
 from types import ModuleType
 from typing import Any
 
 THREADS = 2
-GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers")
+GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers", "memory")
 WIDTH = 62
 
 
 def load_libraries() -> tuple[ModuleType, ModuleType]:
-    """Import adjoint, then torch, with two threads each.
+    """Both libraries: adjoint first, because it may set variables of its own for NumPy's BLAS."""
+    return load_library("adjoint"), load_library("torch")
 
-    The environment comes before any import of NumPy, whose BLAS reads it once; adjoint comes before torch because it
-    may set variables of its own for that BLAS. Variables that pin OpenBLAS to the kernels of another processor are taken
-    away: with them, both libraries' ratios would be those of no user's machine.
+
+def load_library(name: str) -> ModuleType:
+    """Import `adjoint` or `torch`, and let it use two threads.
+
+    The environment comes before any import of NumPy, whose BLAS reads it once. Variables that pin OpenBLAS to the
+    kernels of another processor are taken away: with them, both libraries' ratios would be those of no user's machine.
     """
     for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(variable, None)
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(THREADS)
-    import adjoint  # isort: skip
-    import torch  # isort: skip
-
-    for module in (adjoint, torch):
-        module.set_num_threads(THREADS)
-    return adjoint, torch
+    module = import_module(name)
+    module.set_num_threads(THREADS)
+    return module
 
 
 def machine() -> dict[str, str]:
@@ -91,11 +93,38 @@ def run_startup(quick: bool) -> list[dict[str, Any]]:
     ]
 
 
+def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Peak memory of training steps of the models whose names match `only`, printed line by line and returned."""
+    from benchmarks import memory
+    from benchmarks.models import GROUP
+    from benchmarks.runner import geometric_mean
+
+    heading = "memory: peak of the process"
+    print(f"\n{heading:<{WIDTH}}{'adjoint':>11}{'torch':>11}{'ratio':>7}  above the imported library")
+    results = []
+    for case in GROUP.cases:
+        if not only.search(case.name):
+            continue
+        found = memory.peaks(case.name, rounds=1 if quick else 3)
+        ours, theirs = found["adjoint"], found["torch"]
+        ratio = ours.process / theirs.process
+        results.append(
+            {"group": "memory", "case": case.name, "adjoint": vars(ours), "torch": vars(theirs), "ratio": ratio}
+        )
+        print(
+            f"{case.name:<{WIDTH}}{ours.process / 1e6:>8.0f} MB{theirs.process / 1e6:>8.0f} MB{ratio:>7.2f}"
+            f"  {ours.training / 1e6:.0f} MB, {theirs.training / 1e6:.0f} MB",
+            flush=True,
+        )
+    if results:
+        mean = geometric_mean([result["ratio"] for result in results])
+        print(f"{f'geometric mean of {len(results)}':<{WIDTH + 22}}{mean:>7.2f}")
+    return results
+
+
 def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """The cases of one group whose names match `only`, printed line by line and returned."""
     adjoint, torch = load_libraries()
-    from importlib import import_module
-
     from benchmarks.runner import QUICK, Settings, geometric_mean, measure
 
     settings = QUICK if quick else Settings()
@@ -148,7 +177,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     results: list[dict[str, Any]] = []
     for name in groups:
-        results += run_startup(options.quick) if name == "startup" else run_group(name, options.quick, options.only)
+        if name == "startup":
+            results += run_startup(options.quick)
+        elif name == "memory":
+            results += run_memory(options.quick, options.only)
+        else:
+            results += run_group(name, options.quick, options.only)
     if options.json:
         options.json.write_text(json.dumps({"machine": about, "results": results}, indent=2) + "\n")
     return 0 if all(result.get("agrees", True) for result in results) else 1

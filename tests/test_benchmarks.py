@@ -1,16 +1,18 @@
 """Every case of the benchmarks runs without errors."""
 
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import adjoint
+from benchmarks import memory
 from benchmarks.__main__ import GROUPS
 
 CASES = [
     pytest.param(case, id=f"{name}: {case.name}")
     for name in GROUPS
-    if name != "startup"
+    if name not in ("startup", "memory")
     for case in import_module(f"benchmarks.{name}").GROUP.cases
 ]
 
@@ -24,6 +26,12 @@ def test_case_runs(case):
         first, second = adjoint.tensor(first), adjoint.tensor(second)
     assert first.shape == second.shape
     assert adjoint.isfinite(second).all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the process's memory from /proc")
+def test_peak_of_memory_is_that_of_the_process():
+    found = memory.peak("adjoint", "LeNet, SGD with momentum, batch 64")
+    assert 20e6 < found.training < found.process < 1e9
 
 
 def test_names_are_unique():

@@ -9,9 +9,11 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
+from adjoint.codegen import elementary
 from adjoint.codegen.llvm.expressions import FUNCTIONS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import Int, Pointer, Static, T, address, f32, f64, load, loops, store
+from adjoint.kernels.math import special as _special  # declares the functions  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
 
@@ -112,6 +114,20 @@ def test_error_functions_of_float64_agree_with_the_c_library(name):
     x = numpy.concatenate([numpy.linspace(-6, 6, 8000), numpy.linspace(6, 26, 800)])
     exact = {"erf": exact_erf, "erfc": exact_erfc}[name](x)
     numpy.testing.assert_allclose(computed(name, x), exact, rtol=8e-16, atol=0)
+
+
+@pytest.mark.parametrize("name", ["lgamma", "digamma", "ndtri", "erfinv"])
+def test_special_functions_agree_with_those_of_numpys_arrays(name):
+    random = numpy.random.default_rng(6)
+    special = numpy.array([0.0, -0.0, math.inf, -math.inf, math.nan, 1, 2, -1, -2, -0.5, 0.5, 3, 1e308, -1e308, 6.5, 8])
+    x = numpy.concatenate(
+        [special, random.uniform(-1, 1, 4096), random.uniform(-30, 30, 4096), 10.0 ** random.uniform(-300, 300, 4096)]
+    )
+    with numpy.errstate(all="ignore"):
+        expected = elementary.FUNCTIONS[name](x)
+        numpy.testing.assert_allclose(computed(name, x), expected, rtol=3e-13, atol=3e-14)
+        single = x.astype("f4")
+        numpy.testing.assert_allclose(computed(name, single), elementary.FUNCTIONS[name](single), rtol=2e-7)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

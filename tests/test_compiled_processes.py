@@ -14,8 +14,8 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.codegen.llvm.compilation import COMPILED
 from adjoint.codegen.llvm.language import CompilationError, Int, loops
+from adjoint.codegen.observed_kernels import KERNELS
 
 
 def _run(program: str, **environment: str) -> str:
@@ -37,7 +37,7 @@ def double(n: Int, shift: Int) -> Int:
 
 
 def test_threads_that_want_one_kernel_at_once_share_it():
-    before = len(COMPILED)
+    before = len(KERNELS.functions)
     barrier, found = threading.Barrier(8), []
 
     def want():
@@ -50,7 +50,7 @@ def test_threads_that_want_one_kernel_at_once_share_it():
     for thread in threads:
         thread.join()
     assert len(set(map(id, found))) == 1
-    assert len(COMPILED) == before + 1
+    assert len(KERNELS.functions) == before + 1
     assert found[0](20, 2) == 42
 
 

@@ -15,9 +15,10 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
 # package. A name stands for the package and all in it, but for what is listed by a longer name.
 LAYERS = [
-    {"adjoint.__main__", "adjoint.cpu", "adjoint.cuda", "adjoint.fx"},
+    {"adjoint.__main__", "adjoint.distributed.runner", "adjoint.cpu", "adjoint.cuda", "adjoint.fx"},
     {
         "adjoint.amp",
+        "adjoint.distributed",
         "adjoint.as_torch",
         "adjoint._utils",
         "adjoint.__config__",
@@ -27,7 +28,6 @@ LAYERS = [
     {
         "adjoint.library",
         "adjoint.compiler",
-        "adjoint.distributed",
         "adjoint.multiprocessing",
         "adjoint.onnx",
         "adjoint.futures",
@@ -75,7 +75,7 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version", "adjoint.absent"},
-    {"adjoint.late_bound", "adjoint.notices", "adjoint.uninterrupted"},
+    {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted"},
     {"adjoint.first_use", "adjoint.tracebacks"},
     {"adjoint.forks"},
 ]
@@ -90,6 +90,7 @@ BELOW_THE_PUBLIC_API = {
     "adjoint.absent",
     "adjoint.first_use",
     "adjoint.notices",
+    "adjoint.sequence",
     "adjoint.tracebacks",
     "adjoint.uninterrupted",
 }

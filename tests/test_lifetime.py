@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import adjoint as torch
-from adjoint import nn
+from adjoint import func, nn
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096
+WARM_UP = 2_500  # steps after which the notes of module calls, of which the last thousands are kept, are complete
 FREE_LISTS = 10_000  # blocks of freed tuples and the like that the interpreter keeps at hand
 
 
@@ -56,14 +57,14 @@ def growth(step, warm_up, steps):
 
 @pytest.mark.thorough
 def test_ten_thousand_training_steps_leave_nothing_behind():
-    blocks, resident = growth(training(lambda p: torch.optim.SGD(p, lr=0.01)), warm_up=100, steps=10_000)
+    blocks, resident = growth(training(lambda p: torch.optim.SGD(p, lr=0.01)), warm_up=WARM_UP, steps=10_000)
     assert blocks < 100
     assert resident < 2_000_000
 
 
 def test_momentum_leaves_nothing_behind():
     step = training(lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-4))
-    blocks, resident = growth(step, warm_up=100, steps=1_000)
+    blocks, resident = growth(step, warm_up=WARM_UP, steps=1_000)
     assert blocks < 100
     assert resident < 2_000_000
 
@@ -72,7 +73,7 @@ def test_momentum_leaves_nothing_behind():
 @pytest.mark.thorough
 def test_bias_correction_leaves_no_more_behind_than_a_bounded_table(optimizer):
     """Each step multiplies by numbers of its own, of which some thousands may be kept."""
-    blocks, resident = growth(training(lambda p: optimizer(p, lr=0.01)), warm_up=100, steps=10_000)
+    blocks, resident = growth(training(lambda p: optimizer(p, lr=0.01)), warm_up=WARM_UP, steps=10_000)
     assert blocks < 40_000
     assert resident < 4_000_000
 
@@ -249,6 +250,52 @@ def failed_backward(x):
     with pytest.raises(RuntimeError):
         (z * y).sum().backward(torch.ones(2))
     return [y, z]
+
+
+def _wave(x):
+    return (x.sin() * x).sum()
+
+
+TRANSFORMS = {
+    "grad": lambda x: func.grad(_wave)(x),
+    "grad of grad": lambda x: func.grad(lambda x: func.grad(_wave)(x).sum())(x),
+    "vmap of grad": lambda x: func.vmap(func.grad(_wave))(x),
+    "jacrev": lambda x: func.jacrev(torch.sin)(x),
+    "jacfwd": lambda x: func.jacfwd(torch.sin)(x),
+    "hessian": lambda x: func.hessian(_wave)(x),
+    "vjp": lambda x: func.vjp(torch.sin, x)[1](x),
+    "jvp": lambda x: func.jvp(torch.sin, (x,), (x,)),
+    "linearize": lambda x: func.linearize(torch.sin, x)[1](x),
+    "functionalize": lambda x: func.functionalize(lambda x: x.clone().add_(1))(x),
+    "autograd.functional": lambda x: torch.autograd.functional.hessian(_wave, x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_leave_no_cycle(name):
+    TRANSFORMS[name](torch.ones(4, 4))  # what is made once
+    gc.collect()
+    x = torch.ones(4, 4)
+    died = weakref.ref(x)
+    TRANSFORMS[name](x)
+    del x
+    assert died() is None
+    assert gc.collect() == 0
+
+
+def test_errors_of_hooks_are_not_kept_by_frames():
+    def fail(grad):
+        raise ZeroDivisionError
+
+    x = torch.ones(3, requires_grad=True)
+    x.register_hook(fail)
+    died = weakref.ref(x)
+    with pytest.raises(ZeroDivisionError):
+        (x * x).sum().backward()
+    with pytest.raises(ZeroDivisionError):
+        torch.autograd.grad((x * x).sum(), x)
+    del x
+    assert died() is None
 
 
 @graph

@@ -1,13 +1,13 @@
-"""The short forms of the experiments of `tests.reliability` with interrupts, threads and forks."""
+"""The short forms of the experiments of `tests.reliability` with interrupts, exceptions, threads and forks."""
 
 import os
 
 import pytest
 
 from tests import reliability
-from tests.reliability import first_calls, forks, interrupts
+from tests.reliability import exceptions, first_calls, forks, interrupts, soak
 
-MODULES = (first_calls, forks, interrupts)
+MODULES = (exceptions, first_calls, forks, interrupts, soak)
 """Those of files and of memory are in `test_reliability_files.py` and `test_reliability_memory.py`."""
 
 NAMES = [name for name, each in reliability.EXPERIMENTS.items() if each.run.__module__ in {m.__name__ for m in MODULES}]

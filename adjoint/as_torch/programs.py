@@ -82,7 +82,7 @@ def _show_only_the_program() -> None:
     def shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":
             trace = trace.tb_next
-        while trace is not None and trace.tb_frame.f_code.co_filename in (_COMMAND, _THIS):
+        while trace is not None and trace.tb_frame.f_code.co_filename in _COMMANDS:
             trace = trace.tb_next
         error.__traceback__ = trace or error.__traceback__
         show(kind, error, error.__traceback__)
@@ -90,5 +90,5 @@ def _show_only_the_program() -> None:
     sys.excepthook = shown
 
 
-_THIS = __file__
-_COMMAND = os.fspath(Path(__file__).parents[1] / "__main__.py")
+_PACKAGE = Path(__file__).parents[1]
+_COMMANDS = {__file__, os.fspath(_PACKAGE / "__main__.py"), os.fspath(_PACKAGE / "distributed" / "runner.py")}

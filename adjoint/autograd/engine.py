@@ -27,6 +27,7 @@ from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
 from .hook_calls import (
+    finish_plain_leaf,
     run_accumulator,
     run_leaf_hooks,
     run_node,
@@ -148,7 +149,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             for leaf in complete:
                 if leaf._extra is None and not FLAGS.special and (capture is None or task.accumulates(leaf)):
                     accumulate(leaf, buffers.pop(leaf), create_graph)
-                else:
+                elif not finish_plain_leaf(leaf, buffers, task):
                     finish_leaf(leaf, buffers.pop(leaf, None), task)
             complete.clear()
 

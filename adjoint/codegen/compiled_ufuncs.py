@@ -58,7 +58,7 @@ class LargeUfunc:
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
-        if LOOPS.takes(operands[0].size, self.elements):
+        if LOOPS.takes(operands[0].size if self.with_number else numpy.broadcast(*operands).size, self.elements):
             result = self._compute(operands, out)
             if result is not NotImplemented:
                 return result

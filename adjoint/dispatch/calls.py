@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
+from ..tracebacks import variables_in
 from .lazy_stubs import public_function
 
 
@@ -56,7 +57,7 @@ def first_argument(frame: FrameType) -> Tensor | None:
     """The first positional argument of the call in `frame`, if it is a tensor."""
     code = frame.f_code
     places = code.co_varnames[0 if code.co_argcount else code.co_kwonlyargcount :]
-    first = frame.f_locals.get(places[0]) if places else None
+    first = variables_in(frame).get(places[0]) if places else None
     if not code.co_argcount:
         first = first[0] if type(first) is tuple and first else None
     return first if isinstance(first, Tensor) else None

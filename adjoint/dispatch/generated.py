@@ -80,6 +80,7 @@ _BASE: dict[str, Any] = {
     "getframe": sys._getframe,
     "laid_out": laid_out,
     "LARGE": LargeUfuncs(),
+    "broadcast": numpy.broadcast,
     "OFF": floating.OFF,
     "WARNINGS": floating.WARNINGS,
     "restore": floating.restore,

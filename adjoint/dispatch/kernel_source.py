@@ -72,7 +72,13 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     name = f"LARGE[{form.__name__!r}]"
     call = f"{name}({passed}, out={target})" if target else f"array = {name}.direct({passed})"
     limit = 0 if LOOPS.every_size else large.elements
-    return [*block(f"if {op.tensors[0]}_array.size < {limit}:", lines), *block("else:", [call])]
+    first, *others = (f"{tensor}_array" for tensor in op.tensors)
+    few = f"{first}.size < {limit}"
+    if others and not target:  # two small arrays may be broadcast to a large one
+        (second,) = others
+        size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
+        few = f"{first}.size * {second}.size < {limit} or {size} < {limit}"
+    return [*block(f"if {few}:", lines), *block("else:", [call])]
 
 
 def with_defaults(op: Operator) -> list[str]:

@@ -23,7 +23,7 @@ from ..first_use import import_late
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
-from ..tracebacks import shorten
+from ..tracebacks import shorten, variables_in
 from ..uninterrupted import uninterrupted
 from .signatures import not_a_tensor
 
@@ -195,7 +195,7 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
     Also None for a call within a public function that checks for overrides itself, and for functions that are not
     public.
     """
-    values = list(frame.f_locals.values())
+    values = list(variables_in(frame).values())
     for several in [value for value in values if type(value) is tuple or type(value) is dict]:
         values += several.values() if type(several) is dict else several
     if not overloaded(values, {}):
@@ -243,12 +243,12 @@ def arguments(function: FunctionType, frame: FrameType) -> tuple[list[Any], dict
 
     An argument that equals its default counts as omitted, unless the calling instruction names it.
     """
-    named = names_given(frame.f_back)
+    named, given = names_given(frame.f_back), variables_in(frame)
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     by_position = True
     for name, parameter in signature_of_own(function).items():
-        value, kind = frame.f_locals[name], parameter.kind
+        value, kind = given[name], parameter.kind
         by_position = by_position and kind is not parameter.KEYWORD_ONLY and name not in named
         if kind is parameter.VAR_POSITIONAL:
             positional += value

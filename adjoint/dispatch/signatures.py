@@ -16,6 +16,7 @@ from ..device import Size, device
 from ..dtypes import dtype
 from ..kernels.memory.storage import UntypedStorage
 from ..tensor import Tensor
+from ..tracebacks import variables_in
 from .declaration import VALUE, Operator
 
 TYPE_WORDS = {
@@ -109,10 +110,10 @@ def not_a_tensor(error: Exception, function: str, frame: FrameType) -> TypeError
     """The error to raise if `error` says that an argument of the call of `function` in `frame` lacks an attribute of tensors."""
     if type(error) is not AttributeError or isinstance(error.obj, Tensor) or not hasattr(Tensor, error.name or ""):
         return None
-    code = frame.f_code
+    code, given = frame.f_code, variables_in(frame)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for position, name in enumerate(names, 1):
-        if frame.f_locals[name] is error.obj:
+        if given[name] is error.obj:
             return TypeError(
                 f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type_name(error.obj)}"
             )

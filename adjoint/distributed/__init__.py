@@ -1,41 +1,79 @@
-"""`torch.distributed`: there is one process. Programs that ask whether it is available find that it is not."""
+"""`torch.distributed`: processes that work together, on MPI. Names, no logic; all of it is imported at its first use.
+
+`mpi` finds the MPI, `bootstrap` brings processes together that no MPI launcher has started, `groups` makes groups of them.
+`collectives` has the calls on tensors, `steps` their requests, `messages` those between two ranks, `objects` those on Python
+objects, `reductions` what MPI computes. `work` waits, and says which ranks are missing. `checks` compares calls between ranks.
+`launch` starts processes.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..first_use import import_late
+from ..first_use import import_late, late_names
+
+_PLACES = {
+    name: module
+    for module, names in {
+        "groups": """
+            Backend GroupMember ProcessGroup default_pg_timeout destroy_process_group get_backend get_backend_config
+            get_global_rank get_group_rank get_node_local_rank get_pg_count get_process_group_ranks get_rank
+            get_world_size group init_process_group is_backend_available is_initialized new_group new_subgroups
+            new_subgroups_by_enumeration
+        """,
+        "mpi": "is_available",
+        "collectives": """
+            all_gather all_gather_coalesced all_gather_into_tensor all_gather_single all_reduce all_reduce_coalesced
+            all_to_all all_to_all_single barrier broadcast gather reduce reduce_scatter reduce_scatter_single
+            reduce_scatter_tensor scatter
+        """,
+        "messages": "P2POp batch_isend_irecv irecv isend recv send",
+        "objects": """
+            all_gather_object broadcast_object_list gather_object recv_object_list scatter_object_list
+            send_object_list
+        """,
+        "monitored": "monitored_barrier",
+        "reductions": "ReduceOp",
+        "work": "Work",
+        "checks": "DebugLevel get_debug_level set_debug_level set_debug_level_from_env",
+        "errors": "DistBackendError DistError DistNetworkError DistStoreError QueueEmptyError",
+        "distributed_c10d": "distributed_c10d",
+        "buckets": "BuiltinCommHookType GradBucket",
+        "nn": "nn",
+        "algorithms": "algorithms",
+        "elastic": "elastic",
+    }.items()
+    for name in names.split()
+}
+__all__ = sorted(_PLACES) + ["is_gloo_available", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched"]
+
+_late = late_names(__name__, _PLACES)
 
 
-def is_available() -> bool:
-    """Whether processes can work together; never."""
+def is_mpi_available() -> bool:
+    """Whether mpi4py is installed."""
+    return bool(_late("is_available")())
+
+
+def is_nccl_available() -> bool:
+    """Whether NCCL is there; never: there are no GPUs."""
     return False
 
 
-def is_initialized() -> bool:
-    """Whether processes work together; never."""
-    return False
+is_ucc_available = is_xccl_available = is_gloo_available = is_nccl_available
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether this process was started by torchelastic; never."""
-    return False
+    """Whether `torchrun` has started this process."""
+    import os
 
-
-is_nccl_available = is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_available
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def __getattr__(name: str) -> Any:
-    """What needs several processes: classes that say so when they are used."""
+    """A name of a module that is imported now; what is not there says so when it is used."""
+    if name in _PLACES:
+        return _late(name)
     if name in ("rpc", "tensor"):
         return import_late(f"{__name__}.rpc")
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
-
-
-class group:
-    """The groups of processes: there is none."""
-
-    WORLD = None
-
-
-GroupMember = group

@@ -1,4 +1,4 @@
-"""`torch.distributed.rpc`: there is one process."""
+"""`torch.distributed.rpc`: other processes are not called; they take part in collectives."""
 
 from typing import Any
 
@@ -13,4 +13,4 @@ def is_available() -> bool:
 def __getattr__(name: str) -> Any:
     if is_of_tools(name) or name == "api":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return absent(f"torch.distributed.rpc.{name}", "there is one process")
+    return absent(f"torch.distributed.rpc.{name}", "processes work together by collectives and messages")

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: there is one process, and no tensor is divided among several."""
+"""`torch.distributed.tensor`: no tensor is divided among processes."""
 
 from typing import Any
 
@@ -8,4 +8,7 @@ from ..absent import absent, is_of_tools
 def __getattr__(name: str) -> Any:
     if is_of_tools(name) or name == "experimental":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return absent(f"torch.distributed.tensor.{name}", "there is one process")
+    return absent(
+        f"torch.distributed.tensor.{name}",
+        "no tensor is divided among processes; `DistributedDataParallel` divides the batch",
+    )

@@ -9,7 +9,8 @@ from .alive import live_graphs
 from .drawing import Graph, graph
 from .gradients import gradients
 from .memory import saved_memory
+from .recording import recording
 from .stepper import step
 from .tracing import Trace, trace_backward
 
-__all__ = ["Graph", "Trace", "gradients", "graph", "live_graphs", "saved_memory", "step", "trace_backward"]
+__all__ = ["Graph", "Trace", "gradients", "graph", "live_graphs", "recording", "saved_memory", "step", "trace_backward"]

@@ -17,7 +17,7 @@ from ..tape.origin import is_internal, line_of
 from ..tape.packing import Packed
 from ..tape.views import CopySlices
 from ..tensor import Tensor
-from .names import own_variables
+from ..tracebacks import variables_in
 from .reading import items_of
 from .snapshot import uncollected
 from .tables import Table
@@ -251,7 +251,7 @@ def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
         each: FrameType | None = start
         while each is not None:
             if each.f_code.co_flags & 1 and not is_internal(each.f_globals.get("__package__")):
-                yield each.f_code.co_name, own_variables(each)
+                yield each.f_code.co_name, variables_in(each)
             each = each.f_back
 
 

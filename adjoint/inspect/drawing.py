@@ -20,14 +20,16 @@ SMALL = 60
 """A graph with at most this many nodes is shown in a notebook as a picture, a larger one as an interactive page."""
 
 
-def graph(*tensors: Any, params: Any = None) -> Graph:
+def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
     """A picture of the graph that computed `tensors`.
 
     Args:
         tensors: tensors (or gradient edges), before or after their backward.
         params: the names of parameters: a Module, a dict of names and tensors, or an iterable of pairs. Without it, a
-            tensor is named after the caller's variable if exactly one refers to it, and parameters as in the caller's
-            model if there is exactly one.
+            tensor is named after the caller's variable if exactly one refers to it, and parameters as in the modules
+            that ran.
+        values: compute small values again that the graph does not hold, where all that they were computed from is
+            known, with the values that leaves have now. `recording` keeps all small values instead.
 
     In a notebook the result displays itself, `print` writes it as a tree, and `save` draws it. It keeps no part of
     the graph alive.
@@ -37,7 +39,7 @@ def graph(*tensors: Any, params: Any = None) -> Graph:
     >>> x = torch.tensor([3.0, 4.0])
     >>> y = w * x
     >>> torch.inspect.graph(y)
-    graph of y: 1 operation, 1 leaf, 8 bytes saved
+    graph of y: 1 operation, 1 leaf, 8 bytes saved, 8 bytes of leaves
     MulBackward0 n2  → y float32[2] = [3, 8]
     │ ...
     │ saved other = x  float32[2]  version 0
@@ -46,7 +48,7 @@ def graph(*tensors: Any, params: Any = None) -> Graph:
     """
     for tensor in tensors:
         check(tensor, "graph")
-    return Graph(snapshot(tensors, params, variables_of(sys._getframe(1))))
+    return Graph(snapshot(tensors, params, variables_of(sys._getframe(1)), values))
 
 
 def check(tensor: Any, function: str) -> None:

@@ -14,8 +14,7 @@ from types import CodeType
 from typing import Any, Literal, NamedTuple
 
 from .model import Group, NodeBox, Snapshot
-from .modules import Place, modules_of
-from .names import Names
+from .modules import Call
 
 LONGEST = 4096
 """The longest period that is searched for."""
@@ -24,6 +23,13 @@ CANDIDATES = 4
 LEAST_TIMES = 3
 LARGE = 8
 """Parts with at least this many nodes are folded even if there are only two."""
+
+
+class Code(NamedTuple):
+    """The instruction that recorded a node."""
+
+    code: CodeType | None
+    lasti: int
 
 
 class Repeat(NamedTuple):
@@ -102,19 +108,17 @@ class Part:
         self.size = 0
 
 
-def group(picture: Snapshot, places: Sequence[Place], names: Names) -> None:
-    """Set the modules of the nodes and the groups of `picture`; `places`: of all nodes but `AccumulateGrad`, in order."""
+def group(picture: Snapshot, codes: Sequence[Code], calls: Sequence[Call | None]) -> None:
+    """Set the modules of the nodes and the groups of `picture`.
+
+    Args:
+        codes, calls: the code and the innermost call of a module that recorded each node but `AccumulateGrad`, in order.
+    """
     nodes = [node for node in picture.nodes if not node.accumulate]
-    if any(place.parameters for place in places):
-        modules = modules_of(places, names)
-        for node, module in zip(nodes, modules, strict=True):
-            node.module = module or None
-        paths = [tuple(module.split(".")) if module else () for module in modules]
-        kind: Literal["module", "block"] = "module"
-    else:
-        paths, kind = _functions(places), "block"
-    whole = _tree(nodes, paths, kind, names)
-    signatures = _Signatures(nodes, places)
+    for node, call in zip(nodes, calls, strict=True):
+        node.module = None if call is None else call.path or type(call.module).__name__
+    whole = _calls(nodes, calls) if any(calls) else _functions(nodes, codes)
+    signatures = _Signatures(nodes, codes)
     _tidy(whole)
     _fold(whole, signatures)
     _divide(whole)
@@ -124,10 +128,42 @@ def group(picture: Snapshot, places: Sequence[Place], names: Names) -> None:
 # --- modules and functions ----------------------------------------------------------------------------------------
 
 
-def _functions(places: Sequence[Place]) -> list[tuple[str, ...]]:
-    """The functions whose lines created each node, without the function that created the last node, which is common to all."""
-    outermost = places[-1].code if places else None
-    return [() if place.code is None or place.code is outermost else (_function(place.code),) for place in places]
+def _calls(nodes: Sequence[NodeBox], calls: Sequence[Call | None]) -> Part:
+    """The nodes in nested parts: one for each call of a module that recorded nodes."""
+    whole = Part("block", "")
+    parts: dict[int, Part] = {}
+
+    def part_of(call: Call | None) -> Part:
+        if call is None:
+            return whole
+        part = parts.get(id(call))
+        if part is None:
+            part = parts[id(call)] = Part("module", call.label, tuple(call.path.split(".")))
+            part_of(call.parent).items.append(part)
+        return part
+
+    for node, call in zip(nodes, calls, strict=True):
+        part_of(call).items.append(node)
+    return whole
+
+
+def _functions(nodes: Sequence[NodeBox], codes: Sequence[Code]) -> Part:
+    """The nodes in parts by the function whose line recorded them; the function of the last node, common to all, has no part."""
+    whole = Part("block", "")
+    outermost = codes[-1].code if codes else None
+    latest: CodeType | None = None
+    for node, (code, _) in zip(nodes, codes, strict=True):
+        if code is None or code is outermost:
+            whole.items.append(node)
+        else:
+            name = _function(code)
+            if code is not latest and not (latest is not None and _function(latest) == name):
+                whole.items.append(Part("block", name, (name,)))
+            part = whole.items[-1]
+            assert isinstance(part, Part)
+            part.items.append(node)
+        latest = None if code is outermost else code
+    return whole
 
 
 _COMPREHENSION = re.compile(r"\.<locals>\.<(genexpr|(list|set|dict)comp)>")
@@ -138,30 +174,12 @@ def _function(code: CodeType) -> str:
     return _COMPREHENSION.sub("", code.co_qualname)
 
 
-def _tree(nodes: Sequence[NodeBox], paths: Sequence[tuple[str, ...]], kind: Any, names: Names) -> Part:
-    """The nodes in nested parts: a new part begins where the path changes."""
-    whole = Part("block", "")
-    stack = [whole]
-    for node, path in zip(nodes, paths, strict=True):
-        while path[: len(stack) - 1] != stack[-1].path:
-            stack.pop()
-        while len(stack) <= len(path):
-            inner = path[: len(stack)]
-            name = ".".join(inner)
-            cls = names.classes.get(name) if kind == "module" else None
-            part = Part(kind, f"{name} ({cls})" if cls else name, inner)
-            stack[-1].items.append(part)
-            stack.append(part)
-        stack[-1].items.append(node)
-    return whole
-
-
 def _tidy(part: Part) -> None:
-    """Remove parts that hold a single item."""
+    """Remove parts that hold a single item, but for those of modules."""
     for index, item in enumerate(part.items):
         if isinstance(item, Part):
             _tidy(item)
-            if len(item.items) == 1:
+            if len(item.items) == 1 and item.kind != "module":
                 part.items[index] = item.items[0]
 
 
@@ -171,11 +189,11 @@ def _tidy(part: Part) -> None:
 class _Signatures:
     """Signatures of items: numbers that are equal if names, lines and the inner structure are equal."""
 
-    def __init__(self, nodes: Sequence[NodeBox], places: Sequence[Place]) -> None:
+    def __init__(self, nodes: Sequence[NodeBox], codes: Sequence[Code]) -> None:
         self.numbers: dict[Hashable, int] = {}
         self.of_nodes = {
-            id(node): self.number((node.name, id(place.code), place.lasti))
-            for node, place in zip(nodes, places, strict=True)
+            id(node): self.number((node.name, id(code.code), code.lasti))
+            for node, code in zip(nodes, codes, strict=True)
         }
 
     def number(self, key: Hashable) -> int:

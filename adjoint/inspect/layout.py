@@ -11,20 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
+from typing import Literal
 
 SWEEPS = 12
+DOOR_GAP = 8.0
 LANES = 20_000
 """Long edges take at most this many places in ranks; beyond that, the longest edges are straight lines."""
 
 
 @dataclass(slots=True)
 class Box:
-    """A box to be placed: its extent around its axis and its line, and the position of its edges. A rank shares one line."""
+    """A box to be placed: its extent around its axis and its line. A rank shares one line.
+
+    A box with a `pin` has the first or the last rank, alone with others of its kind: these are the doors of a frame. The main
+    path, which is straight, comes from a box with a high `start`. A box that is `low` stands at the foot of a tall rank.
+    """
 
     left: float
     right: float
     above: float
     below: float
+    pin: Literal["", "first", "last"] = ""
+    start: float = 0.0
+    low: bool = False
     x: float = 0.0
     y: float = 0.0
     rank: int = 0
@@ -59,7 +69,7 @@ def place(boxes: Sequence[Box], edges: Sequence[Edge], column_gap: float = 36.0,
     if not boxes:
         return Layout(0.0, 0.0, [])
     pairs = acyclic(len(boxes), [(edge.source, edge.target) for edge in edges])
-    for box, rank in zip(boxes, ranks(len(boxes), pairs), strict=True):
+    for box, rank in zip(boxes, pinned(boxes, ranks(len(boxes), pairs)), strict=True):
         box.rank = rank
     graph = _Threaded(boxes, edges, pairs)
     order(graph)
@@ -133,6 +143,17 @@ def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     return [number - first for number in rank]
 
 
+def pinned(boxes: Sequence[Box], rank: list[int]) -> list[int]:
+    """The ranks, with pinned boxes before and after all others."""
+    if not any(box.pin for box in boxes):
+        return rank
+    free = [number for box, number in zip(boxes, rank, strict=True) if not box.pin] or [0]
+    first, last = min(free), max(free)
+    begin = 1 if any(box.pin == "first" for box in boxes) else 0
+    places = {"first": 0, "last": last - first + 1 + begin}
+    return [places.get(box.pin, number - first + begin) for box, number in zip(boxes, rank, strict=True)]
+
+
 class _Threaded:
     """The graph with a place in each rank for every long edge: first the boxes, then these places."""
 
@@ -167,6 +188,7 @@ class _Threaded:
                 self.left[previous] = self.right[previous] = max(self.left[previous], edge.width / 2)
                 self.chains[number].append(previous)
             self._join(previous, target)
+        self.main = self._main_path([box.start for box in boxes])
         self.order: list[list[int]] = [[] for _ in range(max(self.rank) + 1)]
         self.position = [0] * len(self.rank)
 
@@ -181,6 +203,22 @@ class _Threaded:
     def _join(self, upper: int, lower: int) -> None:
         self.below[upper].append(lower)
         self.above[lower].append(upper)
+
+    def _main_path(self, starts: list[float]) -> list[int]:
+        """The place below that continues the main path of each place, or -1: two places choose each other by the longest paths."""
+        count = len(self.rank)
+        depth = [starts[place] if place < self.boxes else -inf for place in range(count)]
+        height = [0] * count
+        by_rank = sorted(range(count), key=self.rank.__getitem__)
+        for place in by_rank:
+            if self.above[place]:
+                depth[place] = max(depth[place], 1 + max(depth[other] for other in self.above[place]))
+        for place in reversed(by_rank):
+            if self.below[place]:
+                height[place] = 1 + max(height[other] for other in self.below[place])
+        upper = [max(near, key=depth.__getitem__, default=-1) for near in self.above]
+        lower = [max(near, key=height.__getitem__, default=-1) for near in self.below]
+        return [below if below >= 0 and upper[below] == place else -1 for place, below in enumerate(lower)]
 
     def arrange(self, order: list[list[int]]) -> None:
         """Set the order of every rank."""
@@ -294,22 +332,30 @@ def positions(graph: _Threaded, gap: float) -> list[float]:
 
 
 def _conflicts(graph: _Threaded) -> set[tuple[int, int]]:
-    """The segments that cross an inner segment of a long edge (between two lanes), which must stay straight."""
-    found = set()
-    for row_number, row in enumerate(graph.order[1:], start=1):
-        upper = graph.order[row_number - 1]
-        low, scanned = 0, 0
-        for number, place in enumerate(row):
-            inner = next((o for o in graph.above[place] if o >= graph.boxes), None) if place >= graph.boxes else None
-            if inner is None and number < len(row) - 1:
-                continue
-            high = len(upper) if inner is None else graph.position[inner]
-            for other in row[scanned : number + 1]:
-                for above in graph.above[other]:
-                    at = graph.position[above]
-                    if (at < low or at > high) and not (other >= graph.boxes and above >= graph.boxes):
-                        found.add((above, other))
-            scanned, low = number + 1, high
+    """The segments that cross a more important one, which must stay straight: the main path, or a lane of a long edge."""
+
+    def is_main(above: int, place: int) -> bool:
+        return graph.main[above] == place
+
+    def is_lane(above: int, place: int) -> bool:
+        return above >= graph.boxes and place >= graph.boxes
+
+    found: set[tuple[int, int]] = set()
+    for keeps in (is_main, is_lane):
+        for row_number, row in enumerate(graph.order[1:], start=1):
+            upper = graph.order[row_number - 1]
+            low, scanned = 0, 0
+            for number, place in enumerate(row):
+                inner = next((above for above in graph.above[place] if keeps(above, place)), None)
+                if inner is None and number < len(row) - 1:
+                    continue
+                high = len(upper) if inner is None else graph.position[inner]
+                for other in row[scanned : number + 1]:
+                    for above in graph.above[other]:
+                        at = graph.position[above]
+                        if (at < low or at > high) and not keeps(above, other) and not is_main(above, other):
+                            found.add((above, other))
+                scanned, low = number + 1, high
     return found
 
 
@@ -323,10 +369,18 @@ def _align(
     rows = rows if leftward else [row[::-1] for row in rows]
     beside = graph.above if downward else graph.below
     side = 1 if leftward else -1
+    partner = graph.main
+    if downward:
+        partner = [-1] * count
+        for above, below in enumerate(graph.main):
+            if below >= 0:
+                partner[below] = above
+    taken = {other for other in partner if other >= 0}
     for row in rows[1:]:
-        reached = -1.0 if leftward else -float("inf")
+        reached = -1.0 if leftward else -inf
         for place in row:
-            near = sorted(beside[place], key=lambda other: side * graph.position[other])
+            near = [partner[place]] if partner[place] >= 0 else [o for o in beside[place] if o not in taken]
+            near.sort(key=lambda other: side * graph.position[other])
             if not near:
                 continue
             middle = (len(near) - 1) / 2
@@ -369,7 +423,7 @@ def _compact(graph: _Threaded, root: list[int], rows: list[list[int]], gap: floa
 
 
 def _bands(boxes: Sequence[Box], edges: Sequence[Edge], gap: float) -> list[tuple[float, float]]:
-    """The top and bottom of each rank; the gap between two ranks is larger where edges run far sideways."""
+    """The top and bottom of each rank; the gap between two ranks is larger where edges run far sideways, and small at doors."""
     count = max(box.rank for box in boxes) + 1
     above, below, far = [0.0] * count, [0.0] * count, [0.0] * count
     for box in boxes:
@@ -383,10 +437,15 @@ def _bands(boxes: Sequence[Box], edges: Sequence[Edge], gap: float) -> list[tupl
             stops.reverse()
         for number, (here, there) in enumerate(pairwise(stops)):
             far[upper + number] = max(far[upper + number], abs(here - there))
+    doors = {"first": 0, "last": count - 2}
+    near = {doors[box.pin] for box in boxes if box.pin}
     bands, y = [], 0.0
     for rank in range(count):
         bands.append((y, y + above[rank] + below[rank]))
-        y = bands[-1][1] + gap + min(far[rank] * 0.06, gap)
+        least = DOOR_GAP if rank in near and far[rank] < 1 else gap * 0.6 if rank in near else gap
+        y = bands[-1][1] + least + min(far[rank] * 0.06, gap)
     for box in boxes:
         box.y = bands[box.rank][0] + above[box.rank]
+        if box.low and below[box.rank] > 3 * box.below:
+            box.y = bands[box.rank][1] - box.below
     return bands

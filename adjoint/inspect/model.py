@@ -66,6 +66,8 @@ class TensorBox:
     storage: str | None = None
     """Tensors on the same memory have the same storage, which counts once."""
     statistics: Statistics | None = None
+    group: str | None = None
+    """The group of a tensor that has no node."""
 
 
 @dataclass(slots=True)
@@ -77,6 +79,8 @@ class OperationBox:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     node: str | None = None
+    names: list[str] = field(default_factory=list)
+    """The names of the operands: of the parameters that take them."""
 
 
 @dataclass(slots=True)
@@ -124,9 +128,11 @@ class NodeBox:
     hooks: list[Hook] = field(default_factory=list)
     line: Line | None = None
     module: str | None = None
-    """The path of the module that created the node, as far as the parameters tell."""
+    """The path of the module whose call recorded the node; of a model itself, its name or class."""
     formula: dict[str, str] = field(default_factory=dict)
     """The derivative with respect to each input, as source code."""
+    derivative: dict[str, str] = field(default_factory=dict)
+    """The same in the notation of a textbook, as far as it can be written so."""
     gradient: list[Statistics | None] = field(default_factory=list)
     """After `trace_backward`: the incoming gradients, one for each output."""
 
@@ -143,6 +149,14 @@ class Group:
     """The nodes that are directly in this group, not in groups inside it."""
     times: int = 1
     """For a `repeat`: the number of equal groups in it."""
+    takes: list[list[int]] = field(default_factory=list)
+    gives: list[list[int]] = field(default_factory=list)
+    """The shapes of the tensors that enter and leave the group, parameters aside."""
+    operations: int = 0
+    parameters: int = 0
+    """The number of elements of the leaves that require grad and that the group uses."""
+    bytes: int = 0
+    """The bytes that its nodes have saved: each storage once, those of leaves not."""
 
 
 @dataclass(slots=True)
@@ -176,7 +190,11 @@ class Step:
 
 @dataclass(slots=True)
 class Snapshot:
-    """A whole graph. `roots` are its root tensors; `bytes` is the memory it holds, where each storage counts once."""
+    """A whole graph. `roots` are its root tensors.
+
+    `storages`: the bytes of each storage that nodes have saved, but for those of leaves that require grad. `bytes` is
+    their sum: the memory that the graph holds. `leaf_bytes`: the memory of the leaves that require grad.
+    """
 
     tensors: list[TensorBox] = field(default_factory=list)
     operations: list[OperationBox] = field(default_factory=list)
@@ -184,6 +202,8 @@ class Snapshot:
     groups: list[Group] = field(default_factory=list)
     roots: list[str] = field(default_factory=list)
     bytes: int = 0
+    leaf_bytes: int = 0
+    storages: dict[str, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     title: str = ""
 

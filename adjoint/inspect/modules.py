@@ -1,182 +1,125 @@
-"""The module that created each node, derived from parameters, code objects and the order of operations.
-
-A node that takes a parameter belongs to the module of the parameter. The code that created a node is often the
-`forward` of a module class with many instances: the parameters that the same call has used determine the instance. A
-remaining node belongs to the common module of the nodes before and after it.
-"""
+"""The calls of modules that recorded the nodes of a graph, as `Module.__call__` notes them, and the names of the modules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import CodeType
-from typing import Any, NamedTuple
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from .names import Names
-
-
-class Place(NamedTuple):
-    """The code position and the operation of a node, and the names of each parameter it takes (there may be several names)."""
-
-    code: CodeType | None
-    lasti: int
-    operation: str
-    parameters: list[list[str]]
+from ..sequence import module_calls
+from .names import Names, is_module
 
 
-def modules_of(places: Sequence[Place], names: Names) -> list[str]:
-    """The path of the module that created each node, in the order of creation; empty for none."""
-    owners = [_owner(place, names) for place in places]
-    found: list[str | None] = list(owners)
-    _fill_calls(places, owners, found)
-    _fill_forwards(places, owners, found, names)
-    return _filled(found)
+@dataclass(slots=True)
+class Call:
+    """One call of a module: it recorded the nodes with numbers between `first` and `last`."""
+
+    module: Any
+    first: int
+    last: int
+    parent: Call | None = None
+    path: str = ""
+
+    @property
+    def label(self) -> str:
+        """The path and the class of the module."""
+        name = type(self.module).__name__
+        return f"{self.path} ({name})" if self.path else name
 
 
-def ancestors(path: str) -> list[str]:
-    """`path` and the paths of the enclosing modules, the innermost first, the model itself (an empty path) last."""
-    parts = path.split(".") if path else []
-    return [".".join(parts[:count]) for count in range(len(parts), -1, -1)]
+def calls_of(numbers: Sequence[int]) -> list[Call]:
+    """The calls that recorded the nodes with these sequence numbers (ascending), outer calls first.
 
-
-def common(first: str, second: str) -> str:
-    """The innermost module that contains both paths."""
-    if first == second:
-        return first
-    parts = []
-    for one, other in zip(first.split("."), second.split("."), strict=False):
-        if one != other:
-            break
-        parts.append(one)
-    return ".".join(parts)
-
-
-def _owner(place: Place, names: Names) -> str | None:
-    """The module whose parameters the node takes."""
-    module = None
-    for alternatives in place.parameters:
-        path = alternatives[0].rpartition(".")[0]
-        if len(alternatives) > 1:
-            path = _likely([name.rpartition(".")[0] for name in alternatives], place.operation, names)
-        module = path if module is None else common(module, path)
-    return module
-
-
-def _likely(paths: list[str], operation: str, names: Names) -> str:
-    """Of the modules that share a parameter, the one whose class has the name of the operation, else the first."""
-    matrix_product = operation in ("mm", "addmm", "t", "transpose", "matmul", "bmm")
-    wanted = "linear" if matrix_product else operation.replace("_", "")
-    return next((path for path in paths if wanted in names.classes.get(path, "").lower()), paths[0])
-
-
-def _fill_calls(places: Sequence[Place], owners: list[str | None], found: list[str | None]) -> None:
-    """Nodes of one call of a library module, such as `self.layers(x)`: all consecutive nodes of one instruction."""
-    start = 0
-    for end in range(1, len(places) + 1):
-        here = places[start]
-        if end < len(places) and places[end].code is here.code and places[end].lasti == here.lasti:
+    If two threads recorded at the same time, no call says which nodes are its own, and there are none.
+    """
+    if not numbers:
+        return []
+    calls: list[Call] = []
+    for reference, first, last in sorted(module_calls.copy(), key=lambda note: (note[1], -note[2])):
+        if last < numbers[0] or first > numbers[-1] or not _recorded(numbers, first, last):
             continue
-        owned = [owner for owner in owners[start:end] if owner is not None]
-        if owned and len(owned) < end - start:
-            before, rest = None, iter(owned)
-            after = next(rest, None)
-            for index in range(start, end):
-                if owners[index] is not None:
-                    before, after = after, next(rest, None)
-                elif before is None or after is None:
-                    found[index] = before if after is None else after
-                else:
-                    found[index] = common(before, after)
-        start = end
+        module = reference()
+        if module is not None:
+            calls.append(Call(module, first, last))
+    around: list[Call] = []
+    for call in calls:
+        while around and around[-1].last < call.first:
+            around.pop()
+        if around and around[-1].last < call.last:
+            return []
+        call.parent = around[-1] if around else None
+        around.append(call)
+    return calls
 
 
-def _fill_forwards(places: Sequence[Place], owners: list[str | None], found: list[str | None], names: Names) -> None:
-    """Nodes that the code of a module class created: in a call that used a parameter, the parameter determines the instance."""
-    by_code: dict[int, list[int]] = {}
-    for index, place in enumerate(places):
-        if place.code is not None:
-            by_code.setdefault(id(place.code), []).append(index)
-    neighbours = _neighbours(owners)
-    for indices in by_code.values():
-        instances = _instances(places[indices[0]].code, names)
-        current: str | None = None
-        waiting: list[int] = []
-        last = (-1, -1)
-        for index in indices:
-            lasti, owner = places[index].lasti, owners[index]
-            of = None if owner is None else _instance(places[index], owner, instances, names)
-            if of is not None:
-                for each in waiting:
-                    found[each] = of
-                waiting, current = [], of
-            elif found[index] is None:
-                if lasti < last[0] or (lasti == last[0] and index != last[1] + 1):
-                    current = None  # back to the beginning: another call, or the next iteration of a loop
-                if current is None:
-                    waiting.append(index)
-                else:
-                    found[index] = current
-            last = (lasti, index)
-        if instances:
-            for index in waiting:
-                found[index] = _beside(neighbours[index], instances)
+def _recorded(numbers: Sequence[int], first: int, last: int) -> bool:
+    place = bisect_right(numbers, first)
+    return place < len(numbers) and numbers[place] < last
 
 
-def _instances(code: Any, names: Names) -> frozenset[str]:
-    """The modules of the class that `code` is a method of."""
-    if id(code) in names.forwards:
-        return frozenset(names.forwards[id(code)])
-    name = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
-    return frozenset(path for path, cls in names.classes.items() if cls == name) if name else frozenset()
+def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
+    """The innermost call that recorded each node."""
+    found: list[Call | None] = []
+    around: list[Call] = []
+    waiting = iter(calls)
+    following = next(waiting, None)
+    for number in numbers:
+        while following is not None and following.first < number:
+            around.append(following)
+            following = next(waiting, None)
+        while around and around[-1].last < number:
+            around.pop()
+        found.append(next((call for call in reversed(around) if call.last > number), None))
+    return found
 
 
-def _instance(place: Place, owner: str, instances: frozenset[str], names: Names) -> str | None:
-    """The module whose method used a parameter of the module `owner`."""
-    if instances:
-        return next((path for path in ancestors(owner) if path in instances), None)
-    if names.classes or place.code is None or "." not in place.code.co_qualname:
-        return None
-    parts = place.parameters[0][0].split(".")
-    for count in range(len(parts) - 1, -1, -1):
-        if parts[count] in place.code.co_names:  # `self.attention(x)`, `self.weight`
-            return ".".join(parts[:count])
-    return None
+def name_models(names: Names, calls: Sequence[Call], leaves: Iterable[Any], variables: dict[str, Any]) -> None:
+    """Name the modules that ran and the parameters in the graph, and set the path of each call.
+
+    The models are `names.model` if it is given, else those among the caller's variables that belong to the graph, else the
+    outermost modules that ran. Of one model with parameters the names are those of its `named_parameters`; of several, they
+    begin with the variable or the class of the model.
+    """
+    models = _models(names, calls, leaves, variables)
+    with_state = [model for _, model in models if _has_state(model)]
+    taken: set[str] = set()
+    for title, model in models:
+        prefix = ""
+        if len(with_state) > 1 or (with_state and model is not with_state[0]):
+            prefix = word = title or type(model).__name__
+            while prefix in taken:
+                prefix = f"{word}_{len(taken)}"
+            taken.add(prefix)
+        names.add_module(model, prefix, title or "")
+    for call in calls:
+        call.path = names.paths.get(id(call.module), "")
 
 
-def _beside(neighbours: tuple[str | None, str | None], instances: frozenset[str]) -> str | None:
-    """The one of `instances` nearest to the modules of the parameters that were used last before and first after."""
-    best: str | None = None
-    depth = -1
-    parents: dict[str, str] = {}
-    for path in sorted(instances, reverse=True):
-        parents[path.rpartition(".")[0]] = path
-    for around in neighbours:
-        for path in ancestors(around) if around is not None else ():
-            candidate = path if path in instances else parents.get(path)
-            if candidate is not None:
-                if path.count(".") > depth:
-                    best, depth = candidate, path.count(".")
-                break
-    return best
+def _models(
+    names: Names, calls: Sequence[Call], leaves: Iterable[Any], variables: dict[str, Any]
+) -> list[tuple[str | None, Any]]:
+    used = {id(call.module) for call in calls} | {id(leaf) for leaf in leaves}
+    named: dict[int, tuple[str | None, Any]] = {}
+    for name, value in variables.items():
+        if is_module(value) and not name.startswith("_") and name != "self":
+            named.setdefault(id(value), (name, value))
+    if names.model is not None:
+        found = [named.get(id(names.model), (None, names.model))]
+    else:
+        inner = {id(part) for _, model in named.values() for part in model.modules() if part is not model}
+        found = [pair for key, pair in named.items() if key not in inner and _is_used(pair[1], used)]
+    known = {id(part) for _, model in found for part in model.modules()}
+    for call in calls:
+        if call.parent is None and id(call.module) not in known:
+            found.append(named.get(id(call.module), (None, call.module)))
+            known |= {id(part) for part in call.module.modules()}
+    return found
 
 
-def _neighbours(found: Sequence[str | None]) -> list[tuple[str | None, str | None]]:
-    """For each node, the last known path before it and the first known path after it."""
-    following: list[str | None] = []
-    after: str | None = None
-    for own in reversed(found):
-        following.append(after)
-        after = after if own is None else own
-    before: str | None = None
-    result = []
-    for own, after in zip(found, reversed(following), strict=True):
-        result.append((before, after))
-        before = before if own is None else own
-    return result
+def _is_used(model: Any, used: set[int]) -> bool:
+    return any(id(part) in used for part in (*model.modules(), *model.parameters()))
 
 
-def _filled(found: list[str | None]) -> list[str]:
-    """The paths; a node without one gets the common path of its neighbours."""
-    return [
-        own if own is not None else "" if before is None or after is None else common(before, after)
-        for own, (before, after) in zip(found, _neighbours(found), strict=True)
-    ]
+def _has_state(model: Any) -> bool:
+    return next(iter(model.parameters()), None) is not None

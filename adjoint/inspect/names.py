@@ -7,23 +7,20 @@ from types import FrameType
 from typing import Any
 
 from ..tensor import Tensor
-
-_OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
+from ..tracebacks import variables_in
 
 
 class Names:
-    """Names by tensor, and modules by path.
+    """Names of tensors and of modules.
 
-    `tensors[id]`: the names of a tensor, of which the first is shown. `owned`: the ids of tensors that belong to a
-    model. `forwards[id]`: the paths of the modules whose `forward` has that code object. `classes[path]`: the class
-    name of a module. `variables`: the variables of the caller, by name.
+    `tensors[id]`: the names of a tensor, of which the first is shown. `paths[id]`: the path of a module. `variables`: the
+    variables of the caller, by name. `model`: the model that the caller gave.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any = None) -> None:
+        self.model = model
         self.tensors: dict[int, list[str]] = {}
-        self.owned: set[int] = set()
-        self.forwards: dict[int, list[str]] = {}
-        self.classes: dict[str, str] = {}
+        self.paths: dict[int, str] = {}
         self.variables: list[tuple[str, Tensor]] = []
 
     def add_parameter(self, name: str, tensor: Any) -> None:
@@ -31,19 +28,15 @@ class Names:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"params: expected a Tensor for {name!r}, but got {type(tensor).__name__}")
         self.tensors.setdefault(id(tensor), []).append(name)
-        self.owned.add(id(tensor))
 
-    def add_module(self, module: Any, prefix: str = "") -> None:
-        """Add the names of the parameters, buffers and modules of `module`."""
+    def add_module(self, module: Any, prefix: str = "", title: str = "") -> None:
+        """Add the names of the parameters, buffers and modules of `module`; of itself, `title` if there is no prefix."""
         for name, tensor in module.named_parameters(prefix, remove_duplicate=False):
             self.add_parameter(name, tensor)
         for name, tensor in module.named_buffers(prefix, remove_duplicate=False):
             self.add_parameter(name, tensor)
         for path, part in module.named_modules(prefix=prefix, remove_duplicate=False):
-            self.classes[path] = type(part).__name__
-            code = getattr(type(part).forward, "__code__", None)
-            if code is not None:
-                self.forwards.setdefault(id(code), []).append(path)
+            self.paths.setdefault(id(part), path or title)
 
 
 def is_module(value: Any) -> bool:
@@ -52,28 +45,13 @@ def is_module(value: Any) -> bool:
     return hasattr(kind, "named_parameters") and hasattr(kind, "named_modules")
 
 
-def names_from(params: Any, variables: Mapping[str, Any] | None = None) -> Names:
-    """The names that `params` gives, and those of the caller's `variables`.
-
-    Args:
-        params: None, a Module, a dict of names and tensors, or an iterable of pairs.
-        variables: the variables of the caller. If exactly one variable refers to a tensor, it gives the name; without
-            `params`, the only model among the variables is used.
-    """
+def names_from(params: Any) -> Names:
+    """The names that `params` gives: None, a Module, a dict of names and tensors, or an iterable of pairs."""
+    if params is None or is_module(params):
+        return Names(params)
     names = Names()
-    variables = variables or {}
-    if params is None:
-        models = list({id(value): value for value in variables.values() if is_module(value)}.values())
-        inner = {id(part) for model in models for part in model.modules() if part is not model}
-        models = [model for model in models if id(model) not in inner]
-        if len(models) == 1:
-            names.add_module(models[0])
-    elif is_module(params):
-        names.add_module(params)
-    else:
-        for name, tensor in pairs_of("params", params):
-            names.add_parameter(name, tensor)
-    add_variables(names, variables)
+    for name, tensor in pairs_of("params", params):
+        names.add_parameter(name, tensor)
     return names
 
 
@@ -107,13 +85,4 @@ def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
     """The variables visible in `frame`: local ones before those of the module."""
-    return {**frame.f_globals, **own_variables(frame)}
-
-
-def own_variables(frame: FrameType) -> dict[str, Any]:
-    """The variables of the code that runs in `frame`."""
-    local = frame.f_locals
-    own = dict(local)
-    if frame.f_code.co_flags & _OPTIMIZED and type(local) is dict:
-        local.clear()  # a copy before Python 3.13, which the frame would keep with its tensors
-    return own
+    return {**frame.f_globals, **variables_in(frame)}

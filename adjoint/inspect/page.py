@@ -15,8 +15,22 @@ from typing import Any
 from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, Step, TensorBox
 from .palette import variables
 
-SCRIPTS = ("layout.js", "model.js", "cards.js", "scene.js", "view.js", "draw.js", "panel.js", "player.js", "main.js")
-SHARED = {NodeBox: frozenset({"line", "formula", "values", "inputs"}), Flow: frozenset({"statistics"})}
+SCRIPTS = (
+    "layout.js",
+    "model.js",
+    "cards.js",
+    "scene.js",
+    "view.js",
+    "draw.js",
+    "opening.js",
+    "panel.js",
+    "player.js",
+    "picture.js",
+    "map.js",
+    "main.js",
+)
+SHARED = {OperationBox: frozenset({"names"}), NodeBox: frozenset({"line", "formula", "derivative", "values", "inputs"})}
+SHARED |= {Flow: frozenset({"statistics"})}
 SHARED |= {box: frozenset({"statistics"}) for box in (TensorBox, Saved)}
 """Fields with repeated values: each value is stored once in `shared`, and records refer to it by number."""
 

@@ -8,6 +8,7 @@ COLOURS = {
     "rule": ("#e2e6ec", "#28303b"),
     "line": ("#8d99aa", "#7f8b9c"),
     "back": ("#7a58c8", "#a78bf0"),
+    "back-ink": ("#5f3fb0", "#bba6f5"),
     "pill": ("#2a3344", "#dce3ee"),
     "pill-ink": ("#ffffff", "#121820"),
     "leaf": ("#e9f7ee", "#12281c"),

@@ -38,7 +38,7 @@ class Kind:
         operator = getattr(cls, "operator", None)
         self.operator = operator
         self.name = cls.__name__
-        self.operation = operation_of(cls.__name__)
+        self.operation = operation_of(cls.__name__) if operator is None else operator.aten_name
         self.is_view = bool(operator is not None and operator.view)
         self.inputs: list[str] = []
         self.operands: list[tuple[str, int | None, bool]] = []
@@ -82,7 +82,7 @@ def kind_of(cls: type[Node]) -> Kind:
 
 
 def operation_of(name: str) -> str:
-    """The operation of a node name: `log_softmax` for `LogSoftmaxBackward0`."""
+    """The operation of a node without a declaration, from its name: `copy_slices` for `CopySlices`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"Backwards?\d*$", "", name)).lower()
 
 

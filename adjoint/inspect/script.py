@@ -19,8 +19,9 @@ from ..tensor import Tensor
 from ..uninterrupted import PutDuring, uninterrupted
 from .drawing import Graph
 from .names import variables_of
+from .recording import watching
 from .snapshot import walked
-from .tracing import Trace, Tracer, watching
+from .tracing import Trace, Tracer
 
 
 class Kept:

@@ -23,24 +23,34 @@ from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
 from ..uninterrupted import uninterrupted
-from .grouping import group
+from .contents import describe
+from .formulas import written
+from .grouping import Code, group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
-from .modules import Place
-from .names import Names, names_from
+from .modules import calls_of, name_models, places
+from .names import Names, add_variables, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
+from .recomputing import recomputed
+from .recording import value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
 """The number of tensors of a graph that are shown with their values; of further ones, only shapes are shown."""
 
+NAMED_FORMULAS = 60
+"""In a graph of at most so many nodes, formulas have the names of tensors; in a larger one, those of parameters."""
 
-def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Snapshot:
+
+def snapshot(
+    tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False
+) -> Snapshot:
     """The graph of `tensors` as records, which keep no part of it alive.
 
     Args:
         tensors: tensors or gradient edges: the roots.
         params: names of leaves: None, a Module, a dict of names and tensors, or an iterable of pairs.
         variables: the caller's variables, for names.
+        values: whether to compute small values again that the graph does not hold.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -50,14 +60,14 @@ def snapshot(tensors: Any, params: Any = None, variables: Mapping[str, Any] | No
     >>> seen.tensors[0].name, seen.tensors[0].data
     ('w', '[1, 2]')
     """
-    return walked(tensors, params, variables).picture
+    return walked(tensors, params, variables, values).picture
 
 
-def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None) -> Walk:
+def walked(tensors: Any, params: Any = None, variables: Mapping[str, Any] | None = None, values: bool = False) -> Walk:
     """Like `snapshot`, with the ids of the live nodes, whose graph it keeps alive."""
-    walk = Walk(list(tensors), names_from(params, variables))
+    walk = Walk(list(tensors), names_from(params), dict(variables or {}))
     with unwarned(), uncollected():
-        walk.run()
+        walk.run(values)
     return walk
 
 
@@ -81,9 +91,10 @@ class Walk:
     alive.
     """
 
-    def __init__(self, roots: list[Any], names: Names) -> None:
+    def __init__(self, roots: list[Any], names: Names, callers: dict[str, Any]) -> None:
         self.roots = roots
         self.names = names
+        self.callers = callers
         self.picture = Snapshot()
         self.order: list[Node] = []
         self.ids: dict[int, str] = {}
@@ -92,19 +103,25 @@ class Walk:
         self.outputs: dict[tuple[int, int], TensorBox] = {}
         self.variables: dict[str, Tensor] = {}
         """The live tensors by the id of their boxes, as far as known."""
-        self.owned: dict[str, list[str]] = {}
-        """The names of parameters and buffers, by the id of the box."""
+        self.arrays: dict[str, Any] = {}
+        """The arrays of tensors that no part of the graph holds, and of saved results."""
         self.storages: dict[int, str] = {}
         self.held: dict[str, int] = {}
         self.leaf_bytes: dict[str, int] = {}
         self.seen_values: dict[tuple[Any, ...], tuple[str | None, Statistics | None]] = {}
         self.lines: dict[tuple[int, int], Line] = {}
+        self.derivatives: dict[tuple[Any, ...], dict[str, str]] = {}
 
-    def run(self) -> None:
-        """Fill `picture`."""
+    def run(self, values: bool = False) -> None:
+        """Fill `picture`, with `values` that must be computed again if asked for."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
-        latest_first, _ = discover(edges)
+        latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
+        numbers = [node.sequence for node in self.order]
+        calls = calls_of(sorted(numbers))
+        name_models(self.names, calls, leaves, self.callers)
+        add_variables(self.names, self.callers)
+        self.callers = {}
         for node in self.order:
             self.add(node)
         for root, edge in zip(self.roots, edges, strict=True):
@@ -114,27 +131,21 @@ class Walk:
             self.picture.roots.append(box.id)
         for name, tensor in self.names.variables:
             self.recognise(name, tensor)
-        self.picture.bytes = sum(size for key, size in self.held.items() if key not in self.leaf_bytes)
-        group(self.picture, self.places(), self.names)
-
-    def places(self) -> list[Place]:
-        """The position where each node was created, for `group`."""
-        owned = self.owned
-        return [
-            Place(
-                getattr(node, "code", None),
-                getattr(node, "lasti", -1),
-                operation.name,
-                [owned[tensor] for tensor in operation.inputs if tensor in owned] if owned else [],
-            )
-            for node, operation in zip(self.order, self.picture.operations, strict=True)
-        ]
+        if values:
+            self.recompute()
+        self.picture.storages = {key: size for key, size in self.held.items() if key not in self.leaf_bytes}
+        self.picture.bytes = sum(self.picture.storages.values())
+        self.picture.leaf_bytes = sum(self.leaf_bytes.values())
+        codes = [Code(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
+        group(self.picture, codes, places(numbers, calls))
+        describe(self.picture)
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
     def box(self, kind: Any, shape: Any, dtype: Any) -> TensorBox:
         """A new tensor of the picture."""
         box = TensorBox(f"t{len(self.picture.tensors) + 1}", kind, None, list(shape), _dtype_name(dtype))
+        box.is_leaf = kind != "intermediate"
         self.picture.tensors.append(box)
         return box
 
@@ -170,7 +181,7 @@ class Walk:
         if box is None:
             box = self.box("constant", tensor._array.shape, tensor._array.dtype)
             if is_number:
-                box.known, box.data, box.is_leaf = True, in_short(tensor._array), True
+                box.known, box.data = True, in_short(tensor._array)
                 return box
             self.leaves[id(tensor)] = box
             self.know(box, tensor)
@@ -184,9 +195,6 @@ class Walk:
         names = self.names.tensors.get(id(tensor))
         if names:
             box.name = names[0]
-            if id(tensor) in self.names.owned:
-                self.owned[box.id] = names
-        box.is_leaf = box.kind != "intermediate"
         box.requires_grad = box.kind != "constant"
         box.version = None if tensor.is_inference() else _version(tensor._counter)
         if tensor._grad is not None:
@@ -254,26 +262,85 @@ class Walk:
             self.outputs[id(node), number] = tensor
             performed.outputs.append(tensor.id)
         constants = self.add_saved(node, box, inputs)
-        performed.inputs = self.operands(kind, inputs, constants)
+        for number in range(len(shapes)):
+            made = self.outputs.get((id(node), number))
+            if made is not None and not made.known:
+                self.show(made, value_of(node, number))
+        self.operands(node, performed, kind, inputs, constants, box.inputs)
         box.line = self.line(node)
         if node.hooks is not None:
             box.hooks = hooks_of_node(node)
         box.formula = formula_of(node)
+        if box.formula and kind.operator is not None:
+            box.derivative = self.derivative(node, box, performed)
 
-    def operands(self, kind: Kind, inputs: list[TensorBox | None], constants: dict[str, TensorBox]) -> list[str]:
-        """The operands of the operation, in the order of its parameters; constants as far as they are recorded."""
+    def operands(
+        self,
+        node: Node,
+        performed: OperationBox,
+        kind: Kind,
+        inputs: list[TensorBox | None],
+        constants: dict[str, TensorBox],
+        names: list[str],
+    ) -> None:
+        """Set the operands of an operation and their names, in the order of its parameters; constants as far as recorded."""
         if kind.operator is None or kind.sequence is not None:
-            return [tensor.id for tensor in (*inputs, *constants.values()) if tensor is not None]
-        found = []
-        for name, place, always in kind.operands:
-            tensor = inputs[place] if place is not None else None
-            if tensor is None:
-                tensor = constants.get(name)
-                if tensor is None and always:
-                    tensor = self.constant(None, None)
-            if tensor is not None:
-                found.append(tensor.id)
-        return found
+            found = [(tensor, name) for tensor, name in zip(inputs, names, strict=True) if tensor is not None]
+            found += [(tensor, name) for name, tensor in constants.items()]
+        else:
+            found = []
+            for name, place, always in kind.operands:
+                tensor = inputs[place] if place is not None else None
+                if tensor is None:
+                    tensor = constants.get(name)
+                    if tensor is None and always:
+                        tensor = self.constant(None, None)
+                        self.show(tensor, value_of(node, name))
+                if tensor is not None:
+                    found.append((tensor, name))
+        performed.inputs = [tensor.id for tensor, _ in found]
+        performed.names = [name for _, name in found]
+
+    def show(self, box: TensorBox, array: Any) -> None:
+        """Show the elements of a tensor that no part of the graph holds."""
+        if array is not None:
+            box.data, box.statistics = in_short(array), statistics(array)
+            box.dtype = box.dtype or _dtype_name(array.dtype)
+            box.shape = list(array.shape)
+            self.arrays[box.id] = array
+
+    def recompute(self) -> None:
+        """Compute small results again that are not known."""
+        values = {key: tensor._array for key, tensor in self.variables.items()} | self.arrays
+        tensors = {tensor.id: tensor for tensor in self.picture.tensors}
+        for node, performed in zip(self.order, self.picture.operations, strict=True):
+            box = tensors[performed.outputs[0]] if performed.outputs else None
+            if box is not None and box.id not in values and box.data is None:
+                array = recomputed(node, performed, values)
+                if array is not None:
+                    values[box.id] = array
+                    self.show(box, array)
+
+    def derivative(self, node: Node, box: NodeBox, performed: OperationBox) -> dict[str, str]:
+        """The formulas of a node, in a small graph with the names of tensors."""
+        tensors = self.picture.tensors
+        called: dict[str, str] = {}
+        if len(self.order) <= NAMED_FORMULAS:
+            pairs = [
+                *zip(performed.names, performed.inputs, strict=True),
+                *zip(("result",), performed.outputs, strict=False),
+            ]
+            named = {name: tensors[int(key[1:]) - 1].name or "" for name, key in pairs}
+            called = {name: text for name, text in named.items() if text.isidentifier() and len(text) <= 8}
+        needed = tuple(target is not None for target, _ in box.next)
+        key = type(node), needed, *called.items(), *box.values.values()
+        if key not in self.derivatives:
+            values = {name: getattr(node, slot, None) for name, slot in kind_of(type(node)).values}
+            wanted = {name for name, (target, _) in zip(box.inputs, box.next, strict=True) if target is not None}
+            sources = {name: source for name, source in box.formula.items() if name in wanted or name not in box.inputs}
+            found = {name: written(source, called, values) for name, source in sources.items()}
+            self.derivatives[key] = {name: text for name, text in found.items() if text is not None}
+        return self.derivatives[key]
 
     def add_saved(self, node: Node, box: NodeBox, inputs: list[TensorBox | None]) -> dict[str, TensorBox]:
         """Add the saved values of `node`; return those that are tensors outside the graph, by name."""
@@ -347,6 +414,7 @@ class Walk:
                 self.know(tensor, value)
             elif not tensor.known:
                 self.fill(tensor, array)
+                self.arrays[tensor.id] = array
                 tensor.version = saved.version_now
             saved.storage, saved.bytes = tensor.storage, tensor.bytes
             saved.data, saved.statistics = tensor.data, tensor.statistics

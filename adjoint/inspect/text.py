@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
+from .cards import amount
 from .model import Group, NodeBox, Saved, Snapshot, TensorBox
 
 LARGE = 150
@@ -55,22 +56,16 @@ def render(snapshot: Snapshot, full: bool = False) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes in a suitable unit: `1.5 KiB`."""
-    if count < 1024:
-        return f"{count} byte{'' if count == 1 else 's'}"
-    value = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        value /= 1024
-        if value < 1024 or unit == "GiB":
-            break
-    return f"{value:.1f} {unit}"
+    """A number of bytes in a suitable unit: `1.5 KB`."""
+    return f"{count} byte{'' if count == 1 else 's'}" if count < 1000 else amount(count)
 
 
 def _heading(snapshot: Snapshot) -> Row:
     leaves = sum(tensor.kind == "leaf" for tensor in snapshot.tensors)
     operations = len(snapshot.operations)
     text = f"{operations} operation{'' if operations == 1 else 's'}, {leaves} {'leaf' if leaves == 1 else 'leaves'}"
-    return [Piece(f"{snapshot.title or 'graph'}: {text}, {size(snapshot.bytes)} saved", "bold")]
+    parameters = f", {size(snapshot.leaf_bytes)} of leaves" if snapshot.leaf_bytes else ""
+    return [Piece(f"{snapshot.title or 'graph'}: {text}, {size(snapshot.bytes)} saved{parameters}", "bold")]
 
 
 # --- all nodes ----------------------------------------------------------------------------------------------------
@@ -144,7 +139,7 @@ def _node(first: str, node: NodeBox, tensor: TensorBox | None, outputs: dict[tup
         row.append(Piece(f"  output {tensor.output_nr if tensor else 0}", "dim"))
     if node.module:
         row.append(Piece(f"  in {node.module}", "cyan"))
-    return row
+    return [*row, *_grad(tensor)]
 
 
 def _tensor(tensor: TensorBox | None) -> Row:

@@ -19,11 +19,11 @@ from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
 from .drawing import Graph, check
 from .model import Flow, NodeBox, Step
 from .names import variables_of
 from .reading import items_of
+from .recording import Passing, watching
 from .snapshot import Walk, walked
 from .text import size
 from .values import in_short, statistics
@@ -81,22 +81,6 @@ def run(tracer: Tracer, tensors: Any, gradient: Any, retain_graph: Any, create_g
     with watching(tracer):
         backward(tensors, gradient, retain_graph, create_graph, inputs=inputs)
     return Trace(tracer.picture)
-
-
-class watching:
-    """Context manager: `tracer` records the nodes that run in this thread; the previous recorder still receives everything."""
-
-    def __init__(self, tracer: Tracer) -> None:
-        self.tracer = tracer
-
-    def __enter__(self) -> None:
-        self.tracer.outer = modes.STATE.recorder
-        modes.switch("recorder", self.tracer)
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.switch("recorder", self.tracer.outer)
-        self.tracer.forget()
 
 
 class Trace(Graph):
@@ -166,13 +150,13 @@ def results(step: Step, nodes: dict[str, NodeBox], names: dict[str, str]) -> lis
     return lines
 
 
-class Tracer:
-    """Records the steps of one backward. `outer` is the previous recorder, which still receives everything."""
+class Tracer(Passing):
+    """Records the steps of one backward."""
 
     def __init__(self, walk: Walk) -> None:
+        super().__init__()
         self.picture = walk.picture
         self.walk: Walk | None = walk
-        self.outer: Any = None
         self.task: Any = None
         self.boxes = {node.id: node for node in self.picture.nodes}
         self.holders: dict[str, int] = {}
@@ -182,34 +166,8 @@ class Tracer:
 
     def forget(self) -> None:
         """Release the graph."""
-        self.walk = self.task = self.outer = None
-
-    # --- as a recorder ------------------------------------------------------------------------------------------
-
-    def asks(self) -> bool:
-        """Whether an operator must be run by `operation`: only if the previous recorder requires it."""
-        return self.outer is not None and self.outer.asks()
-
-    def operation(self, *args: Any, **names: Any) -> Any:
-        """Pass operators to the previous recorder."""
-        return self.outer.operation(*args, **names)
-
-    def function(self, name: str, function: Any, args: Any, names: Any) -> Any:
-        """Pass composite functions to the previous recorder."""
-        return function(*args, **names) if self.outer is None else self.outer.function(name, function, args, names)
-
-    def custom(self, name: str, function: Any, args: Any) -> Any:
-        """Pass custom functions to the previous recorder."""
-        return function(args) if self.outer is None else self.outer.custom(name, function, args)
-
-    def begin(self, *args: Any, **names: Any) -> Any:
-        """Pass the user's sections to the previous recorder."""
-        return None if self.outer is None else self.outer.begin(*args, **names)
-
-    def finish(self, event: Any) -> None:
-        """Pass the end of a section to the previous recorder."""
-        if self.outer is not None:
-            self.outer.finish(event)
+        super().forget()
+        self.walk = self.task = None
 
     def backward(self, node: Node, function: Any, grad: Any, *args: Any) -> Any:
         """Run `function(node, grad, *args)`, which runs `node`; record it if the node belongs to the traced graph."""

@@ -64,16 +64,17 @@ class Interpreter:
 class Transform:
     """A function transform, while the function runs.
 
-    `number`: the nesting depth, counted from 1. `serial`: a number that no other transform has. `begun_in_inference`:
-    the transform was called in inference mode. `begun_recording`: it was called while operators were recorded.
-    `arguments`: the tensors that the function was given. The function may change its arguments in place, but no other
-    tensor that existed before, if `refuses_captured` is set. `notes_creation`: the transform records which tensors the
-    function has created. `is_asked`: operators ask this transform, or one around it, about what they change and create.
+    `number`: the nesting depth, counted from 1. `serial`: a number that no other transform has; 0 before it begins.
+    `begun_in_inference`: the transform was called in inference mode. `begun_recording`: it was called while operators
+    were recorded. `arguments`: the tensors that the function was given. The function may change its arguments in place,
+    but no other tensor that existed before, if `refuses_captured` is set. `notes_creation`: the transform records which
+    tensors the function has created. `is_asked`: operators ask this transform, or one around it, about what they change
+    and create.
     """
 
     number: int
     is_asked: bool
-    serial: int
+    serial: int = 0
     begun_in_inference: bool
     begun_recording: bool = True
     refuses_captured = False

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import weakref
-from itertools import count
 from types import CodeType
 from typing import Any, ClassVar
 
 from ..forks import lock_across_forks
 from ..late_bound import LATE
+from ..sequence import sequence_numbers
 from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
@@ -27,8 +27,6 @@ FREED_MESSAGE = (
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
     "after calling backward."
 )
-
-sequence_numbers = count()
 
 
 class Node(NodeInterface):

@@ -123,7 +123,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     else:
         copy = BatchedTensor(tensor, None, batch)
     copy._edge = LEAF
-    copy._own_extra().transform = transform
+    copy._own_extra().transform = transform.serial  # not the transform: it refers to the copy
     for level in modes.STATE.interpreters:
         if isinstance(level, JvpInterpreter) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
@@ -132,8 +132,8 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
 
 def _is_over(leaf: Tensor) -> bool:
     """Whether `leaf` belongs to a transform that has ended, so that its gradient will never be requested."""
-    transform = None if leaf._extra is None else leaf._extra.transform
-    return transform is not None and transform not in modes.STATE.transforms
+    serial = None if leaf._extra is None else leaf._extra.transform
+    return serial is not None and all(transform.serial != serial for transform in modes.STATE.transforms)
 
 
 def released(value: Any, outside: bool) -> Any:

@@ -23,7 +23,7 @@ def drawn():
 
 def test_tree(drawn):
     text = drawn.text()
-    assert text.splitlines()[0] == "graph of loss: 6 operations, 1 leaf, 20 bytes saved"
+    assert text.splitlines()[0] == "graph of loss: 6 operations, 1 leaf, 20 bytes saved, 8 bytes of leaves"
     for node in drawn.snapshot.nodes:
         name = node.name if not node.accumulate else "AccumulateGrad"
         assert name in text

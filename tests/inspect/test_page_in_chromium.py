@@ -139,7 +139,7 @@ def test_it_opens_without_complaint(show, name):
 def test_a_transformer_opens_in_under_two_seconds(show, browser):
     assert quickest(lambda: show("gpt"), 2) < 2
     titles = texts(browser, ".card .t")
-    assert "blocks.0 (Block)" in titles
+    assert "blocks.# (Block) ×12" in titles
     assert not any("blocks.0.attention" in title for title in titles)
 
 
@@ -180,7 +180,7 @@ def test_search_finds_a_node_in_a_folded_group_and_enter_goes_on(show, browser):
     assert 0 < box[0] < 1280
     assert 0 < box[1] < 800
     browser.evaluate("find('query').value = ''")
-    browser.type("gelu")
+    browser.type("gelubackward0")
     browser.key("Enter")
     first = browser.evaluate("state.selected.id")
     browser.key("Enter")
@@ -213,6 +213,7 @@ def test_a_click_shows_saved_tensors(show, browser):
 
 def test_a_click_shows_a_tensor_and_links_lead_on(show, browser):
     show("stale")
+    browser.evaluate("setDetail(CARDS); view.fit()")
     click_card(browser, "m")
     assert "intermediate tensor" in texts(browser, "#about")[0]
     browser.evaluate(
@@ -230,6 +231,7 @@ def test_a_stale_tensor_is_red(show, browser):
 
 def test_folding_by_double_click_and_by_key(show, browser):
     show("gpt")
+    click_card(browser, "blocks.# (Block) ×12", count=2)
     click_card(browser, "blocks.1 (Block)", count=2)
     assert browser.evaluate(f"{card('blocks.1.attention (Attention)')} !== undefined")
     before = browser.evaluate("state.scene.borders.length")
@@ -306,6 +308,7 @@ def test_the_player_ends_with_the_gradients_of_the_leaves(show, browser, pages):
     assert set(leaves) == set(pages.gradients)
     shown = {}
     assert browser.evaluate("player.at") == 0
+    browser.evaluate("unfoldAll(); view.cull(true)")
     assert set(texts(browser, ".leaf .r.grad")) == {"None"}
     for _ in range(steps):
         browser.click("#forward")
@@ -324,7 +327,7 @@ def test_the_player_ends_with_the_gradients_of_the_leaves(show, browser, pages):
 
 def test_the_player_lights_the_node_and_labels_its_edges(show, browser):
     show("trace")
-    browser.evaluate("player.go(2)")
+    browser.evaluate("unfoldAll(); setDetail(CARDS); player.go(2)")
     assert texts(browser, ".card.active .t") == ["LogSoftmaxBackward0"]
     assert browser.evaluate("document.querySelectorAll('.line.lit').length") >= 1
     assert len(texts(browser, ".flow text")) == 1
@@ -333,7 +336,7 @@ def test_the_player_lights_the_node_and_labels_its_edges(show, browser):
     assert browser.evaluate("document.querySelectorAll('.card.active, .card.waiting, [data-saved].freed').length") == 0
 
 
-def test_the_player_plays_by_itself_and_with_the_slider(show, browser):
+def test_the_player_plays_by_itself_and_with_the_slider(show, browser, pages):
     show("trace")
     browser.click("#play")
     browser.until("player.at >= 2")
@@ -343,9 +346,67 @@ def test_the_player_plays_by_itself_and_with_the_slider(show, browser):
     assert browser.evaluate("player.at") == 5
     browser.evaluate("find('sheet').focus()")
     browser.key(".")
+    browser.key("ArrowLeft")
     browser.key(",")
-    browser.key(",")
-    assert browser.evaluate("player.at") == 4
+    browser.key("ArrowRight")
+    assert browser.evaluate("player.at") == 5
+    for key, end in (("ArrowLeft", 0), ("ArrowRight", len(pages.traced.snapshot.steps))):
+        for _ in range(end + 6):
+            browser.key(key)
+        assert browser.evaluate("player.at") == end
+
+
+def test_steps_of_modules_end_where_another_module_begins(show, browser):
+    show("trace")
+    browser.evaluate("find('level').value = 'module'; find('level').dispatchEvent(new Event('change'))")
+    seen = []
+    while browser.evaluate("player.at < player.steps.length"):
+        browser.click("#forward")
+        seen.append(browser.evaluate("graph.unitOf.get(player.step.node).parent.label"))
+    assert seen == ["", "2 (Linear)", "1 (Tanh)", "0 (Linear)"]
+    assert "in 0 (Linear)" in texts(browser, "#step")[0]
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_what_is_shown_can_be_saved(show, browser, form):
+    show("trace")
+    text = browser.evaluate("drawing(view)")
+    assert text.startswith("<svg")
+    assert "var(--" not in text
+    assert "0 (Linear)" in text
+    if form == "png":
+        size = browser.evaluate("painted(drawing(view)).then((blob) => [blob.type, blob.size])")
+        assert size[0] == "image/png"
+        assert size[1] > 5000
+
+
+def test_a_map_shows_where_the_window_is(show, browser):
+    show("gpt")
+    assert browser.evaluate("find('map').hidden")
+    browser.evaluate("unfoldAll()")
+    assert not browser.evaluate("find('map').hidden")
+    before = browser.evaluate("[view.x, view.y]")
+    browser.click("#map")
+    assert browser.evaluate("[view.x, view.y]") != before
+
+
+def test_unfolding_everything_keeps_what_is_selected_in_sight(show, browser):
+    show("gpt")
+    browser.evaluate("select(graph.data.nodes.find((node) => node.name === 'ViewBackward0' && !node.module).id)")
+    browser.key("u")
+    browser.evaluate("new Promise((done) => setTimeout(done, 100))")
+    x, y = browser.evaluate(
+        "(() => { const box = document.querySelector('.card.selected .b').getBoundingClientRect(); return [box.x, box.y]; })()"
+    )
+    assert 0 < x < 1280
+    assert 0 < y < 800
+
+
+def test_a_sign_on_a_card_folds_and_unfolds(show, browser):
+    show("gpt")
+    browser.click(".card.group [data-fold]")
+    assert browser.evaluate("state.selected") is None
+    assert browser.evaluate("state.open.size") == 2
 
 
 def test_the_film_goes_on_in_folded_groups(show, browser):
@@ -356,11 +417,11 @@ def test_the_film_goes_on_in_folded_groups(show, browser):
 
 
 @pytest.mark.parametrize("name", ["trace", "stale", "gpt"])
-@pytest.mark.parametrize("full", [False, True])
-def test_no_text_is_clipped_and_no_card_lies_on_another(show, browser, name, full):
+@pytest.mark.parametrize("detail", [0, 1, 2])
+def test_no_text_is_clipped_and_no_card_lies_on_another(show, browser, name, detail):
     show(name)
     browser.evaluate(
-        f"state.full = {json.dumps(full)}; state.open = graph.firstOpen(200); rebuild(); view.fit(1); view.cull(true)"
+        f"state.detail = {detail}; state.open = graph.firstOpen(200); rebuild(); view.fit(1); view.cull(true)"
     )
     too_wide = browser.evaluate(
         """[...document.querySelectorAll('#items .card, #items .pill')].flatMap((card) => {

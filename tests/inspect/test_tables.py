@@ -46,7 +46,7 @@ def test_saved_memory_by_module():
     model = Net()
     loss = model(torch.ones(2, 8)).sum()
     found = saved_memory(loss, params=model)
-    assert {row["module"]: row["bytes"] for row in found.by_module} == {"one": 64, "(no module)": 128}
+    assert {row["module"]: row["bytes"] for row in found.by_module} == {"one": 64, "model": 128}
     assert found.leaves == 4 * (8 * 16 + 16 * 4)
     assert "by module" in str(found)
     loss.backward()

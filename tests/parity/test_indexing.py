@@ -17,6 +17,8 @@ from .candidate import candidate
 from .comparison import errors_differ, graphs_differ, results_differ
 from .conversion import from_array, to_array
 
+pytestmark = pytest.mark.computed
+
 _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
 thorough = settings(
     max_examples=int(_EXAMPLES or 300),

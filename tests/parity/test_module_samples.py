@@ -16,6 +16,8 @@ from .candidate import candidate, seed
 from .comparison import is_tensor, results_differ
 from .conversion import Converter, from_array, to_array
 
+pytestmark = pytest.mark.computed
+
 MODULES = [info for info in module_db if hasattr(candidate.nn, info.module_cls.__name__)]
 OPTIMIZERS = [info for info in optim_db if hasattr(candidate.optim, info.optim_cls.__name__)]
 

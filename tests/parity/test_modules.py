@@ -265,6 +265,8 @@ del d['num_batches_tracked']
 b.load_state_dict(d)
 
 import copy, pickle
+
+pytestmark = pytest.mark.computed
 l = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
 m = pickle.loads(pickle.dumps(l))
 (m, m[0].weight.detach() == l[0].weight.detach(), m[0].weight.requires_grad, list(m.state_dict()))

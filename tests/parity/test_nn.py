@@ -11,6 +11,8 @@ from .candidate import candidate, seed
 from .comparison import results_differ
 from .conversion import from_array, to_array
 
+pytestmark = pytest.mark.computed
+
 # Each layer with the lines that make its inputs.
 LAYERS = """
 Linear(3, 4)                                    tensor(5, 3)

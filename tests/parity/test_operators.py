@@ -28,8 +28,15 @@ def cases() -> list[Any]:
     return found
 
 
+COMPUTED = {"value", "grad", "gradgrad", "inplace", "out", "strides"}
+"""The aspects that depend on which kernel computes."""
+
+
 def case(name: str, aspect: str, quick: bool) -> Any:
-    return pytest.param(name, aspect, id=f"{name}-{aspect}", marks=() if quick else pytest.mark.thorough)
+    marks = [] if quick else [pytest.mark.thorough]
+    if aspect.partition("[")[0] in COMPUTED:
+        marks.append(pytest.mark.computed)
+    return pytest.param(name, aspect, id=f"{name}-{aspect}", marks=marks)
 
 
 @pytest.mark.parametrize(("name", "aspect"), cases())

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from adjoint.kernels.create import random as kernels
 from adjoint.kernels.create.random import Stream
 
+pytestmark = pytest.mark.computed
+
 torch = pytest.importorskip("torch")
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
+from ...codegen.observed_kernels import KERNELS
 from ...dispatch import profiled_functions
 from ...notices import warn
 from ...tape import modes
@@ -108,11 +110,12 @@ class profile:
         self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack)
         try:
             profiled_functions.watch(self)
+            KERNELS.observe(self.kernel)
             self.origin = perf_counter_ns()
             self.entered = True
             modes.switch("recorder", self.recorder)
         except BaseException:
-            profiled_functions.stop_watching(self)
+            self._stop_watching()
             raise
         return self
 
@@ -121,12 +124,28 @@ class profile:
         if self.enabled:
             modes.switch("recorder", None)
             try:
-                profiled_functions.stop_watching(self)
+                self._stop_watching()
             except BaseException:
-                profiled_functions.stop_watching(self)
+                self._stop_watching()
                 raise
             finally:
                 self.recorder.close()
+
+    def _stop_watching(self) -> None:
+        KERNELS.stop_observing(self.kernel)
+        profiled_functions.stop_watching(self)
+
+    @contextmanager
+    def kernel(self, name: str) -> Iterator[None]:
+        """One call of a compiled kernel, as an event if the thread is the one that is profiled."""
+        if modes.STATE.recorder is not self.recorder:
+            yield
+            return
+        event = self.recorder.begin(f"compiled::{name}")
+        try:
+            yield
+        finally:
+            self.recorder.finish(event)
 
     @property
     def function_events(self) -> EventList:

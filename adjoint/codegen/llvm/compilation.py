@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from ..observed_kernels import KERNELS
 from .element_types import NumberType, PointerType, Static, VectorType
 from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
@@ -12,14 +13,12 @@ from .lowering import Lowering
 from .statements import STATEMENTS
 from .values import CompilationError, Value, llvm_type
 
-COMPILED: list[CompiledFunction] = []
-"""All that has been compiled, in order."""
-
 
 class CompiledFunction:
     """Machine code. It is called with numbers and addresses, runs without the interpreter lock, and checks nothing.
 
-    `parameters`: their types. `split`: what calls it for pieces of a range, once `workers` has needed that.
+    `parameters`: their types. `call` runs it; `split` calls it for pieces of a range, once `workers` has needed that. Code that
+    runs kernels reads these attributes at each call: while a profiler observes kernels, they hold something else.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "split")
@@ -55,7 +54,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, also=SPLIT if ranged else "")
         prototype = ctypes.CFUNCTYPE(None if result is None else c_type(result), *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
-        COMPILED.append(found)
+        KERNELS.add(found)
         return found
 
 

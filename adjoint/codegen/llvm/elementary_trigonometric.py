@@ -18,6 +18,7 @@ from .language import (
     Static,
     T,
     bits,
+    copysign,
     f32,
     f64,
     fabs,
@@ -57,6 +58,7 @@ _TWO_OVER_PI = 2 / math.pi
 _PARTS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
 _LOW_HALF_PI = 6.077100506506192e-11
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+_LOW_PI = 2 * _HALF_PI[1]
 _ROUNDER = 1.5 * 2**52
 _LIMIT = 2.0**20
 
@@ -215,3 +217,14 @@ def tan(x: T) -> T:
 def _quotient(quarters: I, sine: T, cosine: T) -> T:
     even = (quarters & 1) == 0
     return where(even, sine, -cosine) / where(even, cosine, sine)
+
+
+@loops
+def sine_and_cosine_of_turns(x: T) -> tuple[T, T]:
+    """Of float64 between -1/2 and 1/2: the sine and the cosine of pi * x."""
+    a = fabs(x)
+    beyond = a > 0.25
+    part = where(beyond, T(0.5) - a, a)
+    high = part * math.pi
+    sine, cosine = _sine_and_cosine(high, fma(part, T(math.pi), -high) + part * _LOW_PI, _SIN64, _COS64)
+    return copysign(where(beyond, cosine, sine), x), where(beyond, sine, cosine)

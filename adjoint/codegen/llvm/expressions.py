@@ -17,6 +17,7 @@ from . import (
     elementary_inverse,
     elementary_logarithm,
     elementary_power,
+    elementary_special,
     elementary_trigonometric,
 )
 from .builtin_functions import ceil, copysign, fabs, floor, rint, sqrt, trunc
@@ -40,7 +41,8 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
     "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
-    "power": elementary_power.pow,
+    "lgamma": elementary_special.lgamma, "digamma": elementary_special.digamma, "ndtri": elementary_special.ndtri,
+    "erfinv": elementary_special.erfinv, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
 }  # fmt: skip
@@ -48,6 +50,9 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
 
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
+
+HEAVY = frozenset(["lgamma", "digamma", "ndtri", "erfinv"])
+"""Those that take hundreds."""
 
 
 class ExpressionWriter:

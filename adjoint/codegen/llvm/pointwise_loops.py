@@ -14,7 +14,7 @@ from typing import Any
 from ..expression import BOOL, Expression, Node
 from .calls import ARRAYS_AT, elements_at
 from .element_types import VectorType, boolean, u8
-from .expressions import COSTLY, ExpressionWriter
+from .expressions import COSTLY, HEAVY, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
 from .language import (
@@ -78,8 +78,10 @@ class Plan:
         self.inputs = len(self.nodes)
         self.scalars = list(scalars)
         operations = [node.operation for node in expression.nodes() if node.operands]
-        light = sum(name in COSTLY for name in operations) <= 2  # more values do not stay in registers
-        self.width = max(1, HOST.vector_bytes * 8 // type_.bits) * (2 if light else 1)
+        light = sum(name in COSTLY for name in operations) <= 2 and HEAVY.isdisjoint(operations)
+        self.width = max(1, HOST.vector_bytes * 8 // type_.bits) * (
+            2 if light else 1
+        )  # more values do not stay in registers
         self.values = Builtin(self._values)
         self.scalar_values = Builtin(self._scalar_values)
 

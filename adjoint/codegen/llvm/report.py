@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .compilation import COMPILED, CompiledFunction
+from ..observed_kernels import KERNELS
+from .compilation import CompiledFunction
 from .host import HOST
 
 
 def compiled_functions() -> list[CompiledFunction]:
     """All functions that have been compiled, in order."""
-    return list(COMPILED)
+    return list(KERNELS.functions)
 
 
 def source(name: str) -> str:
@@ -17,9 +18,9 @@ def source(name: str) -> str:
     Raises:
         LookupError: if nothing of this name has been compiled yet.
     """
-    found = [function for function in COMPILED if name in (function.kernel.name, function.code.name)]
+    found = [function for function in KERNELS.functions if name in (function.kernel.name, function.code.name)]
     if not found:
-        known = ", ".join(dict.fromkeys(function.kernel.name for function in COMPILED)) or "none"
+        known = ", ".join(dict.fromkeys(function.kernel.name for function in KERNELS.functions)) or "none"
         raise LookupError(f"no kernel {name!r} has been compiled in this process (compiled: {known})")
     return "\n".join(_told(function) for function in found)
 

@@ -23,6 +23,7 @@ import time
 from functools import cache
 from typing import Any
 
+from ..observed_kernels import KERNELS
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .compilation import CompiledFunction, c_type
 from .element_types import PointerType
@@ -312,7 +313,7 @@ class Workers:
         """Call `function(*arguments, start, stop)` for ranges that together cover `range(rows)`, on so many threads."""
         split = function.split
         if split is None:
-            split = function.split = splitter(function)
+            split = function.split = KERNELS.called(function, splitter(function))
         split(run_ranges.compiled().code.address, *arguments, rows, piece, threads, self.ready(threads))
 
     def ready(self, threads: int) -> int:

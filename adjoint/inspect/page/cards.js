@@ -1,8 +1,9 @@
 // What is written on the cards, and how large they are: as adjoint/inspect/cards.py, which says more.
 
-const SIZE = 11, ADVANCE = 0.62;
-const TITLE = 24, ROW = 16, PAD = 10, PILL = 20, PILL_GAP = 10, PAIR = 24;
-const NAME_LIMIT = 22, VALUE_LIMIT = 26, SHOWN_OUTPUTS = 4;
+const SIZE = 12, ADVANCE = 0.62;
+const LINE = 24, TITLE = 26, ROW = 17, PAD = 9, PILL = 22, PILL_GAP = 9, PAIR = 22, LABEL = 16;
+const OUTLINE = 0, CARDS = 1, VALUES = 2; // how much is on the cards
+const NAME_LIMIT = 26, VALUE_LIMIT = 26, SHOWN_OUTPUTS = 4;
 
 const widthOf = (text, size) => {
   let ems = 0;
@@ -39,10 +40,19 @@ function versionsOf(saved) {
   return `v${saved.version_saved} → v${saved.version_now}`;
 }
 
+/** The shapes that enter and leave a group. */
+function passing(group) {
+  const side = (shapes) => (shapes.length ? shapes.map(sizeOf).map((text) => (text === "[]" ? "scalar" : text)).join(", ") : "");
+  const [takes, gives] = [side(group.takes), side(group.gives)];
+  return takes && gives ? `${takes} → ${gives}` : takes ? `${takes} →` : gives ? `→ ${gives}` : "";
+}
+
 class Cards {
-  constructor(graph, full) {
+  constructor(graph, detail, narrow) {
     this.graph = graph;
-    this.full = full;
+    this.detail = detail;
+    this.narrow = narrow;
+    this.full = detail === VALUES;
     const count = new Map();
     for (const { dtype } of graph.data.tensors) if (dtype) count.set(dtype, (count.get(dtype) ?? 0) + 1);
     this.dtype = [...count].reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0])[0];
@@ -50,20 +60,26 @@ class Cards {
   }
 
   fit(card) {
-    let wide = widthOf(card.title, SIZE) + (card.note ? 10 + widthOf(card.note, SIZE - 1) : 0);
+    let wide = widthOf(card.title, SIZE) + (card.note ? 10 + widthOf(card.note, SIZE) : 0) + (card.kind === "group" ? 16 : 0);
     for (const row of card.rows) {
       const gap = row.label && row.value ? 12 : 0;
-      wide = Math.max(wide, widthOf(row.label, SIZE - 1) + gap + widthOf(row.widest ?? row.value, SIZE - 1));
+      wide = Math.max(wide, widthOf(row.label, SIZE) + gap + widthOf(row.widest ?? row.value, SIZE));
     }
     card.width = Math.round(wide + 2 * PAD);
-    card.height = TITLE + (card.rows.length ? ROW * card.rows.length + 7 : 0);
+    card.height = this.detail === OUTLINE && !card.rows.length ? LINE : TITLE + (card.rows.length ? ROW * card.rows.length + 7 : 0);
     return card;
   }
 
+  /** The dtype of a tensor, where it is not that of most tensors. */
+  rare(tensor) {
+    return tensor.dtype === this.dtype ? "" : dtypeOf(tensor.dtype);
+  }
+
   /** What an operation makes only for its own derivative, and nobody uses, is not shown beside what it is for. */
-  tensors(list) {
+  tensors(list, operation) {
     const used = list.filter((tensor) => this.graph.used.has(tensor.id) || tensor.name);
     if (used.length) list = used;
+    if (this.detail === OUTLINE && operation) return [this.line(list, operation)];
     if (list.length <= SHOWN_OUTPUTS) return list.map((tensor) => this.tensor(tensor));
     const sizes = [...new Set(list.map((tensor) => `${sizeOf(tensor.shape)} ${dtypeOf(tensor.dtype)}`))];
     const rows = sizes.slice(0, 3).map((size) => ({ label: "", value: size }));
@@ -72,18 +88,29 @@ class Cards {
     return [this.fit(card)];
   }
 
+  /** An operation and its result on one line. */
+  line(list, operation) {
+    const [tensor] = list;
+    const size = list.length > 1 ? `${list.length} outputs` : tensor ? joined(shorten(tensor.name ?? "", 14, true), tensor.shape.length ? sizeOf(tensor.shape) : tensor.data ?? "scalar", this.rare(tensor)) : "";
+    const card = { id: tensor?.id ?? operation.id, kind: "intermediate", title: shorten(operation.name, NAME_LIMIT), note: this.narrow ? size.replaceAll(", ", ",") : size, rows: [], op: true };
+    card.root = list.some((each) => this.graph.roots.has(each.id));
+    card.hint = `${operation.name}: ${size}`;
+    return this.fit(card);
+  }
+
   tensor(tensor) {
-    const size = tensor.shape.length ? sizeOf(tensor.shape) : "", dtype = dtypeOf(tensor.dtype);
+    const size = tensor.shape.length ? sizeOf(tensor.shape) : "", dtype = this.rare(tensor);
     const card = { id: tensor.id, kind: tensor.kind, title: shorten(tensor.name ?? "", NAME_LIMIT, true), rows: [] };
     card.root = this.graph.roots.has(tensor.id);
-    card.hint = `${tensor.name ?? "tensor"}: ${size} ${dtype}`;
+    card.hint = `${tensor.name ?? "tensor"}: ${size} ${dtypeOf(tensor.dtype)}`;
+    const value = tensor.shape.length ? "" : shorten(tensor.data ?? scalarOf(tensor), VALUE_LIMIT);
     if (this.full) {
       card.title ||= "tensor";
-      card.note = tensor.shape.length || tensor.dtype !== this.dtype ? joined(size, dtype) : "";
+      card.note = joined(size, dtype);
       card.rows = this.facts(tensor);
     } else {
-      if (card.title) card.rows = [{ label: size || scalarOf(tensor), value: dtype }];
-      else Object.assign(card, { title: size || shorten(tensor.data ?? scalarOf(tensor), VALUE_LIMIT), note: dtype });
+      if (card.title) card.note = joined(size || value, dtype);
+      else Object.assign(card, { title: size || value, note: dtype });
       if (this.traced && tensor.kind === "leaf") card.rows.push(this.gradRow(tensor));
     }
     return this.fit(card);
@@ -119,6 +146,16 @@ class Cards {
   node(node) {
     if (!node) return null;
     const card = { id: node.id, kind: node.accumulate ? "accumulate" : "node", title: node.name, rows: [] };
+    card.hint = node.name + (node.line ? `\n${fileOf(node.line)}  ${node.line.text}` : "");
+    const stale = node.saved.some((saved) => saved.state === "stale");
+    if (this.detail === OUTLINE) {
+      card.note = stale ? "changed" : "";
+      card.noteCss = "stale";
+      return this.fit(card);
+    }
+    for (const [name, formula] of Object.entries(node.derivative)) {
+      card.rows.push({ label: `∂ ${shorten(this.operand(node, name), 16)}`, value: shorten(formula, 34), css: "formula" });
+    }
     for (const saved of node.saved) {
       const row = this.saved(saved);
       if (row) card.rows.push(row);
@@ -130,28 +167,54 @@ class Cards {
     if (node.line && !node.accumulate) {
       card.rows.push({ label: shorten(fileOf(node.line), NAME_LIMIT, true), value: "", css: "place" });
     }
-    card.hint = node.name + (node.line ? `\n${fileOf(node.line)}  ${node.line.text}` : "");
     return this.fit(card);
   }
 
+  /** What a formula is with respect to: the tensor's name where it is short, else the parameter's. */
+  operand(node, name) {
+    const operation = this.graph.unitOf.get(node.id)?.operation, at = operation?.names.indexOf(name) ?? -1;
+    const called = at < 0 ? "" : this.graph.byId.get(operation.inputs[at])?.name ?? "";
+    return /^[A-Za-z_]\w{0,7}$/.test(called) ? called : name;
+  }
+
   saved(saved) {
-    const label = shorten(saved.name.replace(/^_saved_/, ""), NAME_LIMIT);
-    if (saved.state === "none") return this.full ? { label, value: "None" } : null;
+    const label = `saved ${shorten(saved.name.replace(/^_saved_/, ""), NAME_LIMIT)}`;
+    if (saved.state === "none") return null;
     const css = saved.state === "stale" || saved.state === "freed" ? saved.state : "";
     if (saved.state === "freed" || saved.state === "packed") {
       return { label, value: joined(sizeOf(saved.shape), saved.state), css, saved: saved.name };
     }
-    const name = shorten((this.graph.byId.get(saved.tensor)?.name ?? "").split(".").pop(), 12, true);
-    const dtype = saved.dtype !== this.dtype ? dtypeOf(saved.dtype) : "";
-    return { label, value: joined(name, sizeOf(saved.shape), dtype, versionsOf(saved)), css, saved: saved.name };
+    const tensor = this.graph.byId.get(saved.tensor), size = saved.shape?.length ? sizeOf(saved.shape) : saved.data ?? "scalar";
+    const what = shorten(tensor?.name ?? "", NAME_LIMIT, true) || joined(size, saved.dtype !== this.dtype ? dtypeOf(saved.dtype) : "");
+    return { label, value: joined(what, saved.state === "stale" ? versionsOf(saved) : ""), css, saved: saved.name };
   }
 
   /** The card of a folded group. */
   group(group) {
     const title = shorten(group.label, 30, true) + (group.times > 1 ? ` ×${group.times}` : "");
-    const rows = [{ label: plural(group.operations, "operation"), value: group.bytes ? amount(group.bytes) : "" }];
-    if (group.parameters) rows.push({ label: plural(group.parameters, "leaf").replace("leafs", "leaves"), value: "" });
-    const card = { id: group.id, kind: "group", title, rows, hint: `${group.kind} ${group.label}`, root: false };
-    return this.fit(card);
+    const parameters = group.parameters ? plural(group.parameters, "parameter") : "";
+    if (this.detail === OUTLINE) return this.groupLine(group, title);
+    const rows = [];
+    if (passing(group)) rows.push({ label: shorten(passing(group), 40), value: "" });
+    rows.push({ label: plural(group.operations, "operation"), value: group.bytes ? `${amount(group.bytes)} saved` : "" });
+    if (parameters) rows.push({ label: parameters, value: "" });
+    const hint = [`${group.label}`, passing(group), plural(group.operations, "operation"), parameters, group.bytes ? `${amount(group.bytes)} saved` : ""].filter(Boolean).join("\n");
+    return this.fit({ id: group.id, kind: "group", title, rows, hint, root: false });
+  }
+
+  groupLine(group, title) {
+    const shapes = this.narrow ? passing(group).replace(/^.*→/, "→") : passing(group);
+    const note = joined(shorten(shapes, 44), !this.narrow && group.parameters ? `· ${count(group.parameters)}` : "");
+    const hint = joined(title, passing(group), plural(group.operations, "operation"), group.parameters ? plural(group.parameters, "parameter") : "");
+    return this.fit({ id: group.id, kind: "group", title: this.narrow ? shorten(title, 18, true) : title, note, rows: [], hint, root: false });
+  }
+}
+
+/** A number of parameters in a few characters. */
+function count(number) {
+  if (number < 1000) return String(number);
+  for (const unit of ["K", "M", "G"]) {
+    number /= 1000;
+    if (number < 1000 || unit === "G") return `${Number(number.toPrecision(3))} ${unit}`;
   }
 }

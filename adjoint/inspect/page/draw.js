@@ -4,10 +4,13 @@ function textAt(words, x, y, css) {
   return svgElement("text", { class: css, x: Math.round(x * 10) / 10, y: Math.round(y * 10) / 10 }, words);
 }
 
+/** The line on which the title of a card stands. */
+const base = (card) => (card.rows.length ? TITLE : card.height) / 2 + 4;
+
 /** A card that can be focused: a title, a note beside it, and rows below. */
 function drawCard(card, x, y, role = "") {
   const { width, height } = card, radius = card.kind === "accumulate" ? 12 : card.kind === "group" ? 9 : 6;
-  const group = svgElement("g", { class: `card ${card.kind}${card.root ? " root" : ""}`, "data-id": card.id, tabindex: 0, role: "button", "aria-label": card.hint });
+  const group = svgElement("g", { class: `card ${card.kind}${card.root ? " root" : ""}${card.op ? " op" : ""}`, "data-id": card.id, tabindex: 0, role: "button", "aria-label": card.hint });
   group.append(svgElement("title", {}, card.hint));
   if (card.kind === "group") {
     for (const off of [STACK, STACK / 2]) group.append(svgElement("rect", { class: "b s", x: x + off, y: y + off, width, height, rx: radius }));
@@ -19,17 +22,18 @@ function drawCard(card, x, y, role = "") {
     group.append(svgElement("path", { class: "h", d: `M${x} ${y + TITLE}v-${side}a${radius} ${radius} 0 0 1 ${radius}-${radius}h${width - 2 * radius}a${radius} ${radius} 0 0 1 ${radius} ${radius}v${side}z` }));
   }
   const alone = !card.note && !card.rows.length;
-  group.append(textAt(card.title, alone ? x + width / 2 : x + PAD, y + 16, alone ? "t m" : "t"));
-  if (card.note) group.append(textAt(card.note, x + width - PAD, y + 16, "l e"));
+  group.append(textAt(card.title, alone ? x + width / 2 : x + PAD, y + base(card), alone ? "t m" : "t"));
+  if (card.note) group.append(textAt(card.note, x + width - PAD - (card.kind === "group" ? 16 : 0), y + base(card), `l e${card.noteCss ? ` ${card.noteCss}` : ""}`));
   card.rows.forEach((row, number) => {
-    const base = y + TITLE + ROW * number + 14, css = row.css ? ` ${row.css}` : "";
-    if (row.label) group.append(textAt(row.label, x + PAD, base, `l${css}`));
-    if (row.value) row.element = group.appendChild(textAt(row.value, x + width - PAD, base, `r e${css}`));
+    const line = y + TITLE + ROW * number + 14, css = row.css ? ` ${row.css}` : "";
+    if (row.label) group.append(textAt(row.label, x + PAD, line, `l${css}`));
+    if (row.value) row.element = group.appendChild(textAt(row.value, x + width - PAD, line, `r e${css}`));
     if (row.saved) for (const text of [...group.children].slice(-2)) text.setAttribute("data-saved", row.saved);
   });
   if (card.kind === "group") {
-    const at = x + width - 17;
-    group.append(svgElement("path", { class: "sign", d: `M${at} ${y + 12}h9m-4.5-4.5v9` }));
+    const at = x + width - 18;
+    group.append(svgElement("path", { class: "sign", d: `M${at} ${y + base(card) - 4}h9m-4.5-4.5v9` }),
+      svgElement("rect", { class: "hit", "data-fold": card.id, x: at - 8, y, width: 26, height: Math.min(height, TITLE) }));
   }
   return group;
 }
@@ -37,7 +41,7 @@ function drawCard(card, x, y, role = "") {
 function drawItem(item) {
   if (item.type === "head") return drawHead(item);
   if (item.type === "group") return drawCard(item.card, item.x + item.card.x, item.y);
-  const { operation } = item.thing;
+  const operation = item.pill ? item.thing.operation : null;
   const group = svgElement("g", { class: "unit" });
   if (operation) {
     const middle = item.x + item.middle, top = item.y - PILL - PILL_GAP;
@@ -47,11 +51,11 @@ function drawItem(item) {
     }
     group.append(svgElement("g", { class: "pill", "data-id": operation.id },
       svgElement("rect", { x: middle - item.pill / 2, y: top, width: item.pill, height: PILL, rx: 10 }),
-      textAt(operation.name, middle, top + 14, "m")));
+      textAt(operation.name, middle, top + 15, "m")));
   }
   if (item.node && item.tensors.length) {
     const start = item.x - PAIR / 2;
-    group.append(svgElement("path", { class: "tie", d: `M${start + 4} ${item.y + TITLE / 2}h${PAIR - 7}` }));
+    group.append(svgElement("path", { class: "tie", d: `M${start + 4} ${item.y + (item.node.rows.length ? TITLE : item.node.height) / 2}h${PAIR - 7}` }));
   }
   for (const card of [...item.tensors, item.node]) if (card) group.append(drawCard(card, item.x + card.x, item.y));
   return group;
@@ -63,14 +67,13 @@ function drawFrame(item) {
 }
 
 /** The name of a frame, on its border: a button that folds it. */
-function drawHead({ rect, width, thing }) {
-  const x = rect[0], y = rect[1] + 12;
-  const label = thing.label + (thing.times > 1 ? ` ×${thing.times}` : "");
-  const wide = Math.min(widthOf(label, SIZE) + 40, width - 16);
-  return svgElement("g", { class: "card head", "data-id": thing.id, tabindex: 0, role: "button", "aria-expanded": "true", "aria-label": `${thing.kind} ${label}` },
-    svgElement("rect", { class: "b", x: x + 8, y: y - 11, width: wide, height: 22, rx: 11 }),
-    textAt(label, x + 19, y + 4, "t"),
-    svgElement("path", { class: "sign", d: `M${x + wide - 12} ${y}h9` }));
+function drawHead({ rect: [x, top], label, wide, thing }) {
+  const y = top + 11;
+  return svgElement("g", { class: "card head", "data-id": thing.id, tabindex: 0, role: "button", "aria-expanded": "true", "aria-label": `${thing.kind} ${thing.label}` },
+    svgElement("rect", { class: "b", x, y: y - 11, width: wide, height: 22, rx: 11 }),
+    textAt(label, x + 11, y + 4, "t"),
+    svgElement("path", { class: "sign", d: `M${x + wide - 20} ${y}h9` }),
+    svgElement("rect", { class: "hit", "data-fold": thing.id, x: x + wide - 28, y: y - 11, width: 28, height: 22 }));
 }
 
 function drawLine(line) {
@@ -79,6 +82,7 @@ function drawLine(line) {
   if (line.arrow) path.setAttribute("marker-end", `url(#arrow-${line.forward ? "f" : "b"})`);
   const group = svgElement("g", { class: "strand", "data-kind": line.forward ? "forward" : "backward" }, path);
   const [{ index }] = line.strands;
-  if (!line.forward && line.alone && index) group.append(textAt(String(index), line.end[0] + 4, line.end[1] + 13, "index"));
+  if (!line.forward && line.alone && index) group.append(textAt(String(index), line.end[0] + 4, line.end[1] + 14, "index"));
+  if (line.label && line.arrow) group.append(textAt(line.label, line.end[0] + 4, line.end[1] - 6, "operand"));
   return group;
 }

@@ -6,6 +6,7 @@
 
 const SWEEPS = 12;
 const LANES = 20000;
+const DOOR_GAP = 8;
 
 function place(boxes, edges, columnGap = 36, rankGap = 44) {
   if (boxes.length === 0) return { width: 0, height: 0, bands: [] };
@@ -111,10 +112,11 @@ function pinRanks(boxes, rank) {
     first = Math.min(first, rank[number]);
     last = Math.max(last, rank[number]);
   });
+  if (first === Infinity) first = last = 0;
+  const begin = boxes.some((box) => box.pin === "first") ? 1 : 0;
   boxes.forEach((box, number) => {
-    rank[number] = box.pin === "first" ? 0 : box.pin === "last" ? last - first + 2 : rank[number] - first + 1;
+    rank[number] = box.pin === "first" ? 0 : box.pin === "last" ? last - first + 1 + begin : rank[number] - first + begin;
   });
-  if (!boxes.some((box) => box.pin === "first")) for (let n = 0; n < rank.length; n++) rank[n] -= 1;
 }
 
 /** The graph with a place in each rank for every long edge: first the boxes, then those places. */
@@ -169,11 +171,33 @@ function threaded(boxes, edges, pairs) {
     }
     join(previous, target);
   });
+  graph.main = mainPath(graph, boxes);
   let ranksUsed = 0;
   for (const rank of graph.rank) ranksUsed = Math.max(ranksUsed, rank + 1);
   graph.order = Array.from({ length: ranksUsed }, () => []);
   graph.position = new Array(graph.rank.length).fill(0);
   return graph;
+}
+
+/** The place below that continues the main path of each place, or -1: two places choose each other by the longest paths. */
+function mainPath(graph, boxes) {
+  const count = graph.rank.length;
+  const depth = Array.from({ length: count }, (_, place) => (place < graph.boxes ? boxes[place].start ?? 0 : -Infinity));
+  const height = new Array(count).fill(0);
+  const byRank = [...graph.rank.keys()].sort((a, b) => graph.rank[a] - graph.rank[b]);
+  const most = (near, key) => near.reduce((best, other) => (best < 0 || key[other] > key[best] ? other : best), -1);
+  for (const place of byRank) {
+    const above = most(graph.above[place], depth);
+    if (above >= 0) depth[place] = Math.max(depth[place], 1 + depth[above]);
+  }
+  for (const place of byRank.reverse()) {
+    const below = most(graph.below[place], height);
+    if (below >= 0) height[place] = 1 + height[below];
+  }
+  return graph.below.map((near, place) => {
+    const below = most(near, height);
+    return below >= 0 && most(graph.above[below], depth) === place ? below : -1;
+  });
 }
 
 /** Order every rank: start from a walk up from the end, then sweep by medians; keep what crosses least. */
@@ -293,27 +317,29 @@ function compareLists(a, b) {
   return 0;
 }
 
-/** The segments that cross an inner segment of a long edge (between two lanes), which is to stay straight. */
+/** The segments that cross a more important one, which is to stay straight: the main path, or a lane of a long edge. */
 function findConflicts(graph) {
   const found = new Set(), count = graph.rank.length;
-  for (let number = 1; number < graph.order.length; number++) {
-    const row = graph.order[number];
-    let low = 0, scanned = 0;
-    row.forEach((place, at) => {
-      const inner = place >= graph.boxes ? graph.above[place].find((other) => other >= graph.boxes) : undefined;
-      if (inner === undefined && at < row.length - 1) return;
-      const high = inner === undefined ? graph.order[number - 1].length : graph.position[inner];
-      for (; scanned <= at; scanned++) {
-        const other = row[scanned];
-        for (const above of graph.above[other]) {
-          const position = graph.position[above];
-          if ((position < low || position > high) && !(other >= graph.boxes && above >= graph.boxes)) {
-            found.add(above * count + other);
+  const isMain = (above, place) => graph.main[above] === place;
+  const isLane = (above, place) => above >= graph.boxes && place >= graph.boxes;
+  for (const keeps of [isMain, isLane]) {
+    for (let number = 1; number < graph.order.length; number++) {
+      const row = graph.order[number];
+      let low = 0, scanned = 0;
+      row.forEach((place, at) => {
+        const inner = graph.above[place].find((above) => keeps(above, place));
+        if (inner === undefined && at < row.length - 1) return;
+        const high = inner === undefined ? graph.order[number - 1].length : graph.position[inner];
+        for (; scanned <= at; scanned++) {
+          const other = row[scanned];
+          for (const above of graph.above[other]) {
+            const position = graph.position[above];
+            if ((position < low || position > high) && !keeps(above, other) && !isMain(above, other)) found.add(above * count + other);
           }
         }
-      }
-      low = high;
-    });
+        low = high;
+      });
+    }
   }
   return found;
 }
@@ -326,10 +352,17 @@ function align(graph, conflicts, downward, leftward) {
   if (!leftward) rows = rows.map((row) => row.slice().reverse());
   const beside = downward ? graph.above : graph.below;
   const side = leftward ? 1 : -1;
+  let partner = graph.main;
+  if (downward) {
+    partner = new Array(count).fill(-1);
+    graph.main.forEach((below, above) => { if (below >= 0) partner[below] = above; });
+  }
+  const taken = new Set(partner);
   for (const row of rows.slice(1)) {
     let reached = leftward ? -1 : -Infinity;
     for (const place of row) {
-      const near = beside[place].slice().sort((a, b) => side * (graph.position[a] - graph.position[b]));
+      const near = partner[place] >= 0 ? [partner[place]] : beside[place].filter((other) => !taken.has(other));
+      near.sort((a, b) => side * (graph.position[a] - graph.position[b]));
       if (!near.length) continue;
       const middle = (near.length - 1) / 2;
       for (const other of new Set([near[Math.floor(middle)], near[Math.floor(middle + 0.5)]])) {
@@ -382,7 +415,7 @@ function compact(graph, root, rows, gap, leftward) {
   return root.map((block) => sign * xs[block]);
 }
 
-/** The top and bottom of each rank; between two ranks more room where edges go far sideways. */
+/** The top and bottom of each rank; between two ranks more room where edges go far sideways, and little at doors. */
 function bandsOf(boxes, edges, gap) {
   let count = 0;
   for (const box of boxes) count = Math.max(count, box.rank + 1);
@@ -400,11 +433,13 @@ function bandsOf(boxes, edges, gap) {
       far[upper + at] = Math.max(far[upper + at], Math.abs(stops[at] - stops[at + 1]));
     }
   }
+  const near = new Set(boxes.filter((box) => box.pin).map((box) => (box.pin === "first" ? 0 : count - 2)));
   const bands = [];
   let y = 0;
   for (let rank = 0; rank < count; rank++) {
     bands.push([y, y + above[rank] + below[rank]]);
-    y = bands[rank][1] + gap + Math.min(far[rank] * 0.06, gap);
+    const least = near.has(rank) ? (far[rank] < 1 ? DOOR_GAP : gap * 0.6) : gap;
+    y = bands[rank][1] + least + Math.min(far[rank] * 0.06, gap);
   }
   for (const box of boxes) {
     box.y = bands[box.rank][0] + above[box.rank];

@@ -6,7 +6,8 @@ const graph = readGraph(JSON.parse(find("data").textContent));
 const view = new View(find("sheet"));
 const panel = new Panel(graph, (id) => select(id, true));
 const player = new Player(graph, playerChanged);
-const state = { open: graph.firstOpen(60), full: graph.data.tensors.length <= 10, selected: null, matches: [], match: -1, scene: null };
+const state = { open: new Set(), detail: OUTLINE, selected: null, matches: [], match: -1, scene: null };
+const map = new SmallMap(find("map"), view);
 const MOST = 2500; // so many things at once are still quick to lay out and to move
 
 // ---------------------------------------------------------------- what is shown
@@ -14,7 +15,7 @@ const MOST = 2500; // so many things at once are still quick to lay out and to m
 function rebuild(keep) {
   const before = keep && state.scene?.byThing.get(keep);
   const anchor = before && view.toScreen(before.rect[0], before.rect[1]);
-  state.scene = buildScene(graph, state.open, state.full);
+  state.scene = buildScene(graph, state.open, state.detail);
   view.show(state.scene);
   if (!anchor) return;
   const after = state.scene.byThing.get(keep);
@@ -37,18 +38,36 @@ function isInside(thing, group) {
   return false;
 }
 
+/** What the reader looks at: what is selected or in the middle of the window. */
+function looked() {
+  const [width, height] = view.size;
+  if (state.selected) return itemOf(state.selected).thing;
+  const far = ({ rect }) => { const [x, y] = view.toScreen((rect[0] + rect[2]) / 2, (rect[1] + rect[3]) / 2); return Math.hypot(x - width / 2, y - height / 2); };
+  return state.scene.items.reduce((best, item) => (best && far(best) <= far(item) ? best : item), null)?.thing;
+}
+
+/** Unfold these groups and no others; what the reader looks at stays in sight. */
+function openOnly(open) {
+  const thing = looked(), before = thing && view.toScreen(...state.scene.byThing.get(thing).rect);
+  state.open = open;
+  rebuild();
+  if (!thing) return;
+  const { rect } = state.scene.byThing.get(thing.parent && !state.scene.byThing.has(thing) ? state.scene.standIn(thing) : thing) ?? state.scene.items[0];
+  const [x, y] = view.toScreen(rect[0], rect[1]);
+  view.pan(before[0] - x, before[1] - y);
+  view.reveal(rect);
+}
+
 function foldAll() {
   state.open = new Set();
   rebuild();
-  view.fit(0.1);
+  view.fit(LEGIBLE);
 }
 
 /** Level by level, as far as it remains quick. */
 function unfoldAll() {
   const open = graph.firstOpen(MOST), folded = graph.units.length && [...graph.groups.values()].some((group) => group.size && !open.has(group));
-  state.open = open;
-  rebuild();
-  view.fit(0.1);
+  openOnly(open);
   if (folded) toast(`Unfolded as far as ${plural(MOST, "thing")} go; unfold the rest where you need it`);
 }
 
@@ -89,9 +108,10 @@ function select(id, show = false) {
   const thing = id == null ? null : thingOf(id);
   state.selected = thing;
   find("panel").hidden = !thing;
+  if (thing) fillPanel();
+  view.resized();
   if (thing) {
     if (show) unfoldTo(thing);
-    fillPanel();
     find("panel").scrollTop = 0;
     view.reveal(itemOf(thing).rect, show);
   }
@@ -185,7 +205,8 @@ function playerChanged() {
   find("slider").style.setProperty("--part", `${(100 * at) / steps.length}%`);
   find("play").classList.toggle("playing", !!player.playing);
   find("play").setAttribute("aria-label", player.playing ? "Pause" : "Play");
-  find("step").replaceChildren(`${at} / ${steps.length}`, step ? "  " : "", step ? html("b", {}, graph.byId.get(step.node).name) : "  before backward", step ? stepWords(step) : "");
+  const node = step && graph.byId.get(step.node);
+  find("step").replaceChildren(`${at} / ${steps.length}`, step ? "  " : "", step ? html("b", {}, node.name) : "  before backward", step ? stepWords(step) : "");
   find("step").title = find("step").textContent;
   if (step) view.reveal(cardRect(step.node));
   if (state.selected?.next) fillPanel();
@@ -194,7 +215,8 @@ function playerChanged() {
 
 function stepWords(step) {
   const leaf = graph.unitOf.get(step.node).tensors[0];
-  const parts = [];
+  const parts = [], { parent } = graph.unitOf.get(step.node);
+  if (parent.label) parts.push(`in ${parent.label}`);
   if (step.accumulated != null) parts.push(`${leaf?.name ?? "leaf"}.grad`);
   if (step.freed.length) parts.push(`frees ${step.freed_bytes ? amount(step.freed_bytes) : plural(step.freed.length, "tensor")}`);
   if (step.hooks.length) parts.push(plural(step.hooks.length, "hook"));
@@ -249,10 +271,11 @@ const KEYS = [
   ["−", "zoom out", () => view.zoom(0.8)],
   ["f", "fold all", foldAll],
   ["u", "unfold all", unfoldAll],
-  ["d", "values on the cards, or only shapes", toggleDetails],
+  ["d", "more or less on the cards", () => setDetail((state.detail + 1) % 3)],
   ["t", "light or dark", toggleTheme],
-  [".", "a step of backward", () => player.steps.length && player.go(player.at + 1)],
-  [",", "a step back", () => player.steps.length && player.go(player.at - 1)],
+  ["→", "a step of backward", () => player.steps.length && player.move(1)],
+  ["←", "a step back", () => player.steps.length && player.move(-1)],
+  ["m", "steps of nodes, or of modules", () => { find("level").value = player.level = player.level === "node" ? "module" : "node"; }],
   ["space", "play or pause", () => player.steps.length && player.toggle()],
   ["?", "these keys", () => find("help").showModal()],
 ];
@@ -262,13 +285,12 @@ const OTHER_KEYS = [
   ["Enter", "everything about a card; unfold or fold a group (or double-click)"],
   ["Esc", "close"],
 ];
-const aliases = { "-": "−", "=": "+", " ": "space" };
+const aliases = { "-": "−", "=": "+", " ": "space", ArrowRight: "→", ArrowLeft: "←", ".": "→", ",": "←" };
 
-function toggleDetails() {
-  state.full = !state.full;
-  find("details").setAttribute("aria-pressed", String(state.full));
-  rebuild();
-  view.fit(0.1);
+function setDetail(detail) {
+  state.detail = detail;
+  find("detail").value = String(detail);
+  openOnly(state.open);
 }
 
 function toggleTheme() {
@@ -282,7 +304,8 @@ document.addEventListener("keydown", (event) => {
   const card = event.target.closest(".card"), arrow = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
   if (event.key === "Escape") select(null);
   else if (event.key === "Enter" && card) activate(card);
-  else if (event.target.closest("button, input") && (event.key === " " || event.key === "Enter" || arrow)) return;
+  else if (event.target.closest("button, input, select, summary") && (event.key === " " || event.key === "Enter" || arrow)) return;
+  else if (arrow && player.steps.length && !card && arrow[0]) player.move(-arrow[0]);
   else if (arrow && card) focusBeside(card, -arrow[0], -arrow[1]);
   else if (arrow) view.pan(arrow[0] * 60, arrow[1] * 60);
   else {
@@ -329,12 +352,14 @@ view.svg.addEventListener("focusin", (event) => {
 });
 view.svg.addEventListener("click", (event) => {
   if (view.moved > 3) return;
+  const fold = graph.groups.get(event.target.dataset.fold);
+  if (fold) return toggle(fold);
   const card = event.target.closest("[data-id]");
   select(card ? card.dataset.id : null);
 });
 view.svg.addEventListener("dblclick", (event) => {
   const group = graph.groups.get(event.target.closest("[data-id]")?.dataset.id);
-  if (group) toggle(group);
+  if (group && !event.target.dataset.fold) toggle(group);
 });
 find("panel").addEventListener("click", (event) => {
   const group = graph.groups.get(event.target.dataset.toggle);
@@ -353,10 +378,19 @@ find("query").addEventListener("keydown", (event) => {
   } else return;
   event.preventDefault();
 });
-const buttons = { fold: foldAll, unfold: unfoldAll, details: toggleDetails, fit: () => view.fit(), in: () => view.zoom(1.25), out: () => view.zoom(0.8),
-  theme: toggleTheme, keys: () => find("help").showModal(), close: () => select(null), back: () => player.go(player.at - 1), play: () => player.toggle(), forward: () => player.go(player.at + 1) };
+const buttons = { fold: foldAll, unfold: unfoldAll, fit: () => view.fit(), in: () => view.zoom(1.25), out: () => view.zoom(0.8),
+  theme: toggleTheme, keys: () => find("help").showModal(), close: () => select(null), back: () => player.move(-1), play: () => player.toggle(), forward: () => player.move(1) };
 for (const [id, action] of Object.entries(buttons)) find(id).addEventListener("click", action);
 find("slider").addEventListener("input", () => { player.pause(); player.go(Number(find("slider").value)); });
+
+find("detail").addEventListener("change", () => setDetail(Number(find("detail").value)));
+find("pace").addEventListener("change", () => player.setPace(Number(find("pace").value)));
+find("level").addEventListener("change", () => { player.level = find("level").value; });
+find("export").addEventListener("change", async () => {
+  const form = find("export").value;
+  find("export").value = "";
+  await savePicture(form, view, graph.data.title || "graph");
+});
 
 addEventListener("beforeprint", () => view.print(true));
 addEventListener("afterprint", () => view.print(false));
@@ -380,24 +414,27 @@ function legend() {
   const items = entries.filter(([occurs]) => occurs).map(([, css, words]) => html("li", {}, html("i", { class: css }), words));
   if (states.has("stale")) items.push(html("li", { class: "stale" }, "changed since saved"));
   if (states.has("freed")) items.push(html("li", { class: "freed" }, "freed by backward"));
-  find("legend").replaceChildren(...items);
+  find("legend").querySelector("ul").replaceChildren(...items);
 }
 
 function begin() {
   const { data } = graph;
   find("title").textContent = data.title || "Graph";
-  find("summary").textContent = [plural(data.operations.length, "operation"), plural(data.nodes.filter((node) => node.accumulate).length, "leaf").replace("leafs", "leaves"), data.bytes ? `${amount(data.bytes)} held` : ""].filter(Boolean).join(" · ");
-  find("shortcuts").replaceChildren(...[...KEYS.filter(([key]) => player.steps.length || ![".", ",", "space"].includes(key)), ...OTHER_KEYS].flatMap(([key, words]) => [html("dt", {}, html("kbd", {}, key)), html("dd", {}, words)]));
-  find("details").setAttribute("aria-pressed", String(state.full));
+  find("summary").textContent = [plural(data.operations.length, "operation"), plural(data.nodes.filter((node) => node.accumulate).length, "leaf").replace("leafs", "leaves") + (data.leaf_bytes ? ` of ${amount(data.leaf_bytes)}` : ""), `${amount(data.bytes ?? 0)} saved`].filter(Boolean).join(" · ");
+  find("shortcuts").replaceChildren(...[...KEYS.filter(([key]) => player.steps.length || !["→", "←", "m", "space"].includes(key)), ...OTHER_KEYS].flatMap(([key, words]) => [html("dt", {}, html("kbd", {}, key)), html("dd", {}, words)]));
   for (const id of ["fold", "unfold"]) find(id).hidden = graph.groups.size === 0;
   legend();
   if (player.steps.length) {
     find("player").hidden = false;
     find("slider").max = player.steps.length;
-    view.foot = 130;
   }
+  find("legend").open = innerWidth > 860 && innerHeight > 560;
+  view.changed = () => map.draw();
+  Object.assign(state, opening(graph, view.size));
+  find("detail").value = String(state.detail);
+  for (const id of ["fold", "unfold"]) find(id).hidden = graph.groups.size === 0;
   rebuild();
-  view.fit(0.68);
+  view.fit(LEGIBLE);
   if (player.steps.length) playerChanged();
   document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
 }

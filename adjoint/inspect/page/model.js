@@ -15,6 +15,7 @@ function readGraph(data) {
     node.inputs = shared(node.inputs) ?? [];
     node.values = shared(node.values) ?? {};
     node.formula = shared(node.formula) ?? {};
+    node.derivative = shared(node.derivative) ?? {};
     node.line = shared(node.line);
     node.gradient = (node.gradient ?? []).map(shared);
     node.saved ??= [];
@@ -28,6 +29,7 @@ function readGraph(data) {
   for (const operation of data.operations) {
     operation.inputs ??= [];
     operation.outputs ??= [];
+    operation.names = shared(operation.names) ?? [];
   }
   return new Graph(data);
 }
@@ -76,10 +78,10 @@ class Graph {
       if (strand.upper && strand.lower && strand.upper !== strand.lower) this.strands.push(strand);
     };
     for (const operation of this.data.operations) {
-      for (const tensor of operation.inputs) {
+      operation.inputs.forEach((tensor, entry) => {
         const upper = this.unitOf.get(tensor), lower = this.unitOf.get(operation.id);
-        add({ forward: true, tail: tensor, head: operation.id, upper, lower, index: 0, entry: 0 });
-      }
+        add({ forward: true, tail: tensor, head: operation.id, upper, lower, index: 0, entry, name: operation.names[entry] });
+      });
     }
     for (const node of this.data.nodes) {
       node.next.forEach(([following, index], entry) => {
@@ -87,15 +89,25 @@ class Graph {
         add({ forward: false, tail: node.id, head: following, upper, lower, index, entry });
       });
     }
+    const isLeaf = (id) => { const tensor = this.byId.get(id); return tensor.kind !== "intermediate" || this.byId.get(tensor.view_of)?.kind === "leaf"; };
     for (const unit of this.units) unit.uses = [];
     for (const strand of this.strands) strand.upper.uses.push(strand);
+    for (const unit of this.units) { // what no operation made comes right before its first use
+      if (!unit.operation && unit.uses.length) unit.order = Math.min(...unit.uses.map(({ lower }) => lower.order)) - 0.5;
+    }
+    this.units.sort((a, b) => a.order - b.order);
+    for (const unit of this.units) { // constants beside the main path
+      unit.aside = !unit.node && !unit.operation && unit.uses.every(({ lower }) => lower.operation?.inputs.some((id) => !isLeaf(id)));
+    }
   }
 
-  makeTree() {
+  /** The groups as a tree, in which no frame without modules holds more than `most` things. */
+  makeTree(most = LEVEL) {
+    for (const unit of this.units) unit.parent = null;
     this.root = { id: "root", label: "", kind: "root", parent: null, children: [], depth: 0 };
     this.groups = new Map();
     for (const record of this.data.groups) {
-      this.groups.set(record.id, { ...record, nodes: undefined, children: [], parent: null });
+      this.groups.set(record.id, { takes: [], gives: [], operations: 0, parameters: 0, bytes: 0, times: 1, ...record, nodes: undefined, children: [], parent: null });
     }
     for (const record of this.data.groups) {
       const group = this.groups.get(record.id);
@@ -105,7 +117,7 @@ class Graph {
         if (unit) unit.parent = group;
       }
     }
-    for (const unit of this.units) if (!unit.node) unit.parent = this.commonParent(unit.uses.map((use) => use.lower.parent));
+    for (const unit of this.units) if (!unit.node && !unit.operation) unit.parent = this.groups.get(unit.tensors[0]?.group) ?? this.root;
     for (const unit of this.units) unit.parent ??= this.root;
     for (const unit of this.units) unit.parent.children.push(unit);
     const byFirst = new Map();
@@ -115,22 +127,25 @@ class Graph {
         if (group.parent) group.parent.children.push(group);
       }
     }
-    const first = (child) => (child.children ? byFirst.get(child) : child.order);
+    for (const [group, order] of byFirst) group.first = order;
+    const first = (child) => (child.children ? child.first : child.order);
     for (const group of [this.root, ...byFirst.keys()]) {
       if (group.sorted) continue;
       group.sorted = true;
       group.children.sort((a, b) => first(a) - first(b));
     }
     this.dissolve();
-    this.partLongLevels([...new Set([this.root, ...byFirst.keys()])].filter((group) => group.children.length));
+    const groups = [...new Set([this.root, ...byFirst.keys()])].filter((group) => group.children.length);
+    this.partLongLevels(groups.filter((group) => group.children.length > LEVEL), LEVEL);
+    if (most < LEVEL && this.root.children.length > most) this.partLongLevels([this.root], most);
     this.measure();
   }
 
-  /** A group with nothing but another group in it is one frame too many. */
+  /** A group that is no module and has nothing but another group in it is one frame too many. */
   dissolve() {
     for (const [id, group] of this.groups) {
       const [only] = group.children;
-      if (group.children.length !== 1 || !only.children) continue;
+      if (group.kind === "module" || group.children.length !== 1 || !only.children) continue;
       only.parent = group.parent;
       group.parent.children[group.parent.children.indexOf(group)] = only;
       group.children = [];
@@ -139,57 +154,38 @@ class Graph {
     for (const [id, group] of this.groups) if (!this.groups.get(group.id).children.length) this.groups.delete(id);
   }
 
-  /** The innermost group that holds all of `groups`. */
-  commonParent(groups) {
-    if (!groups.length) return this.root;
-    const path = (group) => { const up = []; for (; group; group = group.parent) up.unshift(group); return up; };
-    let common = path(groups[0] ?? this.root);
-    for (const group of groups.slice(1)) {
-      const other = path(group ?? this.root);
-      let same = 0;
-      while (same < common.length && common[same] === other[same]) same++;
-      common = common.slice(0, same);
-    }
-    return common[common.length - 1] ?? this.root;
-  }
-
   /** Where a frame would hold too many things, runs of neighbours become groups, level upon level. */
-  partLongLevels(groups) {
+  partLongLevels(groups, most) {
     let count = 0;
     for (const group of groups) {
-      while (group.children.length > LEVEL) {
-        const parts = Math.min(40, Math.ceil(group.children.length / 20)), size = Math.ceil(group.children.length / parts);
+      while (group.children.length > most) {
+        const parts = Math.min(40, most, Math.ceil(group.children.length / Math.min(20, most / 2))), size = Math.ceil(group.children.length / parts);
         const runs = [];
         for (let at = 0; at < group.children.length; at += size) {
           const children = group.children.slice(at, at + size);
-          const run = { id: `run${count++}`, label: "", kind: "run", parent: group, children, times: 1 };
+          const run = { id: `run${this.groups.size}_${count++}`, label: "", kind: "run", parent: group, children, times: 1, first: children[0].first ?? children[0].order };
           for (const child of children) child.parent = run;
           runs.push(run);
         }
         group.children = runs;
         groups = groups.concat(runs);
-        this.partLongLevels(runs);
+        this.partLongLevels(runs, LEVEL);
         for (const run of runs) this.groups.set(run.id, run);
       }
     }
   }
 
-  /** What is in each group: how many operations and parameters, and the bytes that its nodes hold. */
+  /** How deep each group lies, how many units it has, and what its operations are called; runs have no record that says the rest. */
   measure() {
-    const total = (group) => { group.operations = group.parameters = group.bytes = group.size = 0; group.names = new Map(); };
-    for (const group of [this.root, ...this.groups.values()]) total(group);
+    for (const group of [this.root, ...this.groups.values()]) {
+      group.size = group.leaves = 0;
+      group.names = new Map();
+    }
     for (const unit of this.units) {
-      const storages = new Map();
-      for (const saved of unit.node?.saved ?? []) if (saved.bytes) storages.set(saved.storage ?? saved, saved.bytes);
-      let bytes = 0;
-      for (const size of storages.values()) bytes += size;
       for (let group = unit.parent; group; group = group.parent) {
         group.size += 1;
-        group.bytes += bytes;
-        if (unit.operation) {
-          group.operations += 1;
-          group.names.set(unit.operation.name, (group.names.get(unit.operation.name) ?? 0) + 1);
-        } else if (unit.node) group.parameters += 1;
+        if (unit.operation) group.names.set(unit.operation.name, (group.names.get(unit.operation.name) ?? 0) + 1);
+        else if (unit.node) group.leaves += 1;
       }
     }
     for (const group of this.groups.values()) {
@@ -198,6 +194,8 @@ class Graph {
       if (group.kind !== "run") continue;
       const runs = group.parent.children;
       group.label = `part ${runs.indexOf(group) + 1} of ${runs.length}`;
+      Object.assign(group, { takes: [], gives: [], operations: 0, parameters: 0, bytes: 0 });
+      for (const number of group.names.values()) group.operations += number;
     }
   }
 

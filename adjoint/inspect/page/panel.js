@@ -96,7 +96,7 @@ class Panel {
   }
 
   node(node, step) {
-    const formulas = Object.entries(node.formula).flatMap(([name, formula]) => [html("p", { class: "facts" }, node.accumulate ? "what it does" : `with respect to ${name}`), html("pre", {}, formula)]);
+    const formulas = Object.entries(node.formula).flatMap(([name, formula]) => [html("p", { class: "facts" }, node.accumulate ? "what it does" : `with respect to ${name}`), node.derivative[name] ? html("p", { class: "derivative" }, node.derivative[name]) : null, html("pre", {}, formula)]);
     const next = node.next.map(([id, index], entry) => html("li", {}, this.link(id), id ? `, ${index}` : "", node.inputs[entry] ? html("span", { class: "facts" }, `  for ${node.inputs[entry]}`) : ""));
     const hooks = node.hooks.map((hook) => html("li", {}, `${hook.when}${hook.output_nr == null ? "" : `, output ${hook.output_nr}`}: `, html("span", { class: "facts" }, hook.text)));
     const unit = this.graph.unitOf.get(node.id);
@@ -170,8 +170,10 @@ class Panel {
     return [
       ...this.head(group.label + (group.times > 1 ? ` ×${group.times}` : ""), "group", words[group.kind] ?? group.kind),
       ...this.part("Holds", this.table([
+        ["shapes", passing(group)],
         ["operations", group.operations.toLocaleString("en")],
-        ["leaves", group.parameters.toLocaleString("en")],
+        ["leaves", group.leaves.toLocaleString("en")],
+        ["parameters", group.parameters ? group.parameters.toLocaleString("en") : ""],
         ["saved", group.bytes ? amount(group.bytes) : ""],
       ])),
       html("p", { style: "margin-top: 10px" }, html("button", { type: "button", "data-toggle": group.id }, "Fold or unfold")),

@@ -7,6 +7,8 @@ class Player {
     this.changed = changed;
     this.at = 0; // so many steps have been taken
     this.playing = null;
+    this.pace = 1;
+    this.level = "node"; // or "module": a step ends where another module begins
     this.entryOf = new Map();
     for (const strand of graph.strands) if (!strand.forward) this.entryOf.set(`${strand.tail} ${strand.entry}`, strand);
     this.stepOf = new Map(this.steps.map((step, number) => [step.node, number]));
@@ -22,11 +24,26 @@ class Player {
     this.changed();
   }
 
+  /** A step forward or back: a node, or all nodes of a module. */
+  move(by) {
+    const module = (at) => this.graph.unitOf.get(this.steps[at - 1]?.node)?.parent;
+    let at = this.at + by;
+    while (this.level === "module" && at > 0 && at < this.steps.length && module(at) === module(at + 1)) at += by;
+    this.go(at);
+  }
+
+  setPace(pace) {
+    this.pace = pace;
+    if (!this.playing) return;
+    this.pause();
+    this.play();
+  }
+
   play() {
     if (this.at === this.steps.length) this.at = 0;
-    const each = Math.min(Math.max(12000 / this.steps.length, 250), 1100);
-    this.playing = setInterval(() => this.go(this.at + 1), each);
-    this.go(this.at + 1);
+    const each = Math.min(Math.max(12000 / this.steps.length, 250), 1100) / this.pace;
+    this.playing = setInterval(() => this.move(1), each);
+    this.move(1);
   }
 
   pause() {

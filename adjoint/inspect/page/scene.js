@@ -1,17 +1,20 @@
 // From the graph and what is unfolded to things with places: every open frame is laid out by itself, from the inside out,
 // and is one box in the frame around it. Edges that cross a frame's border pass through doors in it.
 
-const FRAME_HEAD = 30, FRAME_PAD = 20, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
+const HEAD_ABOVE = 11, FRAME_HEAD = 24, FRAME_PAD = 10, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
 
-function buildScene(graph, open, full) {
-  return new Scene(graph, open, full);
+/** `narrow`: for a telephone, where little stands beside the main path. */
+function buildScene(graph, open, detail, narrow = innerWidth < 600) {
+  return new Scene(graph, open, detail, narrow && detail === OUTLINE);
 }
 
 class Scene {
-  constructor(graph, open, full) {
+  constructor(graph, open, detail, narrow) {
     this.graph = graph;
     this.open = open;
-    this.cards = new Cards(graph, full);
+    this.detail = detail;
+    this.narrow = narrow;
+    this.cards = new Cards(graph, detail, narrow);
     this.frames = new Map(); // an open group, or the root: what is in it
     this.seenAs = new Map(); // memory of `standIn`
     this.linesOf = new Map(); // a strand: the lines that are drawn for it
@@ -28,6 +31,7 @@ class Scene {
       const frame = { group, items: new Map(), doors: new Map(), edges: new Map(), lines: [] };
       this.frames.set(group, frame);
       for (const child of group.children) {
+        if (this.narrow && child.aside) continue;
         const type = !child.children ? "unit" : this.open.has(child) ? "frame" : "group";
         frame.items.set(child, { type, id: child.id, thing: child, frame });
         if (type === "frame") todo.push(child);
@@ -50,18 +54,19 @@ class Scene {
   connect() {
     const single = this.graph.units.length < 4000;
     for (const strand of this.graph.strands) {
+      if (this.narrow && strand.upper.aside) continue;
       const from = this.standIn(strand.upper), to = this.standIn(strand.lower);
       if (from === to) continue;
       let upper = { thing: from, door: null }, lower = { thing: to, door: null };
       let above = from.parent, below = to.parent;
       while (above !== below) {
         if (above.depth >= below.depth) {
-          const door = this.door(above, "last", from.id);
+          const door = this.door(above, "last", from);
           this.line(this.frames.get(above), upper, { thing: door, door: null }, strand, false);
           upper = { thing: above, door };
           above = above.parent;
         } else {
-          const door = this.door(below, "first", from.id);
+          const door = this.door(below, "first", from);
           this.line(this.frames.get(below), { thing: door, door: null }, lower, strand, false);
           lower = { thing: below, door };
           below = below.parent;
@@ -71,11 +76,12 @@ class Scene {
     }
   }
 
-  door(group, pin, key) {
-    const frame = this.frames.get(group), name = `${pin} ${key}`;
+  door(group, pin, from) {
+    const frame = this.frames.get(group), name = `${pin} ${from.id}`;
     let door = frame.doors.get(name);
     if (!door) {
-      door = { type: "door", id: `${group.id} ${name}`, pin, frame };
+      const leaf = from.tensors && !from.operation && from.tensors[0]?.kind === "leaf";
+      door = { type: "door", id: `${group.id} ${name}`, pin, frame, order: leaf ? -1 : from.order ?? from.first, start: leaf ? -1000 : 0 };
       frame.doors.set(name, door);
       frame.items.set(door, door);
     }
@@ -103,11 +109,11 @@ class Scene {
   /** Cards and sizes; tensor cards share one width, so that axes and lines fall into columns. */
   shapeItems() {
     this.items = [];
-    let wide = 96;
+    let wide = 90;
     for (const frame of this.frames.values()) {
       for (const item of frame.items.values()) {
         if (item.type === "unit") {
-          item.tensors = this.cards.tensors(item.thing.tensors);
+          item.tensors = this.cards.tensors(item.thing.tensors, item.thing.operation);
           item.node = this.cards.node(item.thing.node);
           for (const card of item.tensors) wide = Math.max(wide, card.width);
         } else if (item.type === "group") item.card = this.cards.group(item.thing);
@@ -120,26 +126,28 @@ class Scene {
 
   shape(item) {
     if (item.type === "group") {
-      item.card.width = Math.max(item.card.width, this.wide + PAIR + 2 * BACKWARD_PORT - 20);
+      item.card.width = Math.max(item.card.width, this.wide + PAIR + BACKWARD_PORT + 30);
       item.card.x = -PAIR / 2 - this.wide;
       item.box = { left: -item.card.x, right: item.card.x + item.card.width + STACK, above: 0, below: item.card.height + STACK };
       return;
     }
-    const { operation } = item.thing;
+    const operation = this.detail === OUTLINE ? null : item.thing.operation; // in the outline it is named on the card
     [...item.tensors].reverse().forEach((card, number) => {
       card.width = this.wide;
       card.x = -PAIR / 2 - this.wide - number * (this.wide + 10);
     });
     if (item.node) item.node.x = PAIR / 2;
-    item.pill = operation ? Math.round(widthOf(operation.name, SIZE) + 22) : 0;
+    item.labels = operation && operation.inputs.length > 1 ? operation.names.map((name) => widthOf(name, SIZE) + 8) : [];
+    item.pill = operation ? Math.round(Math.max(widthOf(operation.name, SIZE) + 22, item.labels.reduce((sum, wide) => sum + wide, 0))) : 0;
     const [first] = item.tensors, last = item.tensors[item.tensors.length - 1];
     item.middle = first ? (first.x + last.x + last.width) / 2 : -item.pill / 2 - PAIR / 2;
     item.box = {
       left: first ? -first.x : PAIR / 2,
       right: item.node ? item.node.x + item.node.width : -PAIR / 2,
-      above: operation ? PILL + PILL_GAP : 0,
+      above: operation ? PILL + PILL_GAP + (item.labels.length ? LABEL : 0) : 0,
       below: Math.max(TITLE, item.node?.height ?? 0, ...item.tensors.map((card) => card.height)),
-      low: !operation,
+      low: !item.thing.operation,
+      start: item.thing.operation || item.tensors[0]?.kind !== "leaf" ? 0 : -1000,
     };
     if (operation) {
       item.box.left = Math.max(item.box.left, item.pill / 2 - item.middle);
@@ -153,7 +161,7 @@ class Scene {
       const doors = items.filter((item) => item.pin === pin), wide = doors.length <= 2; // as wide as what is behind it: straight lines
       for (const door of doors) {
         door.ports = wide ? [-PAIR / 2 - this.wide / 2, PAIR / 2 + BACKWARD_PORT] : [-STRAND / 2, STRAND / 2];
-        door.box = { left: 4 - door.ports[0], right: 4 + door.ports[1], above: 0, below: 0, pin };
+        door.box = { left: 4 - door.ports[0], right: 4 + door.ports[1], above: 0, below: 0, pin, start: door.start };
       }
     }
     const edges = [...frame.edges.values()], through = new Map();
@@ -171,14 +179,14 @@ class Scene {
       for (const line of lines) line.offset = door.ports[line.forward ? 0 : 1]; // what a door alone leads to lies straight behind it
       edge.width = 2 * Math.max(-door.ports[0], door.ports[1]);
     }
-    frame.layout = place(items.map((item) => item.box), edges);
+    frame.layout = place(items.map((item) => item.box), edges, this.detail === OUTLINE ? 18 : 28, this.narrow ? 16 : this.detail === OUTLINE ? 20 : 34);
     const item = this.frames.get(frame.group.parent)?.items.get(frame.group);
     if (!item) return;
     const head = widthOf(frame.group.label, SIZE) + 70;
     const width = Math.max(frame.layout.width + 2 * FRAME_PAD, head), height = frame.layout.height + FRAME_HEAD + FRAME_PAD;
-    const door = items.find((each) => each.pin === "first") ?? items.find((each) => each.pin === "last");
-    const axis = door ? door.box.x + FRAME_PAD : width / 2;
-    item.box = { left: axis, right: width - axis, above: 0, below: height };
+    const doors = items.filter((each) => each.pin).sort((a, b) => (b.pin === "last") - (a.pin === "last") || b.order - a.order);
+    const axis = doors.length ? doors[0].box.x + FRAME_PAD : width / 2;
+    item.box = { left: axis, right: width - axis, above: HEAD_ABOVE, below: height };
     item.width = width;
     item.height = height;
   }
@@ -199,7 +207,7 @@ class Scene {
           inner.x = item.x - item.box.left + FRAME_PAD;
           inner.y = item.y + FRAME_HEAD;
         }
-        item.rect = [item.x - item.box.left, item.y - item.box.above, item.x + item.box.right, item.y + item.box.below];
+        item.rect = [item.x - item.box.left, item.y - (item.type === "frame" ? 0 : item.box.above), item.x + item.box.right, item.y + item.box.below];
       }
     }
     for (const frame of this.frames.values()) {
@@ -209,10 +217,21 @@ class Scene {
     }
     this.byThing = new Map(this.items.map((item) => [item.thing, item]));
     this.borders = this.items.filter((item) => item.type === "frame");
-    const heads = this.borders.map(({ thing, width, rect: [x, y, right] }) => ({ type: "head", thing, width, rect: [x, y - 12, right, y + 12] }));
+    const heads = this.borders.map((item) => this.headOf(item));
     this.cardItems = [...this.items.filter((item) => item.type !== "frame"), ...heads];
     this.cardItems.sort((a, b) => a.rect[1] - b.rect[1] || a.rect[0] - b.rect[0]); // the order of the Tab key
     this.drawn = [...this.borders, ...this.lines, ...this.cardItems];
+  }
+
+  /** The name of a frame, on its border where no line crosses it. */
+  headOf({ thing, width, rect: [left, y, right] }) {
+    const label = shorten(thing.label + (thing.times > 1 ? ` ×${thing.times}` : ""), Math.floor((width - 50) / (SIZE * ADVANCE)), true);
+    const wide = widthOf(label, SIZE) + 36;
+    const crossing = this.frames.get(thing).lines.flatMap((line) => [[line.top, line.topX], [line.bottom, line.bottomX]]).filter(([item]) => item.pin === "first").map(([, x]) => x);
+    const meets = (x) => crossing.filter((each) => each > x - 3 && each < x + wide + 3).length;
+    const places = [left + 8, ...crossing.map((x) => x + 8), right - wide - 8].filter((x) => x >= left + 4 && x + wide <= right - 4);
+    const x = places.reduce((best, each) => (meets(each) < meets(best) ? each : best), left + 8);
+    return { type: "head", thing, label, wide, rect: [x, y - 11, x + wide, y + 11] };
   }
 
   /** Where several lines meet one side of a thing, they stand side by side in the order in which they come. */
@@ -242,13 +261,26 @@ class Scene {
         slots.push(slots[at - 1] + (together ? 0 : 1));
       }
       const last = slots[slots.length - 1], step = Math.min(10, room / (last + 1));
-      fan.forEach(([each], at) => {
-        const own = this.port(each, atTop);
-        const x = own[1] ? middle + (slots[at] - last / 2) * step : own[0];
-        if (atTop) each.topX = x;
-        else each.bottomX = x;
+      const labelled = this.labelled(fan, atTop);
+      let used = 0;
+      const xs = fan.map(([each], at) => {
+        if (!labelled) return this.port(each, atTop)[1] ? middle + (slots[at] - last / 2) * step : this.port(each, atTop)[0];
+        used += widthOf(each.label, SIZE) + 8;
+        return middle - labelled / 2 + used - widthOf(each.label, SIZE) - 4;
       });
+      const straight = fan.findIndex(([each]) => Math.abs(this.beside(each, atTop) - middle) < 0.5);
+      const shift = room && straight >= 0 ? middle - xs[straight] : 0; // what comes from right above goes straight down
+      fan.forEach(([each], at) => { each[atTop ? "topX" : "bottomX"] = xs[at] + shift; });
     }
+  }
+
+  /** The width of the names of operands that stand beside the lines of a fan, or 0 if there are none. */
+  labelled(fan, atTop) {
+    if (atTop || this.detail === OUTLINE || !fan[0][0].forward) return 0;
+    const { bottom } = fan[0][0];
+    if (bottom.type !== "unit" || !bottom.labels?.length) return 0;
+    for (const [line] of fan) line.label = [...new Set(line.strands.map((strand) => strand.name ?? ""))].join(", ");
+    return fan.reduce((sum, [line]) => sum + widthOf(line.label, SIZE) + 8, 0);
   }
 
   tail(item, line) {
@@ -265,7 +297,8 @@ class Scene {
     }
     if (item.type === "group") return line.forward ? [item.x - PAIR / 2 - this.wide / 2, this.wide / 2] : [item.x + PAIR / 2 + BACKWARD_PORT, 64];
     if (!line.forward) return [item.x + (item.node ?? item.tensors[0]).x + BACKWARD_PORT, 64];
-    if (!atTop) return [item.x + item.middle, Math.max(item.pill - 20, 4)];
+    if (!atTop && item.pill) return [item.x + item.middle, Math.max(item.pill - 20, 4)];
+    if (!atTop) return [item.x + item.tensors[0].x + item.tensors[0].width / 2, item.tensors[0].width / 2];
     const card = this.tail(item, line);
     return [item.x + card.x + card.width / 2, card.width / 2];
   }
@@ -283,6 +316,8 @@ class Scene {
     let foot = top.y + top.box.below, head = bottom.y - bottom.box.above;
     if (top.type === "unit") foot = top.y + (line.forward ? this.tail(top, line) : top.node ?? top.tensors[0]).height;
     if (bottom.type === "unit" && !line.forward) head = bottom.y;
+    if (bottom.type === "frame") head = bottom.y;
+    if (bottom.type === "unit" && line.forward) head = bottom.y - (bottom.pill ? PILL + PILL_GAP : 0);
     if (top.type === "door") foot = top.y - (top.pin === "first" ? FRAME_HEAD : 0);
     if (bottom.type === "door") head = bottom.y + FRAME_PAD;
     const stops = [[line.topX, foot, frame.y + bands[top.box.rank][1]]];

@@ -19,12 +19,32 @@ class View {
     this.scene = null;
     this.dress = () => {};
     this.listen();
-    new ResizeObserver(() => this.update()).observe(svg);
+    this.moved = 0;
+    this.untouched = true; // the reader has not moved the sheet: it stays fitted
+    this.known = null;
+    this.changed = () => {};
+    new ResizeObserver(() => this.resized()).observe(svg);
   }
 
   get size() {
     const { width, height } = this.svg.getBoundingClientRect();
     return [width || 1, height || 1];
+  }
+
+  /** The window has another size: what was fitted is fitted again, else what was in the middle stays there. */
+  resized() {
+    const [width, height] = this.size, before = this.known;
+    this.known = [width, height];
+    if (!this.scene || this.whole || (before && before[0] === width && before[1] === height)) return;
+    if (this.untouched || !before) this.fit();
+    else this.place(this.x + (width - before[0]) / 2, this.y + (height - before[1]) / 2);
+  }
+
+  place(x, y) {
+    this.x = x;
+    this.y = y;
+    this.untouched = false;
+    this.update();
   }
 
   show(scene) {
@@ -36,11 +56,12 @@ class View {
 
   /** The whole sheet in the window; small graphs are not blown up, large ones start where they end. */
   fit(least = 0.05) {
-    const [width, height] = this.size, { scene } = this, margin = 36, foot = this.foot ?? 60;
-    const scale = Math.min((width - 2 * margin) / scene.width, (height - margin - foot) / scene.height, 1.35);
+    const [width, height] = (this.known = this.size), { scene } = this;
+    const scale = Math.min((width - 2 * MARGIN) / scene.width, (height - 2 * MARGIN) / scene.height, 1.25);
     this.scale = Math.max(scale, least);
     this.x = (width - scene.width * this.scale) / 2;
-    this.y = scale >= least ? (height - foot - scene.height * this.scale) / 2 + margin / 4 : margin;
+    this.y = scale >= least ? (height - scene.height * this.scale) / 2 : MARGIN;
+    this.untouched = true;
     this.update();
   }
 
@@ -49,13 +70,12 @@ class View {
     this.x = x - (x - this.x) * (scale / this.scale);
     this.y = y - (y - this.y) * (scale / this.scale);
     this.scale = scale;
+    this.untouched = false;
     this.update();
   }
 
   pan(x, y) {
-    this.x += x;
-    this.y += y;
-    this.update();
+    this.place(this.x + x, this.y + y);
   }
 
   /** All of the sheet, for paper; and back. */
@@ -77,21 +97,22 @@ class View {
 
   /** Bring a rectangle of the sheet into view: to the middle, and near enough to read, if `always`; else by the shortest way. */
   reveal([left, top, right, bottom], always = false, least = 0.7) {
-    const [width, height] = this.size, foot = this.foot ?? 0;
+    const [width, height] = this.size;
     const scale = always ? Math.max(this.scale, least) : this.scale;
     const [x1, y1] = this.toScreen(left, top), [x2, y2] = this.toScreen(right, bottom);
     if (!always) {
       const shift = (low, high, room) => (high - low > room - 80 ? room / 2 - (low + high) / 2 : Math.max(40 - low, 0) + Math.min(room - 40 - high, 0));
-      const [dx, dy] = [shift(x1, x2, width), shift(y1, y2, height - foot)];
+      const [dx, dy] = [shift(x1, x2, width), shift(y1, y2, height)];
       if (dx || dy) this.glide(scale, this.x + dx, this.y + dy);
       return;
     }
-    this.glide(scale, width / 2 - ((left + right) / 2) * scale, (height - foot) / 2 - ((top + bottom) / 2) * scale);
+    this.glide(scale, width / 2 - ((left + right) / 2) * scale, height / 2 - ((top + bottom) / 2) * scale);
   }
 
   glide(scale, x, y) {
     cancelAnimationFrame(this.gliding);
     const from = [this.scale, this.x, this.y], start = performance.now(), time = calm.matches ? 0 : 220;
+    this.untouched = false;
     const move = (now) => {
       const part = time ? Math.min((now - start) / time, 1) : 1, eased = 1 - (1 - part) ** 3;
       [this.scale, this.x, this.y] = [scale, x, y].map((to, at) => from[at] + (to - from[at]) * eased);
@@ -106,6 +127,7 @@ class View {
     this.world.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
     this.svg.classList.toggle("far", this.scale < 0.32);
     this.cull();
+    this.changed();
   }
 
   /** Put into the document what is in sight or near, in the order of the sheet; take out what is far. */

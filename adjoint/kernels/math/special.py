@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen import special_coefficients as coefficients
 from ...codegen.elementary import decomposition, elementary
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import ARRAY, apply, xp
@@ -213,31 +214,10 @@ erfcx = _pointwise("erfcx_cpu")(_erfcx)
 # ---------------------------------------------------------------------------------------------------------------------
 # The normal distribution
 
-# M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988).
-_AS241_A = _Polynomial(
-    2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
-    1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080,
-)  # fmt: skip
-_AS241_B = _Polynomial(
-    5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
-    5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
-)  # fmt: skip
-_AS241_C = _Polynomial(
-    7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258,
-    3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734,
-)  # fmt: skip
-_AS241_D = _Polynomial(
-    1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
-    6.89767334985100004550e-1, 1.67638483018380384940, 2.05319162663775882187, 1.0,
-)  # fmt: skip
-_AS241_E = _Polynomial(
-    2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
-    2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720,
-)  # fmt: skip
-_AS241_F = _Polynomial(
-    2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
-    1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0,
-)  # fmt: skip
+
+_CENTER = _Polynomial(*coefficients.QUANTILE_CENTER_NUMERATOR), _Polynomial(*coefficients.QUANTILE_CENTER_DENOMINATOR)
+_TAIL = _Polynomial(*coefficients.QUANTILE_TAIL_NUMERATOR), _Polynomial(*coefficients.QUANTILE_TAIL_DENOMINATOR)
+_FAR = _Polynomial(*coefficients.QUANTILE_FAR_NUMERATOR), _Polynomial(*coefficients.QUANTILE_FAR_DENOMINATOR)
 
 
 def _quantile(distance: ndarray, tail: ndarray) -> ndarray:
@@ -246,13 +226,13 @@ def _quantile(distance: ndarray, tail: ndarray) -> ndarray:
     center = asarray(numpy.abs(distance) <= 0.425)
     q = distance[center]
     square = 0.180625 - q * q
-    result[center] = q * (_AS241_A(square) / _AS241_B(square))
+    result[center] = q * (_CENTER[0](square) / _CENTER[1](square))
     outside = asarray((tail > 0) & ~center)
     root = numpy.sqrt(-numpy.log(tail[outside]))
     size = _piecewise(
         root,
-        (root <= 5, lambda r: _AS241_C(r - 1.6) / _AS241_D(r - 1.6)),
-        (root > 5, lambda r: _AS241_E(r - 5) / _AS241_F(r - 5)),
+        (root <= 5, lambda r: _TAIL[0](r - 1.6) / _TAIL[1](r - 1.6)),
+        (root > 5, lambda r: _FAR[0](r - 5) / _FAR[1](r - 5)),
     )
     result[outside] = numpy.copysign(size, distance[outside])
     edge = asarray(tail == 0)
@@ -301,22 +281,8 @@ log_ndtr = _pointwise("log_ndtr_cpu")(_log_ndtr)
 # ---------------------------------------------------------------------------------------------------------------------
 # The gamma function
 
-# NIST Digital Library of Mathematical Functions (DLMF) 5.7.3:
-# ln Gamma(2 + z) = (1 - gamma) z + sum (-1)^k (zeta(k) - 1) z^k / k.
-_LGAMMA_NEAR_2 = _Polynomial(
-    -6.4229645638381e-11, 1.330476437424449e-10, -2.7595228851242334e-10, 5.731367241678862e-10,
-    -1.1921401405860912e-09, 2.4836745438024785e-09, -5.183475041970047e-09, 1.0838659214896955e-08,
-    -2.2711094608943164e-08, 4.7698101693639804e-08, -1.0043224823968099e-07, 2.1207184805554665e-07,
-    -4.492469198764566e-07, 9.55141213040742e-07, -2.039215753801366e-06, 4.374866789907488e-06, -9.439488275268397e-06,
-    2.050721277567069e-05, -4.492623673813314e-05, 9.945751278180853e-05, -0.00022315475845357939,
-    0.0005096695247430425, -0.001192753911703261, 0.0028905103307415234, -0.007385551028673986, 0.020580808427784546,
-    -0.0673523010531981, 0.3224670334241132, 0.42278433509846713,
-)  # fmt: skip
-# NIST DLMF 5.11.1, Stirling's series: B(2k) / (2k (2k - 1)) for k from 11 down to 1.
-_STIRLING = _Polynomial(
-    77683 / 5796, -174611 / 125400, 43867 / 244188, -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680,
-    1 / 1260, -1 / 360, 1 / 12,
-)  # fmt: skip
+_LGAMMA_NEAR_2 = _Polynomial(*coefficients.LOG_GAMMA_NEAR_2)
+_STIRLING = _Polynomial(*coefficients.STIRLING)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -376,10 +342,7 @@ def _sin_pi(x: ndarray) -> Any:
     return numpy.sin(math.pi * (x - numpy.rint(x)))
 
 
-# NIST DLMF 5.11.2: B(2k) / 2k for k from 10 down to 1.
-_DIGAMMA_SERIES = _Polynomial(
-    -174611 / 6600, 43867 / 14364, -3617 / 8160, 1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12
-)
+_DIGAMMA_SERIES = _Polynomial(*coefficients.DIGAMMA_SERIES)
 
 
 def _digamma(x: ndarray) -> ndarray:

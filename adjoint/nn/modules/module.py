@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from weakref import ref
 
 import adjoint as torch
 
 from ...notices import warn
+from ...sequence import module_calls, next_number
 from ...tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
@@ -37,31 +39,18 @@ from .registration import (
 from .state_dict import _IncompatibleKeys
 
 __all__ = [
-    "Module",
-    "register_module_backward_hook",
-    "register_module_buffer_registration_hook",
-    "register_module_forward_hook",
-    "register_module_forward_pre_hook",
-    "register_module_full_backward_hook",
-    "register_module_full_backward_pre_hook",
-    "register_module_module_registration_hook",
-    "register_module_parameter_registration_hook",
-]
+    "Module", "register_module_backward_hook", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+]  # fmt: skip
+
+note_call = module_calls.append
 
 _HOOK_TABLES = (
-    "_call_hooks",
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
-)
+    "_call_hooks", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
+    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+)  # fmt: skip
 
 
 class Module:
@@ -127,9 +116,15 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
+            first = next_number()
             if self._call_hooks or global_hooks:
-                return call_with_hooks(self, args, kwargs)
-            return self.forward(*args, **kwargs)
+                result = call_with_hooks(self, args, kwargs)
+            else:
+                result = self.forward(*args, **kwargs)
+            last = next_number()
+            if last - first > 1:
+                note_call((ref(self), first, last))
+            return result
         except Exception as error:
             shorten(error)
             raise

@@ -1,0 +1,4 @@
+"""`torch.distributed.algorithms`: communication hooks, and training with uneven inputs."""
+
+from . import ddp_comm_hooks, join
+from .join import Join, Joinable, JoinHook

@@ -1,0 +1,158 @@
+"""How processes that no MPI launcher has started find one another: `torchrun`, a shell loop, `srun` without PMI.
+
+Each knows its rank, how many there are and the address of rank 0 from its environment. An MPI of MPICH's family (MPICH, Intel
+MPI, MVAPICH) learns who takes part from a process manager. Rank 0 starts one, `process_manager.py`, and tells MPI where it is,
+so that `MPI_Init` in every process forms one `COMM_WORLD`. All communication after that is MPI's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from .errors import DistNetworkError
+
+LAUNCHERS = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")
+"""Variables that a launcher of MPI processes sets."""
+
+
+class Place(NamedTuple):
+    """Where a process stands: its rank among `size`, and where rank 0 can be reached."""
+
+    rank: int
+    size: int
+    address: str
+    port: int
+
+
+def started_by_mpi() -> bool:
+    """Whether an MPI launcher has started this process."""
+    return any(name in os.environ for name in LAUNCHERS)
+
+
+def place(init_method: str | None, size: int, rank: int, timeout: float) -> Place | None:
+    """Read this process's place from the arguments of `init_process_group` and the environment; None if it is alone.
+
+    Raises:
+        ValueError: if a part is missing.
+    """
+    method = urlsplit(init_method or "env://")
+    given = {name: values[0] for name, values in parse_qs(method.query).items()}
+    environment = dict(os.environ)
+    if "RANK" not in environment and int(environment.get("SLURM_NTASKS", "1")) > 1 and "SLURM_PROCID" in environment:
+        environment |= _from_slurm(environment)
+    rank = rank if rank >= 0 else int(given.get("rank", environment.get("RANK", -1)))
+    size = size if size > 0 else int(given.get("world_size", environment.get("WORLD_SIZE", -1)))
+    if size < 0 and rank < 0:
+        return None
+    for name, value in (("RANK", rank), ("WORLD_SIZE", size)):
+        if value < 0:
+            raise ValueError(
+                f"Error initializing torch.distributed using {init_method or 'env://'} rendezvous: "
+                f"environment variable {name} expected, but not set"
+            )
+    if size == 1:
+        return None
+    if method.scheme == "tcp" and method.hostname and method.port:
+        return Place(rank, size, method.hostname, method.port)
+    if method.scheme == "file":
+        return Place(rank, size, *_from_file(Path(method.netloc + method.path), rank, timeout))
+    if method.scheme != "env":
+        raise RuntimeError(f"No rendezvous handler for {method.scheme}://")
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        if name not in environment:
+            raise ValueError(
+                f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set"
+            )
+    port = int(environment["MASTER_PORT"])
+    if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        port += 1  # the agent that has started us listens at the port itself
+    return Place(rank, size, environment["MASTER_ADDR"], port)
+
+
+def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
+    """The variables of `torchrun`, from those that Slurm sets for each task."""
+    nodes = environment.get("SLURM_STEP_NODELIST", environment.get("SLURM_JOB_NODELIST", "localhost"))
+    first = nodes
+    if "[" in nodes or "," in nodes:
+        listed = subprocess.run(["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True)
+        first = listed.stdout.split()[0]
+    port = 20000 + int(environment.get("SLURM_JOB_ID", "0")) % 20000
+    found = {
+        "RANK": environment["SLURM_PROCID"],
+        "WORLD_SIZE": environment["SLURM_NTASKS"],
+        "LOCAL_RANK": environment.get("SLURM_LOCALID", "0"),
+        "MASTER_ADDR": environment.get("MASTER_ADDR", first),
+        "MASTER_PORT": environment.get("MASTER_PORT", str(port)),
+    }
+    os.environ.update(found)
+    return found
+
+
+def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
+    """The address of rank 0, which it writes into a file that all can read."""
+    if rank == 0:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            address, port = socket.gethostname(), free.getsockname()[1]
+        written = path.with_name(f"{path.name}.{os.getpid()}")
+        written.write_text(f"{address} {port}\n", encoding="utf-8")
+        written.replace(path)
+        return address, port
+    deadline = time.monotonic() + timeout
+    while not (path.exists() and path.stat().st_size):
+        if time.monotonic() > deadline:
+            raise DistNetworkError(f"rank 0 has not written its address into {path} within {timeout:g} s")
+        time.sleep(0.02)
+    address, port_text = path.read_text(encoding="utf-8").split()
+    return address, int(port_text)
+
+
+def prepare(where: Place, timeout: float) -> subprocess.Popen[bytes] | None:
+    """Tell MPI, which has not started yet, where it finds the others. Rank 0 starts the process that answers them.
+
+    Raises:
+        DistNetworkError: if rank 0 cannot listen, or cannot be reached.
+    """
+    manager = None
+    if where.rank == 0:
+        manager = _start_manager(where, timeout)
+    else:
+        _await(where, timeout)
+    host = "127.0.0.1" if where.rank == 0 else where.address
+    os.environ.update(PMI_PORT=f"{host}:{where.port}", PMI_ID=str(where.rank), PMI_SIZE=str(where.size))
+    return manager
+
+
+def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:
+    """Start `process_manager.py`, which ends with this process, as its input does."""
+    script = Path(__file__).with_name("process_manager.py")
+    command = [sys.executable, "-I", str(script), str(where.size), str(where.port), str(timeout)]
+    manager = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    said = manager.stdout.readline().decode() if manager.stdout else ""
+    if said != "ready\n":
+        raise DistNetworkError(
+            f"The server socket has failed to listen on any local network address. port: {where.port}, {said.strip()}"
+        )
+    return manager
+
+
+def _await(where: Place, timeout: float) -> None:
+    """Wait until rank 0 listens."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            socket.create_connection((where.address, where.port), timeout=1).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise DistNetworkError(
+                    f"rank {where.rank} could not reach rank 0 at {where.address}:{where.port} within {timeout:g} s: {error}"
+                ) from None
+            time.sleep(0.05)

@@ -1,0 +1,322 @@
+"""Collectives on tensors: each checks its arguments, and is then a few requests of MPI.
+
+Results go into the memory of the tensors given: as in PyTorch, no operation is recorded.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy
+
+from ..tensor import Tensor
+from . import checks
+from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
+from .groups import ProcessGroup, resolve, resolve_or_warn
+from .progress import watch
+from .reductions import Array, ReduceOp, check
+from .steps import (
+    Steps,
+    all_gather_steps,
+    all_reduce_steps,
+    all_to_all_steps,
+    broadcast_steps,
+    contiguous,
+    gather_steps,
+    put,
+    reduce_scatter_steps,
+    reduce_steps,
+    scatter_steps,
+    source,
+    target,
+)
+from .work import Work
+
+
+def _start(
+    group: ProcessGroup, name: str, steps: Steps, async_op: bool, result: Any, about: checks.About | None = None
+) -> Work | None:
+    if checks.DETAIL.on:
+        checks.compare(group, name, about)
+    work = Work(group, name, steps, result)
+    if async_op:
+        watch(work)
+        return work
+    work.wait()
+    return None
+
+
+def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
+    """Reduce the tensors of all ranks, in place; all have the same result, bit for bit.
+
+    Args:
+        tensor: of the same shape and dtype on all ranks.
+        op: a `ReduceOp`.
+        group: the processes that take part; all if None.
+        async_op: whether to return a handle at once, whose `wait()` returns when the result is there.
+    """
+    check_tensor(tensor, "tensor")
+    found = resolve_or_warn(group, "all_reduce")
+    if found is None:
+        return None
+    check(op, tensor.dtype, "all_reduce")
+    steps = all_reduce_steps(found.comm, target(tensor), op, found.size())
+    return _start(found, "all_reduce", steps, async_op, tensor, ((tensor,), op, None))
+
+
+def all_reduce_coalesced(
+    tensors: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Reduce several tensors of all ranks, each in place."""
+    tensors = check_tensors([tensors] if isinstance(tensors, Tensor) else tensors, "tensor")
+    check_same_dtype(*tensors)
+    found = resolve_or_warn(group, "all_reduce_coalesced")
+    if found is None:
+        return None
+    for tensor in tensors:
+        check(op, tensor.dtype, "all_reduce")
+    each = [all_reduce_steps(found.comm, target(tensor), op, found.size()) for tensor in tensors]
+    return _start(found, "all_reduce_coalesced", chain.from_iterable(each), async_op, tensors, (tensors, op, None))
+
+
+def broadcast(
+    tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
+) -> Work | None:
+    """Copy the tensor of rank `src` (its number in the group: `group_src`) into those of the others."""
+    found = resolve(group)
+    if found is None:
+        raise ValueError("Invalid process group specified")
+    check_tensor(tensor, "tensor")
+    root = found.own(src, group_src)
+    steps = broadcast_steps(found.comm, target(tensor), root)
+    return _start(found, "broadcast", steps, async_op, tensor, ((tensor,), None, root))
+
+
+def reduce(
+    tensor: Any,
+    dst: int | None = None,
+    op: Any = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Reduce the tensors of all ranks into that of rank `dst`; those of the others stay as they are."""
+    check_tensor(tensor, "tensor")
+    found = resolve_or_warn(group, "reduce")
+    if found is None:
+        return None
+    check(op, tensor.dtype, "reduce")
+    root = found.own(dst, group_dst)
+    steps = reduce_steps(found.comm, target(tensor), op, found.size(), root)
+    return _start(found, "reduce", steps, async_op, tensor, ((tensor,), op, root))
+
+
+def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
+    """Fill `tensor_list` with the tensors of all ranks, which are of one shape."""
+    outputs = check_tensors(tensor_list, "tensor_list")
+    check_tensor(tensor, "tensor")
+    check_same_dtype(tensor, *outputs)
+    found = resolve_or_warn(group, "all_gather")
+    if found is None:
+        return None
+    check_list(outputs, tensor, found.size(), "allgather", "output")
+    gathered = numpy.empty((len(outputs), *tensor.shape), tensor.dtype.numpy)
+    steps = all_gather_steps(found.comm, gathered, source(tensor), [target(each) for each in outputs])
+    return _start(found, "all_gather", steps, async_op, outputs, ((tensor,), None, None))
+
+
+def all_gather_coalesced(
+    output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Fill the lists with several tensors of all ranks: the list of a rank holds what it has given."""
+    found = resolve_or_warn(group, "all_gather_coalesced")
+    if found is None:
+        return None
+    given = check_tensors(input_tensor_list, "tensor_list")
+    each = []
+    for number, tensor in enumerate(given):
+        outputs = [check_tensors(of_rank, "output_tensor_list")[number] for of_rank in output_tensor_lists]
+        check_list(outputs, tensor, found.size(), "allgather", "output")
+        gathered = numpy.empty((len(outputs), *tensor.shape), tensor.dtype.numpy)
+        each.append(all_gather_steps(found.comm, gathered, source(tensor), [target(output) for output in outputs]))
+    steps = chain.from_iterable(each)
+    return _start(found, "all_gather_coalesced", steps, async_op, output_tensor_lists, (given, None, None))
+
+
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Fill `output_tensor` with the tensors of all ranks, one after the other along its first dimension, or stacked."""
+    check_tensor(output_tensor, "output_tensor"), check_tensor(input_tensor, "input_tensor")
+    check_same_dtype(input_tensor, output_tensor)
+    found = resolve_or_warn(group, "all_gather_into_tensor")
+    if found is None:
+        return None
+    if output_tensor.numel() != found.size() * input_tensor.numel():
+        raise RuntimeError(
+            f"all_gather_into_tensor: the output of shape {list(output_tensor.shape)} does not hold {found.size()} tensors of "
+            f"shape {list(input_tensor.shape)}"
+        )
+    steps = all_gather_steps(found.comm, target(output_tensor), source(input_tensor), [])
+    return _start(found, "all_gather_into_tensor", steps, async_op, output_tensor, ((input_tensor,), None, None))
+
+
+def gather(
+    tensor: Any,
+    gather_list: Any = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fill `gather_list`, which rank `dst` gives (0 by default), with the tensors of all ranks."""
+    check_tensor(tensor, "tensor")
+    outputs = check_tensors(gather_list, "gather_list") if gather_list else []
+    check_same_dtype(tensor, *outputs)
+    found = resolve_or_warn(group, "gather")
+    if found is None:
+        return None
+    root = found.own(0 if dst is None and group_dst is None else dst, group_dst)
+    check_for_root(outputs, root == found.rank(), "gather_list", "destination")
+    if outputs:
+        check_list(outputs, tensor, found.size(), "gather", "output")
+    steps = gather_steps(found.comm, [target(each) for each in outputs], source(tensor), root)
+    return _start(found, "gather", steps, async_op, outputs, ((tensor,), None, root))
+
+
+def scatter(
+    tensor: Any,
+    scatter_list: Any = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Fill `tensor` with the one of this rank's number in `scatter_list`, which rank `src` gives (0 by default)."""
+    check_tensor(tensor, "tensor")
+    inputs = check_tensors(scatter_list, "scatter_list") if scatter_list else []
+    check_same_dtype(tensor, *inputs)
+    found = resolve_or_warn(group, "scatter")
+    if found is None:
+        return None
+    root = found.own(0 if src is None and group_src is None else src, group_src)
+    check_for_root(inputs, root == found.rank(), "scatter_list", "source")
+    if inputs:
+        check_list(inputs, tensor, found.size(), "scatter", "input")
+    steps = scatter_steps(found.comm, target(tensor), [source(each) for each in inputs], root)
+    return _start(found, "scatter", steps, async_op, tensor, ((tensor,), None, root))
+
+
+def reduce_scatter(
+    output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Reduce the lists of all ranks, and put the tensor of this rank's number into `output`."""
+    check_tensor(output, "output")
+    inputs = check_tensors(input_list, "input_list")
+    check_same_dtype(output, *inputs)
+    found = resolve_or_warn(group, "reduce_scatter")
+    if found is None:
+        return None
+    check(op, output.dtype, "reduce_scatter")
+    if len(inputs) != found.size():
+        raise RuntimeError("invalid input tensor list size, must be world size")
+    check_list(inputs, output, found.size(), "reduce_scatter", "input")
+    joined = numpy.stack([source(each) for each in inputs])
+    steps = reduce_scatter_steps(found.comm, target(output), joined, op, found.size())
+    return _start(found, "reduce_scatter", steps, async_op, output, ((output,), op, None))
+
+
+def reduce_scatter_tensor(
+    output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Reduce the `input` of all ranks, which has a part for each of them, and put this rank's part into `output`."""
+    check_tensor(output, "output"), check_tensor(input, "input")
+    check_same_dtype(output, input)
+    found = resolve_or_warn(group, "reduce_scatter_tensor")
+    if found is None:
+        return None
+    check(op, output.dtype, "reduce_scatter_tensor")
+    if input.numel() != found.size() * output.numel():
+        raise RuntimeError(
+            f"reduce_scatter_tensor: the input of shape {list(input.shape)} does not hold {found.size()} tensors of shape "
+            f"{list(output.shape)}"
+        )
+    steps = reduce_scatter_steps(found.comm, target(output), source(input), op, found.size())
+    return _start(found, "reduce_scatter_tensor", steps, async_op, output, ((output,), op, None))
+
+
+def all_to_all(
+    output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Send to each rank the tensor of its number in one list, and fill the other list with what they send."""
+    outputs, inputs = (
+        check_tensors(output_tensor_list, "output_tensor_list"),
+        check_tensors(input_tensor_list, "input_tensor_list"),
+    )
+    check_same_dtype(*outputs, *inputs)
+    found = resolve_or_warn(group, "all_to_all")
+    if found is None:
+        return None
+    if len(outputs) != found.size() or len(inputs) != found.size():
+        raise RuntimeError("all_to_all: the lists must have one tensor for each rank of the group")
+    steps = all_to_all_steps(found.comm, [target(each) for each in outputs], [source(each) for each in inputs])
+    return _start(found, "all_to_all", steps, async_op, outputs, ((), None, None))
+
+
+def all_to_all_single(
+    output: Any,
+    input: Any,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Cut `input` along its first dimension, send each rank its part, and join what they send in `output`.
+
+    The parts are equal unless sizes are given.
+    """
+    check_tensor(output, "output"), check_tensor(input, "input")
+    check_same_dtype(output, input)
+    found = resolve_or_warn(group, "all_to_all_single")
+    if found is None:
+        return None
+    received, sent = target(output), source(input)
+    whole = contiguous(received)
+    outputs = _cut(whole, output_split_sizes, found.size())
+    inputs = _cut(sent, input_split_sizes, found.size())
+
+    def steps() -> Steps:
+        yield from all_to_all_steps(found.comm, outputs, inputs)
+        put(received, whole)
+
+    return _start(found, "all_to_all_single", steps(), async_op, output, ((), None, None))
+
+
+def _cut(array: Array, sizes: Any, count: int) -> list[Array]:
+    length = array.shape[0] if array.ndim else 1
+    if not sizes:
+        if length % count:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        sizes = [length // count] * count
+    if len(sizes) != count:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != length:
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    return numpy.split(array, numpy.cumsum(sizes)[:-1])
+
+
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
+    """Wait until all ranks of the group have come here."""
+    found = resolve_or_warn(group, "barrier")
+    if found is None:
+        return None
+
+    def steps() -> Steps:
+        yield found.comm.Ibarrier()
+
+    return _start(found, "barrier", steps(), async_op, [], ((), None, None))
+
+
+all_gather_single = all_gather_into_tensor
+reduce_scatter_single = reduce_scatter_tensor

@@ -1,0 +1,3 @@
+"""`torch.distributed.elastic`: what programs for `torchrun` import. If a process fails, all end; none is started again."""
+
+from . import multiprocessing

@@ -1,0 +1,3 @@
+"""`torch.distributed.elastic.multiprocessing`; names, no logic."""
+
+from . import errors

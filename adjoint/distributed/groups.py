@@ -1,0 +1,474 @@
+"""Groups of processes: the one of all processes, and sub-groups; who is in them, and how they begin and end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+import zlib
+from collections import deque
+from collections.abc import Iterable
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..notices import warn
+from . import bootstrap, mpi
+from .state import STATE
+
+if TYPE_CHECKING:
+    from .work import Work
+
+default_pg_timeout = timedelta(minutes=30)
+NON_GROUP_MEMBER = -100
+FORWARDING = 0.2
+"""For how many seconds a launcher forwards what a process has printed, before it learns that all are to end."""
+UNINITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
+
+
+class Backend(str):
+    """The name of a backend, in small letters. Each of them means MPI here."""
+
+    __slots__ = ()
+    __module__ = "torch.distributed"
+    UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
+    backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+
+    def __new__(cls, name: str) -> Backend:
+        """Read a name."""
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, {type(name)} given")
+        return str.__new__(cls, name.lower())
+
+
+class ProcessGroup:
+    """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks."""
+
+    __module__ = "torch.distributed"
+
+    def __init__(self, comm: Any, ranks: list[int], name: str, timeout: timedelta, backend: str, desc: str) -> None:
+        self.comm, self.ranks = comm, ranks
+        self.group_name, self.group_desc = name, desc
+        self.timeout, self.backend = timeout, backend
+        self.calls = 0
+        self.queue: deque[Work] = deque()
+        self.local_rank: int = comm.Get_rank()
+
+    def rank(self) -> int:
+        """The rank of this process in the group."""
+        return self.local_rank
+
+    def size(self) -> int:
+        """How many processes there are in the group."""
+        return len(self.ranks)
+
+    def name(self) -> str:
+        """The name of the backend."""
+        return self.backend
+
+    def count_call(self) -> int:
+        """The number of the collective or message that starts now."""
+        self.calls += 1
+        return self.calls
+
+    def own(self, global_rank: int | None, group_rank: int | None) -> int:
+        """A rank of this group, given as it is in the group or among all processes.
+
+        Raises:
+            ValueError: if neither or both are given, or it is not in the group.
+        """
+        if global_rank is None and group_rank is None:
+            raise ValueError("Must specify global_rank or group_rank")
+        if global_rank is not None and group_rank is not None:
+            raise ValueError("Can't specify both group_rank and global_rank")
+        if group_rank is not None:
+            if not 0 <= group_rank < self.size():
+                raise ValueError(f"Group rank {group_rank} is not part of group {self}")
+            return group_rank
+        return get_group_rank(self, int(global_rank))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup {self.group_name!r} of ranks {self.ranks}>"
+
+
+class _WithWorld(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        """The group of all processes, or None."""
+        return STATE.world
+
+    @WORLD.setter
+    def WORLD(cls, group: ProcessGroup | None) -> None:
+        STATE.world = group
+
+
+class group(metaclass=_WithWorld):
+    """The group of all processes, and the value of groups that this process is not in."""
+
+    NON_GROUP_MEMBER: int | None = NON_GROUP_MEMBER
+
+
+GroupMember = group
+
+
+def is_initialized() -> bool:
+    """Whether `init_process_group` has been called."""
+    return STATE.world is not None
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether a group can be made with a backend of this name; all of them mean MPI."""
+    return backend.lower() in Backend.backend_list[1:] and mpi.is_available()
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Join the other processes: those that an MPI launcher has started, or that the environment names as `torchrun` does.
+
+    A process that has been started alone becomes a group of one.
+
+    Args:
+        backend: a name of PyTorch's. Each means MPI, which is said once.
+        init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need none.
+        timeout: how long a collective waits for the other ranks; 30 minutes if None.
+        world_size, rank: the number of processes and of this one, where the environment does not say so.
+        store, group_name, pg_options, device_id: as in PyTorch; they have no effect.
+
+    Raises:
+        ValueError: if there is a group already, or `world_size` or `rank` is not what MPI says.
+        ModuleNotFoundError: without mpi4py or an MPI.
+    """
+    if STATE.world is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    name = _checked_backend(backend)
+    limit = _checked_timeout(timeout)
+    where = None
+    if not bootstrap.started_by_mpi():
+        where = bootstrap.place(init_method, world_size, rank, limit.total_seconds())
+        if where is not None and not STATE.prepared and "mpi4py.MPI" not in sys.modules:
+            STATE.manager = bootstrap.prepare(where, limit.total_seconds())
+            STATE.prepared = True
+    MPI = mpi.load()
+    if MPI.Is_finalized():
+        raise RuntimeError("MPI has been finalized: this process cannot join a group any more")
+    world = MPI.COMM_WORLD
+    _check_place(world, where.size if where else world_size, where.rank if where else rank)
+    comm = world.Dup()
+    STATE.control = world.Dup()
+    STATE.rank = comm.Get_rank()
+    STATE.numbered = 0
+    STATE.world = ProcessGroup(comm, list(range(comm.Get_size())), "0", limit, name, "default_pg")
+    STATE.live["0"] = STATE.world
+    _complete_environment(world)
+    if name not in ("mpi", "undefined") and not STATE.said and STATE.rank == 0 and comm.Get_size() > 1:
+        STATE.said = True
+        print(f"adjoint.distributed: backend {name!r} means MPI here ({mpi.version()})", file=sys.stderr, flush=True)
+    if comm.Get_size() > 1:
+        sys.excepthook = _show_and_end
+
+
+def _checked_backend(backend: str | None) -> str:
+    parts = [part.rpartition(":")[2] for part in str(backend or "mpi").lower().split(",")]
+    for part in parts:
+        if part not in Backend.backend_list:
+            raise AssertionError(f"Unknown backend type {backend}")
+    return parts[0]
+
+
+def _checked_timeout(timeout: timedelta | None) -> timedelta:
+    if timeout is None:
+        return default_pg_timeout
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    return timeout
+
+
+def _check_place(world: Any, size: int, rank: int) -> None:
+    """Raise ValueError if MPI's number of processes, or of this one, is not the one that was asked for."""
+    found, own = world.Get_size(), world.Get_rank()
+    if size > 0 and found != size:
+        alone = ""
+        if found == 1:
+            alone = (
+                f": MPI ({mpi.version()}) started alone. Start the script by `adjoint launch -n {size}` or mpiexec; "
+                "MPICH also joins processes that other launchers have started"
+            )
+        raise ValueError(f"world_size is {size}, but MPI has {found} process{'es' * (found > 1)}{alone}")
+    if rank >= 0 and own != rank:
+        raise ValueError(f"rank is {rank}, but MPI has numbered this process {own}")
+
+
+def _complete_environment(world: Any) -> None:
+    """Set the variables of `torchrun` that a plain mpiexec does not set."""
+    os.environ.setdefault("RANK", str(world.Get_rank()))
+    os.environ.setdefault("WORLD_SIZE", str(world.Get_size()))
+    local = os.environ.get("MPI_LOCALRANKID", os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK"))
+    if "LOCAL_RANK" not in os.environ:
+        if local is None:
+            node = world.Split_type(mpi.load().COMM_TYPE_SHARED)
+            local = str(node.Get_rank())
+            node.Free()
+        os.environ["LOCAL_RANK"] = local
+
+
+def show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None, rank: int) -> None:
+    """Print a traceback, each line with the rank before it, in one piece."""
+    lines = "".join(traceback.format_exception(kind, error, trace)).splitlines()
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"[rank{rank}]: {line}\n" for line in lines))
+    sys.stderr.flush()
+
+
+def _show_and_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """An exception that nobody catches ends all processes: the others would wait for this one."""
+    show_error(kind, error, trace, STATE.rank)
+    end_all(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+
+def end_all(status: int) -> None:
+    """End all processes of MPI, if it has started, with an exit status; where `adjoint launch` has started them, tell it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    told = os.environ.get("ADJOINT_FAILURES")
+    if told:
+        with contextlib.suppress(OSError), open(told, "a", encoding="utf-8") as file:  # noqa: PTH123  (appends in one piece)
+            file.write(f"{status}\n")
+    if "mpi4py.MPI" in sys.modules and not mpi.load().Is_finalized():
+        time.sleep(FORWARDING)
+        mpi.load().COMM_WORLD.Abort(status)
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Free a group; without one, or with that of all processes, all groups.
+
+    Raises:
+        AssertionError: if there is none.
+    """
+    if group == NON_GROUP_MEMBER:
+        return
+    pg: ProcessGroup | None = STATE.world if group is None else group
+    if pg is None:
+        raise AssertionError("Process group cannot be None")
+    if STATE.live.get(pg.group_name) is not pg:
+        raise ValueError("Invalid process group specified")
+    whole = pg is STATE.world
+    for each in list(STATE.live.values()) if whole else [pg]:
+        del STATE.live[each.group_name]
+        if not STATE.broken:
+            each.comm.Free()
+    if whole:
+        if not STATE.broken:
+            STATE.control.Free()
+        STATE.world = STATE.control = None
+        if sys.excepthook is _show_and_end:
+            sys.excepthook = sys.__excepthook__
+
+
+def default_group() -> ProcessGroup:
+    """The group of all processes.
+
+    Raises:
+        ValueError: before `init_process_group`.
+    """
+    if STATE.world is None:
+        raise ValueError(UNINITIALIZED)
+    return STATE.world
+
+
+def resolve(group: Any) -> ProcessGroup | None:
+    """The group that an argument names: None means all processes; None is returned where this process is not in it."""
+    if group is None:
+        return default_group()
+    if group == NON_GROUP_MEMBER:
+        return None
+    if not isinstance(group, ProcessGroup):
+        raise TypeError(f"Expected a ProcessGroup, but got {type(group).__name__}")
+    return group
+
+
+def resolve_or_warn(group: Any, name: str) -> ProcessGroup | None:
+    """As `resolve`; a call for a group that this process is not in does nothing, with a warning."""
+    found = resolve(group)
+    if found is None:
+        warn(
+            f"Running {name} on global rank {default_group() and STATE.rank} which does not belong to the given group.",
+            UserWarning,
+        )
+    return found
+
+
+def get_rank(group: Any = None) -> int:
+    """The number of this process in the group; -1 if it is not in it."""
+    found = resolve(group)
+    return -1 if found is None else found.rank()
+
+
+def get_world_size(group: Any = None) -> int:
+    """The number of processes in the group; -1 if this process is not in it."""
+    found = resolve(group)
+    return -1 if found is None else found.size()
+
+
+def get_backend(group: Any = None) -> Backend:
+    """The name that was given as the backend."""
+    found = resolve(group)
+    if found is None:
+        raise ValueError("Invalid process group specified")
+    return Backend(found.backend)
+
+
+def get_backend_config(group: Any = None) -> str:
+    """The backend of each kind of device."""
+    return f"cpu:{get_backend(group)}"
+
+
+def get_process_group_ranks(group: Any = None) -> list[int]:
+    """The global ranks of the processes in the group."""
+    found = resolve(group)
+    if found is None:
+        raise ValueError("Invalid process group specified")
+    return list(found.ranks)
+
+
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """The number among all processes of the one that is `group_rank` in the group."""
+    if group is STATE.world:
+        return group_rank
+    ranks = get_process_group_ranks(group)
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return ranks[group_rank]
+
+
+def get_group_rank(group: Any, global_rank: int) -> int:
+    """The number in the group of the process that is `global_rank` among all."""
+    ranks = get_process_group_ranks(group)
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return ranks.index(global_rank)
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The number of this process among those on the same machine."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return fallback_rank
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, "
+        "assuming you are not running in a multi-device context and want the code to run locally instead."
+    )
+
+
+def get_pg_count() -> int:
+    """How many groups this process is in."""
+    return len(STATE.live)
+
+
+def new_group(
+    ranks: Iterable[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:
+    """Make a group of some processes. All processes call it, in the same order, also those that will not be in the group.
+
+    Returns:
+        The group, or `GroupMember.NON_GROUP_MEMBER` where this process is not in it.
+    """
+    world = default_group()
+    size = world.size()
+    chosen = list(range(size)) if ranks is None else [int(rank) for rank in ranks]
+    for rank in chosen:
+        if not 0 <= rank < size:
+            raise ValueError(f"Rank {rank} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})")
+    if len(set(chosen)) != len(chosen):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {chosen}")
+    if not chosen:
+        raise ValueError("a group must have at least one rank")
+    if sort_ranks:
+        chosen.sort()
+    name = _checked_backend(backend or world.backend)
+    if use_local_synchronization:  # the others do not call, and so do not count
+        label = "_".join(map(str, chosen))
+        label = f"{label}#{sum(other.startswith(label) for other in STATE.live)}"
+    else:
+        STATE.numbered += 1
+        label = str(STATE.numbered)
+    if STATE.rank not in chosen:
+        return NON_GROUP_MEMBER
+    members = world.comm.Get_group().Incl(chosen)
+    comm = world.comm.Create_group(members, tag=zlib.crc32(label.encode()) % 30000)
+    members.Free()
+    made = ProcessGroup(
+        comm,
+        chosen,
+        label,
+        world.timeout if timeout is None else _checked_timeout(timeout),
+        name,
+        group_desc or "undefined",
+    )
+    STATE.live[label] = made
+    return made
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: Any = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Cut the processes into groups of `group_size`, by default those of one machine; own group, and all groups."""
+    size = default_group().size()
+    if group_size is None:
+        group_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if group_size > size:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
+    parts = [list(range(start, start + group_size)) for start in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: list[list[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Make the groups that the lists of ranks say; own group, and all groups.
+
+    Raises:
+        ValueError: if a rank is in two of them.
+    """
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    seen: set[int] = set()
+    for ranks in ranks_per_subgroup_list:
+        for rank in ranks:
+            if rank in seen:
+                raise ValueError(f"Rank {rank} has appeared in both subgroup {ranks} and another one")
+        seen.update(ranks)
+    groups = [new_group(ranks, timeout, backend, pg_options, False, group_desc) for ranks in ranks_per_subgroup_list]
+    own = next((each for each in groups if each != NON_GROUP_MEMBER), None)
+    return own, groups

@@ -1,0 +1,125 @@
+"""`adjoint launch`: starts a program in several processes by MPI's own launcher, and ends all of them when one fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from .mpi import MISSING
+
+
+class LaunchError(Exception):
+    """Processes cannot be started."""
+
+
+def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
+    """Run `program` (a script or "-m", a module, and arguments) in `count` processes; the exit status of the first that fails.
+
+    Args:
+        count: how many; by default as many as there are processors.
+        hosts: a file with a machine on each line, in the form of the MPI; by default all run on this one.
+
+    Raises:
+        LaunchError: if there is no mpi4py, no mpiexec, no file of hosts.
+    """
+    if find_spec("mpi4py") is None:
+        raise LaunchError(MISSING)
+    if count is not None and count < 1:
+        raise LaunchError(f"-n must be at least 1, not {count}")
+    if hosts is not None and not Path(hosts).is_file():
+        raise LaunchError(f"{hosts}: no such file")
+    count = count or processors()
+    with tempfile.TemporaryDirectory(prefix="adjoint-launch-") as folder:
+        failures = Path(folder) / "failures"
+        command = [*mpiexec_command(count, hosts), sys.executable, "-m", "adjoint.distributed.runner", *program]
+        return _wait(subprocess.Popen(command, env=_environment(count, hosts, failures)), failures)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def mpiexec_command(count: int, hosts: str | None) -> list[str]:
+    """The command that starts `count` processes of what follows."""
+    mpiexec = find_mpiexec()
+    command = [mpiexec, "-n", str(count)]
+    if is_open_mpi(mpiexec):
+        command[1:1] = ["--oversubscribe"]
+        if hosts:
+            command[1:1] = ["--hostfile", hosts]
+    elif hosts:
+        command[1:1] = ["-f", hosts]
+    return command
+
+
+def find_mpiexec() -> str:
+    """The `mpiexec` beside this interpreter, where wheels put it, or the one on the search path."""
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    found = shutil.which("mpiexec", path=places)
+    if found is None:
+        raise LaunchError(f"there is no mpiexec: {MISSING}")
+    return found
+
+
+@cache
+def is_open_mpi(mpiexec: str) -> bool:
+    """Whether a launcher is Open MPI's."""
+    answer = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
+    return "Open MPI" in answer.stdout or "OpenRTE" in answer.stdout
+
+
+def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str]:
+    """The variables that all processes see; each gets those of its rank from the runner."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    environment = dict(os.environ, ADJOINT_FAILURES=str(failures))
+    environment.setdefault("MASTER_ADDR", "127.0.0.1" if hosts is None else socket.gethostname())
+    environment.setdefault("MASTER_PORT", str(port))
+    if hosts is None:
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, processors() // count)))
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers, where Open MPI asks twice
+        for name in ("PRTE_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT"):
+            environment.update({name: "1", f"{name}_CONFIRM": "1"})
+    return environment
+
+
+def _wait(processes: subprocess.Popen[bytes], failures: Path) -> int:
+    """Wait for MPI's launcher, and end what it has started: on an interrupt, and when a process has failed outside of MPI."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, interrupt)
+    failed = False
+    try:
+        while True:
+            try:
+                status = processes.wait(timeout=0.1 if not failed else 0.5)
+                break
+            except subprocess.TimeoutExpired:
+                if failed:
+                    processes.terminate()
+                failed = failures.exists()
+    except KeyboardInterrupt:
+        processes.send_signal(signal.SIGINT)
+        try:
+            processes.wait(timeout=5)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            processes.kill()
+            processes.wait()
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    if failures.exists():
+        return int(failures.read_text(encoding="utf-8").split()[0])
+    return 128 - status if status < 0 else status

@@ -1,0 +1,99 @@
+"""Messages from one rank to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arguments import check_tensor
+from .groups import resolve, resolve_or_warn
+from .steps import receive_steps, send_steps, source, target
+from .work import Work
+
+
+def isend(
+    tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
+) -> Work | None:
+    """Begin to send the tensor to a rank; it must not be changed until the handle's `wait()` has returned."""
+    check_tensor(tensor, "tensor")
+    found = resolve_or_warn(group, "isend")
+    if found is None:
+        return None
+    peer = found.own(dst, group_dst)
+    return Work(found, "send", send_steps(found.comm, source(tensor), peer, tag), tensor, in_order=False)
+
+
+def irecv(
+    tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
+) -> Work | None:
+    """Begin to receive into the tensor from a rank, or from any if none is given."""
+    check_tensor(tensor, "tensor")
+    found = resolve_or_warn(group, "irecv")
+    if found is None:
+        return None
+    peer = None if src is None and group_src is None else found.own(src, group_src)
+    sender = [-1]
+    work = Work(found, "recv", receive_steps(found.comm, target(tensor), peer, tag, sender, found.ranks), tensor, False)
+    work.sender = sender
+    return work
+
+
+def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
+    """Send the tensor to a rank.
+
+    Raises:
+        ValueError: if that is this process itself.
+    """
+    found = resolve(group)
+    if found is not None and found.own(dst, group_dst) == found.rank():
+        raise ValueError(
+            "Invalid destination rank: destination rank should not be the same as the rank of the current process."
+        )
+    work = isend(tensor, dst, group, tag, group_dst)
+    if work is not None:
+        work.wait()
+
+
+def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
+    """Receive into the tensor from a rank, or from any if none is given; returns the rank that has sent it."""
+    work = irecv(tensor, src, group, tag, group_src)
+    if work is None:
+        return -1
+    work.wait()
+    return work.source_rank()
+
+
+class P2POp:
+    """One message of `batch_isend_irecv`: `op` is `isend` or `irecv`."""
+
+    __module__ = "torch.distributed"
+
+    def __init__(
+        self,
+        op: Any,
+        tensor: Any,
+        peer: int | None = None,
+        group: Any = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        if op not in (isend, irecv):
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."
+            )
+        check_tensor(tensor, "tensor")
+        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = (
+            op,
+            tensor,
+            peer,
+            group,
+            tag,
+            group_peer,
+        )
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    """Begin several messages; a handle for each."""
+    if not p2p_op_list or not all(isinstance(each, P2POp) for each in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
+    return [work for work in works if work is not None]

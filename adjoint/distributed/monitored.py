@@ -1,0 +1,61 @@
+"""`monitored_barrier`: a barrier in which rank 0 says who has not come."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from . import mpi
+from .groups import resolve_or_warn
+from .state import STATE
+
+ARRIVED, LET_GO = 32750, 32751
+"""The tags of its messages."""
+
+
+def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+    """Wait until all ranks have come; if the time passes before, rank 0 names one that is missing, or all of them.
+
+    Args:
+        group: the processes that take part; all if None.
+        timeout: how long; by default the group's.
+        wait_all_ranks: whether to name all missing ranks, not the first.
+
+    Raises:
+        RuntimeError: on all ranks that have come, if one has not.
+    """
+    found = resolve_or_warn(group, "monitored_barrier")
+    if found is None:
+        return
+    limit = found.timeout if timeout is None else timeout
+    milliseconds = int(limit.total_seconds() * 1000)
+    deadline = time.monotonic() + limit.total_seconds()
+    MPI, comm, byte = mpi.load(), found.comm, bytearray(1)
+    found.count_call()
+    if found.rank():
+        comm.Isend([b"!", MPI.BYTE], 0, ARRIVED)
+        deadline += 1  # rank 0, which says who is missing, speaks first
+        while not comm.Iprobe(0, LET_GO):
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"Rank {STATE.rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+                    "from rank 0. Please check rank 0 logs for faulty rank."
+                )
+            time.sleep(1e-4)
+        comm.Recv([byte, MPI.BYTE], 0, LET_GO)
+        return
+    missing = set(range(1, found.size()))
+    status = MPI.Status()
+    while missing:
+        if comm.Iprobe(MPI.ANY_SOURCE, ARRIVED, status):
+            comm.Recv([byte, MPI.BYTE], status.Get_source(), ARRIVED)
+            missing.discard(status.Get_source())
+        elif time.monotonic() > deadline:
+            ranks = [found.ranks[rank] for rank in sorted(missing)]
+            named = f"Ranks {', '.join(map(str, ranks))}" if wait_all_ranks and len(ranks) > 1 else f"Rank {ranks[0]}"
+            raise RuntimeError(f"[Rank {STATE.rank}]: {named} failed to pass monitoredBarrier in {milliseconds} ms")
+        else:
+            time.sleep(1e-4)
+    for rank in range(1, found.size()):
+        comm.Isend([b"!", MPI.BYTE], rank, LET_GO).Wait()

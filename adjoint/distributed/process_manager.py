@@ -1,0 +1,113 @@
+"""The process manager of ranks that no launcher of MPI has started: it answers them in the PMI-1 wire protocol, lines of text.
+
+It is a process of its own, which rank 0 starts: a thread of rank 0 could not answer, since MPI starts with the interpreter's
+lock held. It runs alone, without the rest of the package.
+
+Reference: P. Balaji et al., "PMI: A scalable parallel process-management interface for extreme-scale systems", EuroMPI 2010.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import socket
+import sys
+import threading
+import time
+
+LINGERING = 5
+"""For how many seconds the others are answered after rank 0 has ended."""
+
+
+class Manager:
+    """It numbers the processes, stores what they publish, and lets them wait for one another."""
+
+    def __init__(self, size: int, port: int, timeout: float) -> None:
+        self.size, self.timeout = size, timeout
+        self.values: dict[str, str] = {}
+        self.lock = threading.Lock()
+        self.barrier = threading.Barrier(size)
+        self.left = threading.Semaphore(0)
+        self.server = socket.create_server(("", port), backlog=size + 8)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.server.accept()
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Answer one process until it leaves."""
+        with connection, connection.makefile("rw", encoding="ascii", newline="\n") as lines:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for line in lines:
+                words = dict(re.findall(r"(\w+)=(\S*)", line))
+                answer = self._answer(words)
+                if answer:
+                    lines.write(answer)
+                    lines.flush()
+                if words.get("cmd") in ("finalize", "abort"):
+                    break
+            else:
+                return
+        self.left.release()
+
+    def _answer(self, words: dict[str, str]) -> str:
+        """The reply to one command, as lines."""
+        command = words.get("cmd")
+        if command == "initack":
+            return f"cmd=initack rc=0\ncmd=set size={self.size}\ncmd=set rank={words['pmiid']}\ncmd=set debug=0\n"
+        if command == "init":
+            return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+        if command == "get_maxes":
+            return "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"
+        if command == "get_appnum":
+            return "cmd=appnum appnum=0\n"
+        if command == "get_my_kvsname":
+            return "cmd=my_kvsname kvsname=adjoint\n"
+        if command == "get_universe_size":
+            return f"cmd=universe_size size={self.size}\n"
+        if command == "put":
+            with self.lock:
+                self.values[words["key"]] = words["value"]
+            return "cmd=put_result rc=0 msg=success\n"
+        if command == "get":
+            with self.lock:
+                value = self.values.get(words["key"])
+            if value is None:
+                return "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"
+            return f"cmd=get_result rc=0 msg=success value={value}\n"
+        if command == "barrier_in":
+            self.barrier.wait(self.timeout)
+            return "cmd=barrier_out\n"
+        if command == "finalize":
+            return "cmd=finalize_ack\n"
+        return ""
+
+    def finish(self) -> None:
+        """Answer until all processes have left, or until rank 0 has been gone for some seconds."""
+        gone = threading.Thread(target=sys.stdin.read, daemon=True)
+        gone.start()
+        left, deadline = 0, math.inf
+        while left < self.size and time.monotonic() < deadline:
+            left += self.left.acquire(timeout=0.2)
+            if deadline is math.inf and not gone.is_alive():
+                deadline = time.monotonic() + LINGERING
+
+
+def main(size: str, port: str, timeout: str) -> None:
+    """Serve `size` processes at `port`; say "ready", or what is wrong, first."""
+    try:
+        manager = Manager(int(size), int(port), float(timeout))
+    except OSError as error:
+        print(error, flush=True)
+        return
+    print("ready", flush=True)
+    manager.finish()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

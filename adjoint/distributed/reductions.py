@@ -1,0 +1,141 @@
+"""How ranks' arrays are reduced: the operations, and what MPI is told to do for each dtype.
+
+MPI has no bfloat16 and no float16, and its minimum of a NaN and a number depends on their order. Such cases are reduced by a
+function of ours, which MPI calls with two parts at a time; it rounds after every step, as PyTorch does. It is commutative bit
+for bit, so that all ranks have the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from . import mpi
+
+Array = numpy.ndarray[Any, Any]
+
+
+class ReduceOp(Enum):
+    """The operations that reduce: SUM, AVG, PRODUCT, MIN, MAX, and for integers BAND, BOR, BXOR."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+
+    def __repr__(self) -> str:
+        return f"<RedOpType.{self.name}: {self.value}>"
+
+    def __str__(self) -> str:
+        return f"RedOpType.{self.name}"
+
+
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # as PyTorch names the type of the operations
+
+BITWISE = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+_HALVES = ("float16", "bfloat16")
+_OF_BOOL = {
+    ReduceOp.SUM: "LOR",
+    ReduceOp.PRODUCT: "LAND",
+    ReduceOp.MIN: "LAND",
+    ReduceOp.MAX: "LOR",
+    ReduceOp.BAND: "LAND",
+    ReduceOp.BOR: "LOR",
+    ReduceOp.BXOR: "LXOR",
+}
+_NATIVE = {
+    ReduceOp.SUM: "SUM",
+    ReduceOp.AVG: "SUM",
+    ReduceOp.PRODUCT: "PROD",
+    ReduceOp.MIN: "MIN",
+    ReduceOp.MAX: "MAX",
+    ReduceOp.BAND: "BAND",
+    ReduceOp.BOR: "BOR",
+    ReduceOp.BXOR: "BXOR",
+}
+_UFUNCS: dict[ReduceOp, numpy.ufunc] = {
+    ReduceOp.SUM: numpy.add,
+    ReduceOp.AVG: numpy.add,
+    ReduceOp.PRODUCT: numpy.multiply,
+    ReduceOp.MIN: numpy.minimum,
+    ReduceOp.MAX: numpy.maximum,
+}
+
+
+def check(op: Any, dtype: dtypes.dtype, name: str) -> None:
+    """Refuse what cannot be reduced.
+
+    Raises:
+        TypeError: if `op` is no ReduceOp.
+        ValueError: for complex numbers and another operation than SUM and AVG.
+        RuntimeError: for bits of numbers with a point, and for the average of integers.
+    """
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"{name}(): argument 'op' must be a ReduceOp, not {type(op).__name__}")
+    if dtype.is_complex and op not in (ReduceOp.SUM, ReduceOp.AVG):
+        raise ValueError(f"{name} does not support {op} on complex tensors")
+    if op in BITWISE and dtype.is_floating_point:
+        raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
+    if op is ReduceOp.AVG and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {dtype.scalar_type}")
+
+
+def movable(array: Array) -> Any:
+    """What MPI is given to move a contiguous array: its bytes."""
+    return [array.reshape(-1).view(numpy.uint8), mpi.load().BYTE]
+
+
+def reducible(array: Array, op: ReduceOp) -> tuple[Array, Any, Any]:
+    """A contiguous array as one dimension of elements that MPI knows, their MPI datatype, and the MPI operation."""
+    MPI = mpi.load()
+    flat = array.reshape(-1)
+    kind = flat.dtype.kind
+    if kind == "c":
+        flat = flat.view(flat.real.dtype)
+    name = flat.dtype.name
+    if kind == "b":
+        return flat.view(numpy.uint8), MPI.UINT8_T, getattr(MPI, _OF_BOOL[op])
+    if name in _HALVES:
+        datatype = MPI.INT16_T if name == "float16" else MPI.UINT16_T
+        return flat.view(numpy.uint16), datatype, _stepwise(op, name)
+    datatype = getattr(MPI, {"float32": "FLOAT", "float64": "DOUBLE"}.get(name, f"{name.upper()}_T"))
+    if kind == "f" and op in (ReduceOp.MIN, ReduceOp.MAX):
+        return flat, datatype, _stepwise(op, name)
+    return flat, datatype, getattr(MPI, _NATIVE[op])
+
+
+@cache
+def _stepwise(op: ReduceOp, name: str) -> Any:
+    """The MPI operation that combines two buffers by NumPy's function, in float32 and rounded where elements are halves."""
+    held = getattr(dtypes, name).numpy
+    return mpi.load().Op.Create(_combined(_UFUNCS[op], held), commute=True)
+
+
+def _combined(ufunc: numpy.ufunc, held: numpy.dtype[Any]) -> Callable[[Any, Any, Any], None]:
+    half = held.itemsize == 2
+
+    def combine(first: Any, second: Any, datatype: Any) -> None:
+        a, b = numpy.frombuffer(first, held), numpy.frombuffer(second, held)
+        if half:
+            b[:] = ufunc(a.astype(numpy.float32), b.astype(numpy.float32))
+        else:
+            ufunc(a, b, b)
+
+    return combine
+
+
+def averaged(array: Array, count: int) -> None:
+    """Divide a sum in place, for AVG; halves are divided in float32 and rounded."""
+    if array.dtype.name in _HALVES:
+        array[...] = array.astype(numpy.float32) / numpy.float32(count)
+    else:
+        array /= count

@@ -1,0 +1,66 @@
+"""What `adjoint launch` runs in each process: `python -m adjoint.distributed.runner (SCRIPT | -m MODULE) [ARGUMENT ...]`.
+
+It sets the variables by which programs know their rank, and runs the program as `adjoint run` does. An exception that the program
+does not catch, or another exit status than 0, ends all processes, as mpi4py's runner does: the others would wait for this one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import NoReturn
+
+from ..as_torch.programs import ProgramNotFoundError, run_module, run_script
+from .groups import end_all, show_error
+
+RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+SIZE = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+LOCAL_RANK = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK")
+LOCAL_SIZE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
+
+
+def set_variables() -> None:
+    """Set what `torchrun` sets, from what the launcher of MPI has set."""
+    for name, sources in (
+        ("RANK", RANK),
+        ("WORLD_SIZE", SIZE),
+        ("LOCAL_RANK", LOCAL_RANK),
+        ("LOCAL_WORLD_SIZE", LOCAL_SIZE),
+    ):
+        found = next((os.environ[source] for source in sources if source in os.environ), None)
+        if found is not None:
+            os.environ[name] = found
+
+
+def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    show_error(kind, error, trace, int(os.environ.get("RANK", "0")))
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Run the program that the arguments name, and end as it ends."""
+    set_variables()
+    sys.excepthook = _show
+    status = 0
+    try:
+        if arguments[0] == "-m":
+            run_module(*arguments[1:])
+        else:
+            run_script(*arguments)
+    except ProgramNotFoundError as error:
+        print(f"adjoint: {error}", file=sys.stderr)
+        status = 2
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    except BaseException as error:  # noqa: BLE001  (whatever the program has not caught)
+        sys.excepthook(type(error), error, error.__traceback__)
+        status = 130 if isinstance(error, KeyboardInterrupt) else 1
+    if status:
+        end_all(status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

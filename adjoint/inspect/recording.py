@@ -1,0 +1,163 @@
+"""`recording`: values of intermediate tensors are kept while they are computed, for pictures.
+
+A recorder takes the place of the profiler's: while one is set, operators and the engine run through it. Nothing is
+registered on nodes or tensors.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy
+
+from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.meta_array import Unread
+from ..tape import modes
+from ..tape.node import Node
+from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
+
+MOST_ELEMENTS = 1000
+"""Larger tensors are not kept."""
+
+_kept: weakref.WeakKeyDictionary[Node, dict[int | str, Any]] = weakref.WeakKeyDictionary()
+"""The arrays of outputs by their numbers, and of operands outside the graph by their names."""
+
+
+def recording() -> watching:
+    """Context manager: small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
+
+    A graph keeps only what its derivatives need. Without `recording`, a picture therefore shows the values of some
+    intermediate tensors only. The values are released with the graph.
+
+    >>> import adjoint as torch
+    >>> w = torch.tensor(3.0, requires_grad=True)
+    >>> with torch.inspect.recording():
+    ...     y = (w * 2.0 + 1.0).exp()
+    >>> [tensor.data for tensor in torch.inspect.graph(y).snapshot.tensors if tensor.kind == "intermediate"]
+    ['6', '7', '1097']
+    """
+    return watching(Values())
+
+
+def value_of(node: Node, which: int | str) -> Any:
+    """The array of an output of `node`, or of an operand outside the graph, as it was under `recording`, or None."""
+    kept = _kept.get(node)
+    return None if kept is None else kept.get(which)
+
+
+class watching:
+    """Context manager: `recorder` records this thread; the previous recorder still receives everything."""
+
+    def __init__(self, recorder: Passing) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        self.recorder.outer = modes.STATE.recorder
+        modes.switch("recorder", self.recorder)
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        modes.switch("recorder", self.recorder.outer)
+        self.recorder.forget()
+
+
+class Passing:
+    """A recorder that passes everything to `outer`, the previous recorder, if there is one."""
+
+    def __init__(self) -> None:
+        self.outer: Any = None
+
+    def forget(self) -> None:
+        """Called when the recorder is no longer set."""
+        self.outer = None
+
+    def asks(self) -> bool:
+        """Whether an operator must be run by `operation`: only if the previous recorder requires it."""
+        return self.outer is not None and self.outer.asks()
+
+    def operation(self, *args: Any, **names: Any) -> Any:
+        """Pass operators to the previous recorder."""
+        return self.outer.operation(*args, **names)
+
+    def function(self, name: str, function: Any, args: Any, names: Any) -> Any:
+        """Pass composite functions to the previous recorder."""
+        return function(*args, **names) if self.outer is None else self.outer.function(name, function, args, names)
+
+    def custom(self, name: str, function: Any, args: Any) -> Any:
+        """Pass custom functions to the previous recorder."""
+        return function(args) if self.outer is None else self.outer.custom(name, function, args)
+
+    def begin(self, *args: Any, **names: Any) -> Any:
+        """Pass the user's sections to the previous recorder."""
+        return None if self.outer is None else self.outer.begin(*args, **names)
+
+    def finish(self, event: Any) -> None:
+        """Pass the end of a section to the previous recorder."""
+        if self.outer is not None:
+            self.outer.finish(event)
+
+    def backward(self, node: Node, function: Any, grad: Any, *args: Any) -> Any:
+        """Pass the run of a node to the previous recorder."""
+        return function(node, grad, *args) if self.outer is None else self.outer.backward(node, function, grad, *args)
+
+
+class Values(Passing):
+    """Keeps the values of small results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = False
+
+    def asks(self) -> bool:
+        """Whether `operation` should run the next operator. False if `operation` has just called it."""
+        self.told = not self.told
+        if self.outer is not None:
+            self.outer.asks()
+        return self.told
+
+    def operation(self, name: str, function: Any, inputs: Any, *args: Any, **names: Any) -> Any:
+        """Run an operator and keep what it has computed."""
+        if self.outer is None:
+            result = function(*args, **names)
+        else:
+            result = self.outer.operation(name, function, inputs, *args, **names)
+        operator, given = args[0], args[1]
+        operands = dict(zip(getattr(operator, "names", ()), given, strict=False)) | names
+        self._keep(result if isinstance(result, (tuple, list)) else (result,), operands)
+        return result
+
+    def custom(self, name: str, function: Any, args: Any) -> Any:
+        """Run the forward of a custom function and keep its results."""
+        node, results = super().custom(name, function, args)
+        self._keep(results if isinstance(results, (tuple, list)) else (results,), {})
+        return node, results
+
+    def _keep(self, results: Iterable[Any], operands: dict[str, Any]) -> None:
+        for result in results:
+            edge = result._edge if isinstance(result, Tensor) else None
+            if type(edge) is tuple and not edge[0].is_nowhere:
+                array = plain_array(result._array)
+                kept = _kept.setdefault(edge[0], {})
+                if array is not None and array.size <= MOST_ELEMENTS:
+                    kept[edge[1]] = array.copy()
+                for name, operand in operands.items():
+                    value = _constant(operand)
+                    if value is not None and value.size <= MOST_ELEMENTS:
+                        kept[name] = value.copy()
+
+
+def _constant(operand: Any) -> Any:
+    """The array of an operand outside the graph: of a number, or of a tensor that does not require grad."""
+    if isinstance(operand, Tensor):
+        return plain_array(operand._array) if operand._edge is None else None
+    return numpy.asarray(operand) if type(operand) in (int, float, complex) else None
+
+
+def plain_array(array: Any) -> Any:
+    """`array` as one that can be read, or None."""
+    if isinstance(array, Unread) or not isinstance(array, (numpy.ndarray, numpy.generic)):
+        return None
+    return array if type(array) is numpy.ndarray else numpy.asarray(materialize(array))

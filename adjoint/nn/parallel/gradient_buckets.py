@@ -1,0 +1,356 @@
+"""Gradients averaged over processes while backward runs: `Reducer` puts them into buckets, each reduced as soon as it is full.
+
+Buckets hold parameters in the order in which their gradients come. That order is guessed, from the last parameter to the
+first, until the first backward has shown it. All processes start their buckets in the same order, whatever comes first in
+each.
+
+Where no hook and no view needs a buffer, large gradients are reduced where they lie; only small ones are copied, to travel
+together.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["Reducer"]
+
+ALONE = 1 << 15
+"""A gradient of more bytes is reduced where it lies."""
+
+
+class Bucket:
+    """Parameters whose gradients are reduced together.
+
+    Attributes:
+        numbers: the numbers of its parameters.
+        buffer: the tensor of one dimension into which gradients are copied.
+        views: by number, the parts of the buffer in the shapes of the parameters.
+        missing: how many gradients have not come yet in this backward.
+    """
+
+    def __init__(self, numbers: list[int], parameters: list[Any], in_buffer: Callable[[Any], bool]) -> None:
+        self.numbers = numbers
+        self.parameters = [parameters[number] for number in numbers]
+        copied = [number for number in numbers if in_buffer(parameters[number])]
+        sizes = [parameters[number].numel() for number in copied]
+        self.buffer = torch.zeros(sum(sizes), dtype=self.parameters[0].dtype)
+        ends = accumulate(sizes)
+        self.views = {
+            number: self.buffer[end - size : end].view(parameters[number].shape)
+            for number, size, end in zip(copied, sizes, ends, strict=True)
+        }
+        self.missing = len(numbers)
+        self.placed: dict[int, Any] = {}
+        self.pending: Any = None
+
+    def place(self, number: int, parameter: Any, as_view: bool) -> None:
+        """Take the gradient of a parameter; zeros if it has none."""
+        grad, view = parameter.grad, self.views.get(number)
+        if view is None:
+            self.placed[number] = torch.zeros_like(parameter) if grad is None else grad
+        elif grad is None:
+            view.zero_()
+        elif grad is not view:
+            view.copy_(grad)
+            if as_view:
+                parameter.grad = view
+        self.missing -= 1
+
+    def pieces(self) -> list[Any]:
+        """The tensors to reduce."""
+        return [*([self.buffer] if self.views else []), *(self.placed[number] for number in sorted(self.placed))]
+
+    def restart(self) -> None:
+        """Expect the gradients of another backward."""
+        self.missing = len(self.numbers)
+        self.placed.clear()
+        self.pending = None
+
+
+class Reducer:
+    """Averages the gradients of parameters over the processes of a group.
+
+    Args:
+        names, parameters: the parameters, in the same order in all processes.
+        group: the processes.
+        cap_bytes: the size of a bucket; the first one is full at `first_bytes`, so that communication begins early.
+        find_unused: whether parameters may take no part in a backward.
+        as_views: whether `.grad` is the bucket's memory after a backward.
+        static: whether every backward uses the same parameters, as often as the first.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        parameters: list[Any],
+        group: Any,
+        cap_bytes: int,
+        first_bytes: int,
+        find_unused: bool,
+        as_views: bool,
+        static: bool,
+    ) -> None:
+        self.names, self.parameters, self.group = names, parameters, group
+        self.cap_bytes, self.first_bytes = cap_bytes, first_bytes
+        self.find_unused, self.as_views, self.static = find_unused, as_views, static
+        self.hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
+        self.expecting = self.finished = False
+        self.arrived: dict[int, int] = {}
+        self.uses: dict[int, int] | None = None
+        self.unused: list[int] = []
+        self.used: Any = None
+        self.rebuilt = False
+        self.launched = 0
+        self.divisor: Callable[[], int] | None = None
+        self.numbers = {id(parameter): number for number, parameter in enumerate(parameters)}
+        self.assign(list(reversed(range(len(parameters)))))
+        itself = weakref.ref(self)
+        self.handles = [
+            parameter.register_post_accumulate_grad_hook(_arrival(itself, number))
+            for number, parameter in enumerate(parameters)
+        ]
+
+    # --- buckets ----------------------------------------------------------------------------------------------------
+
+    def assign(self, order: list[int]) -> None:
+        """Make buckets of the parameters in this order, of one dtype each."""
+        self.buckets: list[Bucket] = []
+        filling: dict[Any, tuple[list[int], int]] = {}
+        limit = self.first_bytes
+        for number in order:
+            parameter = self.parameters[number]
+            held, size = filling.get(parameter.dtype, ([], 0))
+            held.append(number)
+            filling[parameter.dtype] = held, size + parameter.numel() * parameter.element_size()
+            if filling[parameter.dtype][1] >= limit:
+                self._add(filling.pop(parameter.dtype)[0])
+                limit = self.cap_bytes
+        for held, _ in filling.values():
+            self._add(held)
+        self.bucket_of = {number: bucket for bucket in self.buckets for number in bucket.numbers}
+
+    def _add(self, numbers: list[int]) -> None:
+        self.buckets.append(Bucket(numbers, self.parameters, self._in_buffer))
+
+    def _in_buffer(self, parameter: Any) -> bool:
+        whole = self.as_views or self.hook is not None
+        return whole or parameter.numel() * parameter.element_size() <= ALONE or not parameter.is_contiguous()
+
+    def set_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Let `hook(state, bucket)` reduce the buckets."""
+        self.hook = state, hook
+        self.assign([number for bucket in self.buckets for number in bucket.numbers])
+
+    def rebuild(self) -> bool:
+        """After the first backward: take the order in which gradients have come to the first process; whether it was done now."""
+        if self.rebuilt or not self.finished or (self.find_unused and not self.static):
+            return False
+        order = [*self.arrived, *(number for number in self.unused if number not in self.arrived)]
+        told = torch.tensor(order if len(order) == len(self.parameters) else list(range(len(self.parameters))))
+        torch.distributed.broadcast(told, group=self.group, group_src=0)
+        self.assign(told.tolist())
+        self.rebuilt = True
+        return True
+
+    # --- one backward -----------------------------------------------------------------------------------------------
+
+    def expect(self, outputs: Iterator[Any] | None) -> None:
+        """Expect the gradients of a backward from `outputs`, which are needed only where parameters may be unused.
+
+        Raises:
+            RuntimeError: if the backward before has left out parameters.
+        """
+        if self.expecting and self.arrived:
+            self.check_finished()
+        for bucket in self.buckets:
+            bucket.restart()
+        self.launched = 0
+        self.expecting, self.finished = True, False
+        self.arrived = {}
+        self.used = None
+        if self.static and self.uses is not None:
+            self.unused = [number for number in range(len(self.parameters)) if number not in self.uses]
+        elif self.find_unused and outputs is not None and not self.static:
+            reached = {self.numbers.get(id(leaf)) for leaf in leaves(outputs)}
+            self.unused = [number for number in range(len(self.parameters)) if number not in reached]
+        else:
+            self.unused = []
+
+    def check_finished(self) -> None:
+        """Raise RuntimeError if a backward has begun and not all gradients have come."""
+        missing = [number for number in range(len(self.parameters)) if number not in self.arrived]
+        if not missing or self.static:
+            return
+        rank = torch.distributed.get_rank()
+        text = (
+            "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
+            "your module has parameters that were not used in producing loss. You can enable unused parameter detection by "
+            "passing the keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by \n"
+            "making sure all `forward` function outputs participate in calculating loss. \n"
+            f"Parameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}\n"
+            f"Parameters which did not receive grad for rank {rank}: {', '.join(self.names[number] for number in missing)}"
+        )
+        raise RuntimeError(text)
+
+    def arrive(self, number: int) -> None:
+        """Take the gradient of a parameter, which has just been accumulated."""
+        if not self.expecting:
+            return
+        first = not self.arrived
+        self.arrived[number] = times = self.arrived.get(number, 0) + 1
+        if self.static:
+            if self.uses is None or times < self.uses.get(number, 1):
+                return  # the first backward is reduced at its end, when all uses are known
+        elif times > 1 or number in self.unused:
+            raise RuntimeError(
+                "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a "
+                "module parameter outside the `forward` function. 2) Reused parameters in multiple reentrant backward passes. "
+                f"Parameter at index {number} with name {self.names[number]} has been marked as ready twice."
+            )
+        if first:
+            for other in self.unused:
+                self._place(other)
+        self._place(number)
+        self._launch()
+
+    def _place(self, number: int) -> None:
+        self.bucket_of[number].place(number, self.parameters[number], self.as_views)
+
+    def _launch(self) -> None:
+        """Start the buckets that are full, up to the first that is not; after the last one, finish at the end of backward."""
+        if self.launched == len(self.buckets):
+            return
+        while self.launched < len(self.buckets) and not self.buckets[self.launched].missing:
+            self._start(self.launched)
+            self.launched += 1
+        if self.launched == len(self.buckets):
+            self._share_use()
+            torch.autograd.Variable._execution_engine.queue_callback(self.finish)
+
+    def _start(self, index: int) -> None:
+        bucket = self.buckets[index]
+        if self.hook is not None:
+            state, hook = self.hook
+            views = [bucket.views[number] for number in bucket.numbers]
+            given = torch.distributed.GradBucket(
+                index, bucket.buffer, views, bucket.parameters, index == len(self.buckets) - 1
+            )
+            bucket.pending = hook(state, given)
+        else:
+            op = torch.distributed.ReduceOp.AVG if self.divisor is None else torch.distributed.ReduceOp.SUM
+            bucket.pending = torch.distributed.all_reduce_coalesced(bucket.pieces(), op, self.group, async_op=True)
+
+    def _share_use(self) -> None:
+        """Count the processes that have used each parameter, where some may be unused."""
+        if self.find_unused or self.static:
+            self.used = torch.ones(len(self.parameters), dtype=torch.int32)
+            self.used[self.unused] = 0
+            self.use_shared = torch.distributed.all_reduce(self.used, group=self.group, async_op=True)
+
+    def reduce_late(self) -> None:
+        """At the end of the first backward of a static graph: note the uses, and reduce everything."""
+        if self.uses is not None or not self.expecting:
+            return
+        self.uses = dict(self.arrived)
+        self.unused = [number for number in range(len(self.parameters)) if number not in self.uses]
+        for number in range(len(self.parameters)):
+            self._place(number)
+        for index in range(len(self.buckets)):
+            self._start(index)
+        self.launched = len(self.buckets)
+        self._share_use()
+        self.finish()
+
+    def finish(self) -> None:
+        """Wait for the buckets, and put the averages into `.grad`."""
+        for bucket in self.buckets:
+            if self.hook is not None:
+                result = bucket.pending.wait()
+                result = result[0] if isinstance(result, list) else result
+                if result is not bucket.buffer:
+                    bucket.buffer.copy_(result)
+            else:
+                bucket.pending.wait()
+                if self.divisor is not None:
+                    for piece in bucket.pieces():
+                        piece.div_(self.divisor())
+        nowhere_used: set[int] = set()
+        if self.used is not None:
+            self.use_shared.wait()
+            nowhere_used = {number for number, count in enumerate(self.used.tolist()) if not count}
+        for bucket in self.buckets:
+            for number in bucket.numbers:
+                if number not in nowhere_used:
+                    self._put(number, bucket)
+            bucket.pending = None
+            bucket.placed.clear()
+        self.expecting, self.finished = False, True
+
+    def _put(self, number: int, bucket: Bucket) -> None:
+        parameter, view = self.parameters[number], bucket.views.get(number)
+        grad = parameter.grad
+        if view is None:
+            if grad is None:
+                parameter.grad = bucket.placed[number]
+        elif self.as_views:
+            if grad is not view:
+                parameter.grad = view
+        elif grad is None:
+            parameter.grad = view.clone()
+        else:
+            grad.detach().copy_(view)
+
+    def shadow(self) -> None:
+        """Take part in the collectives of a backward of the others, with zeros."""
+        for bucket in self.buckets:
+            bucket.restart()
+            bucket.buffer.zero_()
+            for number in bucket.numbers:
+                if number not in bucket.views:
+                    bucket.placed[number] = torch.zeros_like(self.parameters[number])
+        for index in range(len(self.buckets)):
+            self._start(index)
+        if self.find_unused or self.static:
+            self.unused = list(range(len(self.parameters)))
+            self._share_use()
+            self.use_shared.wait()
+        for bucket in self.buckets:
+            bucket.pending.wait()
+            bucket.restart()
+        self.finished = True
+
+
+def _arrival(itself: Any, number: int) -> Callable[[Any], None]:
+    """The hook of a parameter; it does not keep the reducer alive."""
+
+    def arrive(_: Any) -> None:
+        reducer = itself()
+        if reducer is not None:
+            reducer.arrive(number)
+
+    return arrive
+
+
+def leaves(outputs: Iterator[Any]) -> Iterator[Any]:
+    """The leaves that the graphs of `outputs` lead to."""
+    seen: set[Any] = set()
+    waiting = []
+    for output in outputs:
+        if output.grad_fn is not None:
+            waiting.append(output.grad_fn)
+        elif output.requires_grad:
+            yield output
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        else:
+            waiting.extend(following for following, _ in node.next_functions)

@@ -1,0 +1,62 @@
+"""Peak resident memory of training steps, each library and model in a fresh process (Linux)."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+STEPS = 5
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Bytes: the peak of the whole process, and by how much it lies above the process that has only imported the library."""
+
+    process: int
+    training: int
+
+
+def peak(module: str, case: str) -> Peak:
+    """The peaks of a fresh process that imports `module` and takes some steps of the model `case`."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.memory", module, case], capture_output=True, text=True, check=True
+    )
+    return Peak(**json.loads(finished.stdout))
+
+
+def peaks(case: str, rounds: int) -> dict[str, Peak]:
+    """The median of `rounds` processes for adjoint and for PyTorch."""
+    found: dict[str, list[Peak]] = {"adjoint": [], "torch": []}
+    for module in [*found] * rounds:
+        found[module].append(peak(module, case))
+    return {
+        module: Peak(int(median(each.process for each in taken)), int(median(each.training for each in taken)))
+        for module, taken in found.items()
+    }
+
+
+def _resident(field: str) -> int:
+    with Path("/proc/self/status").open() as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith(field))
+
+
+def _measure(module: str, name: str) -> Peak:
+    """What `peak` reports, of this process."""
+    from benchmarks.__main__ import load_library
+    from benchmarks.models import GROUP
+
+    library = load_library(module)
+    before = _resident("VmRSS")
+    case = next(case for case in GROUP.cases if case.name == name)
+    library.manual_seed(0)
+    step = case.prepare(library)
+    for _ in range(STEPS):
+        step()
+    most = _resident("VmHWM")
+    return Peak(most, most - before)
+
+
+if __name__ == "__main__":
+    print(json.dumps(vars(_measure(sys.argv[1], sys.argv[2]))))
