@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -46,22 +47,40 @@ def parser() -> argparse.ArgumentParser:
     graph = parts.add_parser(
         "graph",
         help="run a script and show the graph of its last backward",
-        description="Run SCRIPT as `python SCRIPT ARGUMENT ...` would, and show the graph of its last backward.",
+        usage="adjoint graph [-h] [-o FILE] [--trace] [--values] SCRIPT [ARGUMENT ...]",
+        description="Run SCRIPT as `python SCRIPT ARGUMENT ...` would, and show the graph of its last backward. Options may "
+        "stand on either side of the script; what stands after `--` is for the script.",
+        parents=[graph_options()],
     )
-    graph.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write to FILE ({SUFFIXES}) instead of opening a browser"
-    )
-    graph.add_argument("--trace", action="store_true", help="note the steps of backward too; the page plays them")
     graph.add_argument("script", metavar="SCRIPT")
     graph.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the script")
     parts.add_parser("info", help="show versions, BLAS, threads and which optional packages are installed")
     return command
 
 
+def graph_options() -> argparse.ArgumentParser:
+    """The options of `adjoint graph`."""
+    options = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    options.add_argument(
+        "-o", "--output", metavar="FILE", help=f"write to FILE ({SUFFIXES}) instead of opening a browser"
+    )
+    options.add_argument("--trace", action="store_true", help="note the steps of backward too; the page plays them")
+    options.add_argument("--values", action="store_true", help="keep the values of small intermediate tensors")
+    return options
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments`; return the exit code."""
     command = parser()
-    wanted = command.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    rest: list[str] = []
+    if given[:1] == ["graph"] and "--" in given:
+        place = given.index("--")
+        given, rest = given[:place], given[place + 1 :]
+    wanted = command.parse_args(given)
+    if wanted.command == "graph":  # options after the script
+        wanted, own = graph_options().parse_known_args(wanted.arguments, wanted)
+        wanted.arguments = [*own, *rest]
     if wanted.command == "info":
         return info()
     if wanted.command == "graph":
@@ -112,25 +131,25 @@ def info() -> int:
 
 def graph(wanted: argparse.Namespace) -> int:
     """Run a script, and save or open the graph of its last backward."""
-    from .inspect.drawing import form_of
     from .inspect.script import exit_code, run_script, traceback_of
 
+    output: str | None = getattr(wanted, "output", None)
     if not Path(wanted.script).is_file():
         print(f"adjoint: {wanted.script}: no such file", file=sys.stderr)
         return 2
-    try:
-        form_of(wanted.output or "graph.html")
-    except ValueError as error:
-        print(f"adjoint: {error}", file=sys.stderr)
+    mistake = why_not_written(Path(output)) if output is not None else None
+    if mistake is not None:
+        print(f"adjoint: {mistake}", file=sys.stderr)
         return 2
-    kept = run_script(wanted.script, wanted.arguments, wanted.trace)
+    options = hasattr(wanted, "trace"), hasattr(wanted, "values")
+    kept = run_script(wanted.script, wanted.arguments, *options)
     code = exit_code(kept.error)
     if kept.error is not None and not isinstance(kept.error, SystemExit):
         sys.stderr.write(traceback_of(kept.error, wanted.script))
     if kept.graph is None:
         print(f"adjoint: {wanted.script} has run no backward, so there is no graph to show", file=sys.stderr)
         return code or 1
-    target = wanted.output or str(Path(tempfile.mkdtemp(prefix="adjoint-")) / "graph.html")
+    target = output or str(Path(tempfile.mkdtemp(prefix="adjoint-")) / "graph.html")
     try:
         path = kept.graph.save(target)
     except (OSError, RuntimeError, ValueError) as error:
@@ -138,11 +157,31 @@ def graph(wanted: argparse.Namespace) -> int:
         return code or 1
     which = "the only backward" if kept.count == 1 else f"the last of {kept.count} backwards"
     print(f"the graph of {which}: {path}", file=sys.stderr)
-    if wanted.output is None:
+    if output is None:
         import webbrowser
 
         webbrowser.open(path.resolve().as_uri())
     return code
+
+
+def why_not_written(path: Path) -> str | None:
+    """Why a picture cannot be written to `path`, as far as can be known before, or None."""
+    from .inspect.drawing import form_of
+    from .inspect.png import renderers
+
+    try:
+        form = form_of(path)
+    except ValueError as error:
+        return str(error)
+    if not path.parent.is_dir():
+        return f"{path}: there is no folder {path.parent}"
+    if path.is_dir():
+        return f"{path} is a folder"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return f"{path}: no permission to write"
+    if form == "png" and next(renderers(""), None) is None:
+        return "a PNG needs Chromium, rsvg-convert, Inkscape or the package cairosvg; an .svg needs nothing"
+    return None
 
 
 if __name__ == "__main__":

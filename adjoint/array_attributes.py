@@ -12,6 +12,7 @@ from .device import Size, cpu, device, layout, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
+from .late_bound import LATE
 from .tracebacks import ending_at_caller, shorten
 
 new_size = tuple.__new__
@@ -164,11 +165,15 @@ class ArrayAttributes:
         return bool(lazy_bits_of(self._array) & NEG)
 
     def is_shared(self) -> bool:
-        """Whether the memory is shared between processes; never."""
-        return False
+        """Whether the memory is shared between processes."""
+        return LATE.is_shared(self._array)
 
     def share_memory_(self) -> Self:
-        """Do nothing: threads share memory anyway."""
+        """Move the memory to where processes share it, unless it is there; views and other tensors on it come along.
+
+        NumPy arrays of the tensor keep the memory that was.
+        """
+        LATE.share_memory(self)  # type: ignore[arg-type]
         return self
 
     def is_pinned(self) -> bool:

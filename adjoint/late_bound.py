@@ -29,6 +29,7 @@ MODULES = {
     "in_inference_mode": "tape.modes",
     "is_grad_enabled": "tape.modes",
     "lazy_view": "operators.memory.storage_views",
+    "is_shared": "multiprocessing.sharing",
     "leave_device": "tape.mode_switches",
     "legacy_array": "operators.create.legacy",
     "mark_if_inference": "tape.inference_tensors",
@@ -39,6 +40,7 @@ MODULES = {
     "replay": "operators.memory.storage_views",
     "run_accumulate_grad": "autograd.hook_calls",
     "share_inference": "tape.inference_tensors",
+    "share_memory": "multiprocessing.sharing",
     "subclassed": "tape.torch_function",
     "vmap": "transforms.reverse",
 }
@@ -57,6 +59,7 @@ class LateBound:
         "forward_tangent",
         "in_inference_mode",
         "is_grad_enabled",
+        "is_shared",
         "lazy_view",
         "leave_device",
         "legacy_array",
@@ -68,6 +71,7 @@ class LateBound:
         "replay",
         "run_accumulate_grad",
         "share_inference",
+        "share_memory",
         "subclassed",
         "text_within_transforms",
         "vmap",
@@ -97,6 +101,9 @@ class LateBound:
 
     is_grad_enabled: Callable[[], bool]
     """Whether gradients are enabled in this thread."""
+
+    is_shared: Callable[[Array], bool]
+    """Whether an array lies in memory that processes share."""
 
     lazy_view: Callable[[Tensor, int], Tensor]
     """A view of a tensor with more bits of lazy conjugation and negation."""
@@ -130,6 +137,9 @@ class LateBound:
 
     share_inference: Callable[[Tensor, Tensor], Tensor]
     """Make the first tensor, an alias of the second, an inference tensor if the second is one."""
+
+    share_memory: Callable[[Tensor], None]
+    """Move the memory of a tensor to where processes share it."""
 
     subclassed: Callable[[type[Tensor]], None]
     """Called with each new class of tensors."""

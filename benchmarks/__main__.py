@@ -14,6 +14,7 @@ import platform
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median, quantiles
@@ -21,7 +22,17 @@ from types import ModuleType
 from typing import Any
 
 THREADS = 2
-GROUPS = ("startup", "overhead", "kernels", "models", "optimizers", "random_numbers", "memory")
+GROUPS = (
+    "startup",
+    "overhead",
+    "kernels",
+    "models",
+    "optimizers",
+    "random_numbers",
+    "loading",
+    "memory",
+    "distributed",
+)
 WIDTH = 62
 
 
@@ -76,7 +87,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def run_startup(quick: bool) -> list[dict[str, Any]]:
+def run_startup(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """Import times, printed and returned."""
     from benchmarks import startup
 
@@ -122,6 +133,27 @@ def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     return results
 
 
+def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Collectives and data-parallel steps in two processes, printed and returned; nothing without mpi4py."""
+    from importlib.util import find_spec
+
+    if find_spec("mpi4py") is None:
+        print("\ndistributed: left out, mpi4py is not installed")
+        return []
+    from benchmarks import distributed
+
+    results = distributed.run(1 if quick else 5, only)
+    print(f"\n{'distributed, 2 processes':<{WIDTH}}{'adjoint':>11}{'gloo':>11}{'ratio':>7}  quartiles")
+    for result in results:
+        line = f"{result['case']:<{WIDTH}}{_duration(result['adjoint']):>11}"
+        if "torch" in result:
+            line += (
+                f"{_duration(result['torch']):>11}{result['ratio']:>7.2f}  {result['low']:.2f} to {result['high']:.2f}"
+            )
+        print(line)
+    return results
+
+
 def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """The cases of one group whose names match `only`, printed line by line and returned."""
     adjoint, torch = load_libraries()
@@ -151,6 +183,10 @@ def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, A
     return [result.as_dict() for result in results]
 
 
+RUNNERS = {"startup": run_startup, "memory": run_memory, "distributed": run_distributed}
+"""The groups that are not timed case by case in one process."""
+
+
 def _duration(seconds: float) -> str:
     for unit, factor in (("s ", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if seconds * factor >= 1.0:
@@ -177,12 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     results: list[dict[str, Any]] = []
     for name in groups:
-        if name == "startup":
-            results += run_startup(options.quick)
-        elif name == "memory":
-            results += run_memory(options.quick, options.only)
-        else:
-            results += run_group(name, options.quick, options.only)
+        results += RUNNERS.get(name, partial(run_group, name))(options.quick, options.only)
     if options.json:
         options.json.write_text(json.dumps({"machine": about, "results": results}, indent=2) + "\n")
     return 0 if all(result.get("agrees", True) for result in results) else 1

@@ -14,7 +14,7 @@ def readme_example() -> inspect.Graph:
     b = torch.tensor(1.0, requires_grad=True)
     y = w * x + b
     y.backward(retain_graph=True)
-    return inspect.graph(y, params={"w": w, "x": x, "b": b, "y": y})
+    return inspect.graph(y, params={"w": w, "x": x, "b": b, "y": y}, values=True)
 
 
 def two_layers() -> inspect.Graph:

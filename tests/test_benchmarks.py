@@ -7,16 +7,17 @@ import pytest
 
 import adjoint
 from benchmarks import memory
-from benchmarks.__main__ import GROUPS
+from benchmarks.__main__ import GROUPS, RUNNERS
 
 CASES = [
     pytest.param(case, id=f"{name}: {case.name}")
     for name in GROUPS
-    if name not in ("startup", "memory")
+    if name not in RUNNERS
     for case in import_module(f"benchmarks.{name}").GROUP.cases
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_case_runs(case):
     adjoint.manual_seed(0)

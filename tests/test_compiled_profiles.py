@@ -86,3 +86,14 @@ def test_two_threads_profile_their_own_kernels():
         x.exp()
     assert done
     assert [name.split("_")[0] for name in kernels(outer)] == ["compiled::exp"]
+
+
+def test_pictures_of_recorded_graphs_name_kernels():
+    x = torch.randn(600, 600, requires_grad=True)
+    with torch.inspect.recording():
+        y = torch.nn.functional.gelu(x).sum()
+    before = ways()
+    nodes = {node.name: node.values for node in torch.inspect.graph(y).snapshot.nodes}
+    assert nodes["GeluBackward0"]["compiled kernel"] == "gelu_float32"
+    assert nodes["SumBackward0"]["compiled kernel"].startswith("reduce_rows")
+    assert before == ways()

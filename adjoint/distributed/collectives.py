@@ -41,7 +41,8 @@ def _start(
         checks.compare(group, name, about)
     work = Work(group, name, steps, result)
     if async_op:
-        watch(work)
+        if not work.done:
+            watch()
         return work
     work.wait()
     return None

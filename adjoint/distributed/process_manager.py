@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ class Manager:
 
     def __init__(self, size: int, port: int, timeout: float) -> None:
         self.size, self.timeout = size, timeout
+        self.name = f"adjoint-{secrets.token_hex(8)}"  # of which MPI makes names of shared memory
         self.values: dict[str, str] = {}
         self.lock = threading.Lock()
         self.barrier = threading.Barrier(size)
@@ -67,7 +69,7 @@ class Manager:
         if command == "get_appnum":
             return "cmd=appnum appnum=0\n"
         if command == "get_my_kvsname":
-            return "cmd=my_kvsname kvsname=adjoint\n"
+            return f"cmd=my_kvsname kvsname={self.name}\n"
         if command == "get_universe_size":
             return f"cmd=universe_size size={self.size}\n"
         if command == "put":

@@ -128,7 +128,7 @@ def _combined(ufunc: numpy.ufunc, held: numpy.dtype[Any]) -> Callable[[Any, Any,
         if half:
             b[:] = ufunc(a.astype(numpy.float32), b.astype(numpy.float32))
         else:
-            ufunc(a, b, b)
+            ufunc(a, b, out=b)
 
     return combine
 

@@ -125,6 +125,11 @@ class Work:
                 if request is None:
                     self.done = True
                     break
+        except mpi.load().Exception as error:
+            self._error = DistBackendError(
+                f"{self.name} (call {self.number} of group {self.group.group_name!r}): {error}"
+            )
+            self.done = True
         except BaseException as error:
             self._error = error
             self.done = True

@@ -1,8 +1,8 @@
 """Pictures, traces and tables of the graph.
 
 `graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
-through backward in a terminal. `saved_memory`, `gradients` and `live_graphs` are tables. None of these costs anything
-until it is called.
+through backward in a terminal. `recording` keeps intermediate values for pictures. `saved_memory`, `gradients` and
+`live_graphs` are tables; `watch` records a training. None of these costs anything until it is called.
 """
 
 from .alive import live_graphs
@@ -12,5 +12,9 @@ from .memory import saved_memory
 from .recording import recording
 from .stepper import step
 from .tracing import Trace, trace_backward
+from .watching import Watch, watch
 
-__all__ = ["Graph", "Trace", "gradients", "graph", "live_graphs", "recording", "saved_memory", "step", "trace_backward"]
+__all__ = [
+    "Graph", "Trace", "Watch", "gradients", "graph", "live_graphs", "recording", "saved_memory", "step", "trace_backward",
+    "watch",
+]  # fmt: skip

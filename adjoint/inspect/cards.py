@@ -1,7 +1,6 @@
 """The cards of a picture: their text and their size. Cards show tensors beside their backward nodes.
 
-A unit is an operation with its result tensors and its backward node, or a leaf with its AccumulateGrad; the layout
-places units. The text is monospaced, so its width is known without the font.
+The text is monospaced, so its width is known without the font. The page writes the same cards in `page/cards.js`.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
-from .model import NodeBox, OperationBox, Saved, Snapshot, TensorBox
+from .model import Group, NodeBox, OperationBox, Saved, TensorBox
+from .tree import Tree
 
-Detail = Literal["full", "compact"]
+Detail = Literal["outline", "cards", "values"]
+"""How much is on the cards: one line for each operation; shapes, formulas and saved tensors; all that is known."""
 
-SIZE = 11.0
+SIZE = 12.0
 ADVANCE = 0.62
 """The width of a character in ems: slightly more than that of the widest common monospaced font."""
-TITLE, ROW, PAD, PILL, PILL_GAP, PAIR = 24.0, 16.0, 10.0, 20.0, 10.0, 24.0
-BACKWARD_PORT = 56.0
-"""The distance from the left edge of a node's card to its edges: equal for all cards, so that a chain is a straight line."""
-NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 22, 26, 4
+LINE, TITLE, ROW, PAD, PILL, PILL_GAP, PAIR, LABEL = 24.0, 26.0, 17.0, 9.0, 22.0, 9.0, 22.0, 16.0
+NAME_LIMIT, VALUE_LIMIT, SHOWN_OUTPUTS = 26, 26, 4
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ class Row:
 
     label: str
     value: str
-    mood: Literal["", "stale", "freed", "hook", "place"] = ""
+    mood: Literal["", "stale", "freed", "hook", "place", "formula"] = ""
 
 
 @dataclass(slots=True)
@@ -45,39 +44,28 @@ class Card:
     rows: list[Row] = field(default_factory=list)
     hint: str = ""
     root: bool = False
+    mood: Literal["", "stale"] = ""
     x: float = 0.0
     width: float = 0.0
+    height: float = 0.0
 
-    @property
-    def height(self) -> float:
-        """The height of the title and the rows."""
-        return TITLE + (ROW * len(self.rows) + 7 if self.rows else 0)
-
-    def fit(self) -> None:
-        """Set the width that the text needs."""
-        wide = width_of(self.title, SIZE) + (10 + width_of(self.note, SIZE - 1) if self.note else 0)
+    def fit(self, detail: Detail) -> Card:
+        """Set the size that the text needs."""
+        wide = width_of(self.title, SIZE) + (10 + width_of(self.note, SIZE) if self.note else 0)
+        wide += 16 if self.kind == "group" else 0
         for row in self.rows:
             gap = 12 if row.label and row.value else 0
-            wide = max(wide, width_of(row.label, SIZE - 1) + gap + width_of(row.value, SIZE - 1))
+            wide = max(wide, width_of(row.label, SIZE) + gap + width_of(row.value, SIZE))
         self.width = float(round(wide + 2 * PAD))
-
-
-@dataclass(slots=True)
-class Unit:
-    """An operation with its tensors and its node, each of which may be missing; or a folded group of such units."""
-
-    operation: OperationBox | None
-    tensors: list[Card]
-    node: Card | None
-    held: int = 0
-    """The bytes that the node has saved; each storage counts once."""
-    members: list[Unit] = field(default_factory=list)
-    group: Card | None = None
+        self.height = (
+            LINE if detail == "outline" and not self.rows else TITLE + (ROW * len(self.rows) + 7 if self.rows else 0)
+        )
+        return self
 
     @property
-    def pill(self) -> float:
-        """The width of the operation's name in its rounded label."""
-        return 0.0 if self.operation is None else round(width_of(self.operation.name, SIZE) + 22)
+    def base(self) -> float:
+        """The line on which the title stands."""
+        return (TITLE if self.rows else self.height) / 2 + 4
 
 
 def width_of(text: str, size: float) -> float:
@@ -119,134 +107,172 @@ def amount(count: int) -> str:
     return f"{value:.3g} {unit}" if unit != "B" else f"{count} B"
 
 
-def units(snapshot: Snapshot, detail: Detail) -> list[Unit]:
-    """The units of a snapshot, before layout."""
-    writer = _Writer(snapshot, detail)
-    made = {tensor for operation in snapshot.operations for tensor in operation.outputs}
-    tensors = {tensor.id: tensor for tensor in snapshot.tensors}
-    nodes = {node.id: node for node in snapshot.nodes}
-    found = []
-    for operation in snapshot.operations:
-        outputs = [tensors[name] for name in operation.outputs if name in tensors]
-        node = operation.node or next((tensor.node for tensor in outputs if tensor.node), None)
-        box = nodes.pop(node or "", None)
-        found.append(Unit(operation, writer.outputs(outputs), writer.node(box), _held(box)))
-    found += [
-        Unit(None, [writer.tensor(tensor)], writer.node(nodes.pop(tensor.node or "", None)))
-        for tensor in snapshot.tensors
-        if tensor.id not in made
-    ]
-    found += [Unit(None, [], writer.node(node)) for node in nodes.values()]
-    return found
+def count(number: int) -> str:
+    """A number of parameters in a few characters."""
+    value = float(number)
+    for unit in ("", " K", " M", " G"):
+        if value < 1000 or unit == " G":
+            break
+        value /= 1000
+    return f"{value:.3g}{unit}" if unit else str(number)
 
 
-def _held(node: NodeBox | None) -> int:
-    return sum({saved.storage or str(saved.name): saved.bytes for saved in (node.saved if node else ())}.values())
+def plural(number: int, word: str) -> str:
+    """`3 operations`, `1 operation`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def arrange(units: list[Unit]) -> None:
-    """Make all tensor cards as wide as the widest, so that axes and lines form columns: tensors left, nodes right."""
-    wide = max((card.width for unit in units for card in unit.tensors), default=100.0)
-    for unit in units:
-        for number, card in enumerate(reversed(unit.tensors)):
-            card.width = wide
-            card.x = -PAIR / 2 - wide - number * (wide + 10)
-        if unit.node is not None:
-            unit.node.x = PAIR / 2
-        if unit.group is not None:
-            unit.group.x = -PAIR / 2 - wide
-            unit.group.width = max(unit.group.width, wide + PAIR + 2 * BACKWARD_PORT - 20)
+def passing(group: Group) -> str:
+    """The shapes that enter and leave a group."""
+    takes, gives = (
+        ", ".join(size_of(shape) if shape else "scalar" for shape in side) for side in (group.takes, group.gives)
+    )
+    return f"{takes} → {gives}" if takes and gives else f"{takes} →" if takes else f"→ {gives}" if gives else ""
 
 
-class _Writer:
-    """Creates cards, in full or compact form."""
+class Writer:
+    """Creates the cards of a picture."""
 
-    def __init__(self, snapshot: Snapshot, detail: Detail) -> None:
-        self.full = detail == "full"
+    def __init__(self, tree: Tree, detail: Detail) -> None:
+        self.tree = tree
+        self.detail = detail
+        snapshot = tree.snapshot
         self.roots = set(snapshot.roots)
         self.used = self.roots.union(*(operation.inputs for operation in snapshot.operations))
-        self.names = {tensor.id: tensor.name for tensor in snapshot.tensors}
-        self.node_names = {node.id: node.name for node in snapshot.nodes}
         dtypes = Counter(tensor.dtype for tensor in snapshot.tensors if tensor.dtype)
         self.dtype = dtypes.most_common(1)[0][0] if dtypes else ""
 
-    def outputs(self, tensors: list[TensorBox]) -> list[Card]:
+    def rare(self, dtype: str | None) -> str:
+        """A dtype, where it is not that of most tensors."""
+        return "" if dtype == self.dtype else _dtype(dtype or "")
+
+    def outputs(self, tensors: list[TensorBox], operation: OperationBox | None) -> list[Card]:
         """Cards for the outputs of one operation; one card for all if there are too many.
 
         An output that only the derivative of the operation uses is not shown.
         """
         tensors = [tensor for tensor in tensors if tensor.id in self.used or tensor.name] or tensors
+        if self.detail == "outline" and operation is not None:
+            return [self.line(tensors, operation)]
         if len(tensors) <= SHOWN_OUTPUTS:
             return [self.tensor(tensor) for tensor in tensors]
         card = Card(tensors[0].id, "intermediate", f"{len(tensors)} outputs")
         sizes = list(dict.fromkeys(f"{size_of(tensor.shape)} {_dtype(tensor.dtype)}" for tensor in tensors))
         card.rows = [Row("", size) for size in sizes[:3]]
         card.hint = ", ".join(sizes)
-        card.fit()
-        return [card]
+        return [card.fit(self.detail)]
+
+    def line(self, tensors: list[TensorBox], operation: OperationBox) -> Card:
+        """An operation and its result on one line."""
+        size = f"{len(tensors)} outputs" if len(tensors) > 1 else ""
+        if len(tensors) == 1:
+            (tensor,) = tensors
+            shape = size_of(tensor.shape) if tensor.shape else tensor.data or "scalar"
+            size = _joined(shorten(tensor.name or "", 14, keep_end=True), shape, self.rare(tensor.dtype))
+        card = Card(
+            tensors[0].id if tensors else operation.id, "intermediate", shorten(operation.name, NAME_LIMIT), size
+        )
+        card.root = any(tensor.id in self.roots for tensor in tensors)
+        card.hint = f"{operation.name}: {size}"
+        return card.fit(self.detail)
 
     def tensor(self, tensor: TensorBox) -> Card:
         """The card of a tensor: name, shape, data, gradient and flags."""
-        size, dtype = size_of(tensor.shape) if tensor.shape else "", _dtype(tensor.dtype)
+        size, dtype = size_of(tensor.shape) if tensor.shape else "", self.rare(tensor.dtype)
         card = Card(tensor.id, tensor.kind, shorten(tensor.name or "", NAME_LIMIT, keep_end=True))
         card.root = tensor.id in self.roots
-        card.hint = f"{tensor.name or 'tensor'}: {size} {dtype}"
-        if self.full:
+        card.hint = f"{tensor.name or 'tensor'}: {size} {_dtype(tensor.dtype)}"
+        value = "" if tensor.shape else shorten(tensor.data or scalar_of(tensor), VALUE_LIMIT)
+        if self.detail == "values":
             card.title = card.title or "tensor"
-            card.note = f"{size} {dtype}".strip() if tensor.shape or tensor.dtype != self.dtype else ""
+            card.note = _joined(size, dtype)
             card.rows = self._facts(tensor)
         elif card.title:
-            card.rows = [Row(size or scalar_of(tensor), dtype)]
+            card.note = _joined(size or value, dtype)
         else:
-            card.title, card.note = size or shorten(tensor.data or scalar_of(tensor), VALUE_LIMIT), dtype
-        card.fit()
-        return card
+            card.title, card.note = size or value, dtype
+        return card.fit(self.detail)
 
     def _facts(self, tensor: TensorBox) -> list[Row]:
-        function = self.node_names.get(tensor.node or "", "None") if not tensor.is_leaf else "None"
+        node = None if tensor.is_leaf else self.tree.nodes.get(tensor.node or "")
         rows = [
             Row("data", shorten(tensor.data, VALUE_LIMIT) if tensor.data else "not kept"),
             Row("grad", shorten(tensor.grad or "None", VALUE_LIMIT)),
-            Row("grad_fn", function),
+            Row("grad_fn", "None" if node is None else node.name),
             Row("is_leaf", str(tensor.is_leaf)),
             Row("requires_grad", str(tensor.requires_grad)),
         ]
         if tensor.view_of:
-            rows.append(
-                Row("view of", shorten(self.names.get(tensor.view_of) or "a tensor", NAME_LIMIT, keep_end=True))
-            )
+            base = self.tree.tensors[tensor.view_of].name or "a tensor"
+            rows.append(Row("view of", shorten(base, NAME_LIMIT, keep_end=True)))
         return rows
 
     def node(self, node: NodeBox | None) -> Card | None:
-        """The card of a backward node: its saved values, its hooks, and the line that created it."""
+        """The card of a backward node: its derivative, its saved values, its hooks, and the line that created it."""
         if node is None:
             return None
         card = Card(node.id, "accumulate" if node.accumulate else "node", node.name)
-        card.rows = [row for saved in node.saved if (row := self._saved(saved)) is not None]
-        if self.full:
+        hint = [node.name, *(f"d/d{name}: {formula}" for name, formula in node.formula.items())]
+        place = "" if node.line is None else f"{PurePath(node.line.file).name}:{node.line.number}"
+        if node.line is not None:
+            hint.append(f"{place}  {node.line.text.strip()}")
+        hint += [_saved_hint(saved) for saved in node.saved if saved.state != "none"]
+        card.hint = "\n".join(hint)
+        if self.detail == "outline":
+            if any(saved.state == "stale" for saved in node.saved):
+                card.note, card.mood = "changed", "stale"
+            return card.fit(self.detail)
+        for name, formula in node.derivative.items():
+            card.rows.append(Row(f"∂ {shorten(self._operand(node, name), 16)}", shorten(formula, 34), "formula"))
+        card.rows += [row for saved in node.saved if (row := self._saved(saved)) is not None]
+        if self.detail == "values":
             card.rows += [Row(name, shorten(value, VALUE_LIMIT)) for name, value in node.values.items()]
         if node.hooks:
             card.rows.append(Row("hooks", str(len(node.hooks)), "hook"))
-        hint = [node.name, *(f"d/d{name}: {formula}" for name, formula in node.formula.items())]
-        if node.line is not None:
-            place = f"{PurePath(node.line.file).name}:{node.line.number}"
-            hint.append(f"{place}  {node.line.text.strip()}")
-            if not node.accumulate:
-                card.rows.append(Row(shorten(place, NAME_LIMIT, keep_end=True), "", "place"))
-        hint += [_saved_hint(saved) for saved in node.saved if saved.state != "none"]
-        card.hint = "\n".join(hint)
-        card.fit()
-        return card
+        if place and not node.accumulate:
+            card.rows.append(Row(shorten(place, NAME_LIMIT, keep_end=True), "", "place"))
+        return card.fit(self.detail)
+
+    def _operand(self, node: NodeBox, name: str) -> str:
+        """What a formula is with respect to: the tensor's name where it is short, else the parameter's."""
+        operation = self.tree.unit_of[node.id].operation
+        if operation is None or name not in operation.names:
+            return name
+        called = self.tree.tensors[operation.inputs[operation.names.index(name)]].name or ""
+        return called if called.isidentifier() and len(called) <= 8 else name
 
     def _saved(self, saved: Saved) -> Row | None:
-        label = shorten(saved.name.removeprefix("_saved_"), NAME_LIMIT)
         if saved.state == "none":
-            return Row(label, "None") if self.full else None
+            return None
+        label = f"saved {shorten(saved.name.removeprefix('_saved_'), NAME_LIMIT)}"
         if saved.state in ("freed", "packed"):
-            return Row(label, " ".join(filter(None, (size_of(saved.shape), saved.state))), _mood(saved))
-        name = shorten((self.names.get(saved.tensor or "") or "").rpartition(".")[2], 12, keep_end=True)
-        dtype = _dtype(saved.dtype or "") if saved.dtype != self.dtype else ""
-        return Row(label, " ".join(filter(None, (name, size_of(saved.shape), dtype, versions(saved)))), _mood(saved))
+            return Row(label, _joined(size_of(saved.shape), saved.state), "freed" if saved.state == "freed" else "")
+        tensor = self.tree.tensors.get(saved.tensor or "")
+        size = size_of(saved.shape) if saved.shape else saved.data or "scalar"
+        called = shorten(tensor.name or "", NAME_LIMIT, keep_end=True) if tensor is not None else ""
+        what = called or _joined(size, self.rare(saved.dtype))
+        if saved.state == "stale":
+            return Row(label, _joined(what, versions(saved)), "stale")
+        return Row(label, what)
+
+    def group(self, group: Group) -> Card:
+        """The card of a folded group: shapes, operations, parameters, saved bytes."""
+        title = shorten(group.label, 30, keep_end=True) + (f" ×{group.times}" if group.times > 1 else "")
+        shapes, parameters = passing(group), plural(group.parameters, "parameter") if group.parameters else ""
+        saved = f"{amount(group.bytes)} saved" if group.bytes else ""
+        card = Card(group.id, "group", title)
+        card.hint = "\n".join(filter(None, (title, shapes, plural(group.operations, "operation"), parameters, saved)))
+        if self.detail == "outline":
+            card.note = _joined(shorten(shapes, 44), f"· {count(group.parameters)}" if group.parameters else "")
+            return card.fit(self.detail)
+        card.rows = [Row(shorten(shapes, 40), "")] if shapes else []
+        card.rows.append(Row(plural(group.operations, "operation"), saved))
+        card.rows += [Row(parameters, "")] if parameters else []
+        return card.fit(self.detail)
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
 
 
 def versions(saved: Saved) -> str:
@@ -256,10 +282,6 @@ def versions(saved: Saved) -> str:
     if saved.version_now in (None, saved.version_saved):
         return f"v{saved.version_saved}"
     return f"v{saved.version_saved} → v{saved.version_now}"
-
-
-def _mood(saved: Saved) -> Literal["", "stale", "freed"]:
-    return "stale" if saved.state == "stale" else "freed" if saved.state == "freed" else ""
 
 
 def _saved_hint(saved: Saved) -> str:

@@ -55,7 +55,7 @@ def _around(group: Group, groups: dict[str, Group]) -> Iterator[str]:
 
 
 def _place(places: list[str | None], around: dict[str | None, tuple[str, ...]], entered: set[str]) -> str | None:
-    """The group of a constant: the innermost that holds all its users and that a result enters; else it is an input of the group."""
+    """The group of a constant: the innermost that holds all its users and that a result enters."""
     if not places:
         return None
     common = around[places[0]]
@@ -77,12 +77,12 @@ def _count(
     held: dict[str, set[str]] = {key: set() for key in groups}
     used: dict[str, set[str]] = {key: set() for key in groups}
     for node in picture.nodes:
-        storages = [saved.storage for saved in node.saved if saved.storage in picture.storages]
-        ends = [target for target, _ in node.next if target in leaves]
+        storages = [saved.storage for saved in node.saved if saved.storage and saved.storage in picture.storages]
+        ends = [target for target, _ in node.next if target and target in leaves]
         for key in around[home.get(node.id)]:
             groups[key].operations += not node.accumulate
-            held[key].update(storages)  # type: ignore[arg-type]
-            used[key].update(ends)  # type: ignore[arg-type]
+            held[key].update(storages)
+            used[key].update(ends)
     for key, group in groups.items():
         group.bytes = sum(picture.storages[storage] for storage in held[key])
         group.parameters = sum(leaves[leaf] for leaf in used[key])

@@ -13,7 +13,7 @@ from ..autograd.gradient_edge import GradientEdge
 from ..tensor import Tensor
 from . import dot, mermaid, text
 from .model import NodeBox, Snapshot
-from .names import variables_of
+from .names import is_module, variables_of
 from .snapshot import snapshot
 
 SMALL = 60
@@ -53,6 +53,12 @@ def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
 
 def check(tensor: Any, function: str) -> None:
     """Raise unless `tensor` can have a graph."""
+    if is_module(tensor):
+        name = type(tensor).__name__
+        raise TypeError(
+            f"{function}(): expected tensors, but got the module {name}, which has no graph before it is called: call it, "
+            f"and give its result, as in inspect.{function}(model(inputs))"
+        )
     if not isinstance(tensor, (Tensor, GradientEdge)):
         raise TypeError(f"{function}(): expected tensors, but got {type(tensor).__name__}")
 

@@ -91,13 +91,13 @@ def _rate(lr: Any, tensor: Tensor) -> float | None:
 def _row(name: str, tensor: Tensor, rate: float | None) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row["parameter"], row["shape"] = name, list(tensor.shape)
-    weight = row["weight norm"] = _norm(tensor._array)
+    weight = row["weight norm"] = norm_of(tensor._array)
     if tensor._grad is None:
         return row
     grad = tensor._grad._array
     finite = numpy.isfinite(grad)
     numbers = grad if finite.all() else grad[finite]
-    norm = row["norm"] = _norm(numbers)
+    norm = row["norm"] = norm_of(numbers)
     row["max"] = float(abs(numbers).max()) if numbers.size else None
     row["zeros"] = float((grad == 0).mean()) if grad.size else None
     row["nan"] = int(numpy.isnan(grad).sum())
@@ -106,6 +106,7 @@ def _row(name: str, tensor: Tensor, rate: float | None) -> dict[str, Any]:
     return row
 
 
-def _norm(array: Any) -> float:
+def norm_of(array: Any) -> float:
+    """The Euclidean norm of all elements."""
     flat = abs(array).astype(numpy.float64).ravel()
     return float(numpy.sqrt(flat @ flat))

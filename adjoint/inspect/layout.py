@@ -205,17 +205,18 @@ class _Threaded:
         self.above[lower].append(upper)
 
     def _main_path(self, starts: list[float]) -> list[int]:
-        """The place below that continues the main path of each place, or -1: two places choose each other by the longest paths."""
+        """The place below that continues the main path of each place, or -1: two choose each other by the longest paths."""
         count = len(self.rank)
         depth = [starts[place] if place < self.boxes else -inf for place in range(count)]
         height = [0] * count
         by_rank = sorted(range(count), key=self.rank.__getitem__)
         for place in by_rank:
             if self.above[place]:
-                depth[place] = max(depth[place], 1 + max(depth[other] for other in self.above[place]))
+                longest = max(depth[other] for other in self.above[place])
+                depth[place] = max(depth[place], longest + (place < self.boxes))
         for place in reversed(by_rank):
             if self.below[place]:
-                height[place] = 1 + max(height[other] for other in self.below[place])
+                height[place] = max(height[other] for other in self.below[place]) + (place < self.boxes)
         upper = [max(near, key=depth.__getitem__, default=-1) for near in self.above]
         lower = [max(near, key=height.__getitem__, default=-1) for near in self.below]
         return [below if below >= 0 and upper[below] == place else -1 for place, below in enumerate(lower)]

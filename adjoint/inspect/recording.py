@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy
 
+from ..codegen.observed_kernels import KERNELS
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Unread
 from ..tape import modes
@@ -30,7 +32,7 @@ def recording() -> watching:
     """Context manager: small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
 
     A graph keeps only what its derivatives need. Without `recording`, a picture therefore shows the values of some
-    intermediate tensors only. The values are released with the graph.
+    intermediate tensors only. The values are released with the graph. Compiled kernels are noted by name.
 
     >>> import adjoint as torch
     >>> w = torch.tensor(3.0, requires_grad=True)
@@ -40,6 +42,15 @@ def recording() -> watching:
     ['6', '7', '1097']
     """
     return watching(Values())
+
+
+KERNEL_NAMES = "compiled kernels"
+
+
+def kernels_of(node: Node) -> list[str]:
+    """The compiled kernels that computed the outputs of `node` under `recording`."""
+    found: list[str] = _kept.get(node, {}).get(KERNEL_NAMES, [])
+    return found
 
 
 def value_of(node: Node, which: int | str) -> Any:
@@ -56,6 +67,7 @@ class watching:
 
     def __enter__(self) -> None:
         self.recorder.outer = modes.STATE.recorder
+        self.recorder.start()
         modes.switch("recorder", self.recorder)
 
     @uninterrupted
@@ -69,6 +81,9 @@ class Passing:
 
     def __init__(self) -> None:
         self.outer: Any = None
+
+    def start(self) -> None:
+        """Called before the recorder is set."""
 
     def forget(self) -> None:
         """Called when the recorder is no longer set."""
@@ -105,11 +120,27 @@ class Passing:
 
 
 class Values(Passing):
-    """Keeps the values of small results."""
+    """Keeps the values of small results, and the names of the compiled kernels that computed a result."""
 
     def __init__(self) -> None:
         super().__init__()
         self.told = False
+        self.kernels: list[str] = []
+
+    def start(self) -> None:
+        """Observe compiled kernels."""
+        KERNELS.observe(self.kernel)
+
+    def forget(self) -> None:
+        """Observe them no longer."""
+        KERNELS.stop_observing(self.kernel)
+        super().forget()
+
+    def kernel(self, name: str) -> AbstractContextManager[None]:
+        """A compiled kernel runs."""
+        if modes.STATE.recorder is self:
+            self.kernels.append(name)
+        return nullcontext()
 
     def asks(self) -> bool:
         """Whether `operation` should run the next operator. False if `operation` has just called it."""
@@ -120,6 +151,7 @@ class Values(Passing):
 
     def operation(self, name: str, function: Any, inputs: Any, *args: Any, **names: Any) -> Any:
         """Run an operator and keep what it has computed."""
+        self.kernels.clear()
         if self.outer is None:
             result = function(*args, **names)
         else:
@@ -141,6 +173,8 @@ class Values(Passing):
             if type(edge) is tuple and not edge[0].is_nowhere:
                 array = plain_array(result._array)
                 kept = _kept.setdefault(edge[0], {})
+                if self.kernels:
+                    kept[KERNEL_NAMES] = list(dict.fromkeys(self.kernels))
                 if array is not None and array.size <= MOST_ELEMENTS:
                     kept[edge[1]] = array.copy()
                 for name, operand in operands.items():

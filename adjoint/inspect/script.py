@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,7 +19,7 @@ from ..tensor import Tensor
 from ..uninterrupted import PutDuring, uninterrupted
 from .drawing import Graph
 from .names import variables_of
-from .recording import watching
+from .recording import recording, watching
 from .snapshot import walked
 from .tracing import Trace, Tracer
 
@@ -33,18 +33,18 @@ class Kept:
         self.error: BaseException | None = None
 
 
-def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False) -> Kept:
-    """Run the script at `path` as `python path` does, and record the graph of its last backward, with its steps if `trace`.
+def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False, values: bool = False) -> Kept:
+    """Run the script at `path` as `python path` does, and record the graph of its last backward.
 
-    Every backward is drawn before it runs, because the last one is not known in advance. Drawing takes about as long as
-    a backward.
+    With `trace`, its steps are recorded too; with `values`, small intermediate tensors keep their values. Every backward
+    is drawn before it runs, because the last one is not known in advance. Drawing takes about as long as a backward.
     """
     kept = Kept()
     before = sys.argv, sys.path[:]
     sys.argv = [path, *arguments]
     sys.path.insert(0, str(Path(path).resolve().parent))
     try:
-        with _drawn_before(kept, trace):
+        with recording() if values else nullcontext(), _drawn_before(kept, trace):
             runpy.run_path(path, run_name="__main__")
     except BaseException as error:  # noqa: BLE001  (raised again, or shown, by the caller)
         kept.error = error

@@ -1,10 +1,11 @@
-"""`torch.multiprocessing`: the standard library's `multiprocessing`, and `spawn`. Tensors travel by value."""
+"""`torch.multiprocessing`: the standard library's `multiprocessing`, whose queues and pipes share tensors, and `spawn`."""
 
 from __future__ import annotations
 
 import multiprocessing
 from multiprocessing import *
 
+from . import arenas, channels, compiled, reductions, sharing, watching
 from .spawning import (
     ProcessContext,
     ProcessException,
@@ -14,8 +15,6 @@ from .spawning import (
     spawn,
     start_processes,
 )
-
-_STRATEGIES = {"file_system"}
 
 __all__ = [
     *(
@@ -35,18 +34,29 @@ __all__ = [
     "start_processes",
 ]
 
+_STRATEGIES = {"file_descriptor", "file_system"}
+_strategy = "file_descriptor"
+
 
 def get_all_sharing_strategies() -> set[str]:
-    """The ways to share tensors between processes: "file_system" alone; it is a name, tensors are copied."""
+    """The names of the ways to share tensors between processes."""
     return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """The way in use."""
-    return "file_system"
+    """The way that was chosen."""
+    return _strategy
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accept one of `get_all_sharing_strategies()`, or "file_descriptor"; tensors are copied in any case."""
-    if new_strategy not in {*_STRATEGIES, "file_descriptor"}:
-        raise AssertionError(f"invalid sharing strategy {new_strategy!r}")
+    """Choose one of `get_all_sharing_strategies()`.
+
+    Descriptors are sent in any case: memory that has a name would stay behind when its processes are killed.
+    """
+    global _strategy
+    if new_strategy not in _STRATEGIES:
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
+    _strategy = new_strategy
+
+
+reductions.init_reductions()

@@ -6,9 +6,13 @@ import multiprocessing
 import multiprocessing.connection
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
+
+from ..notices import warn
+from .watching import end_with_parent
 
 
 class ProcessException(Exception):
@@ -41,6 +45,7 @@ class ProcessExitedException(ProcessException):
 
 def _run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], errors: Any) -> None:
     """Call the function, in the new process, and pass its exception on as text."""
+    end_with_parent(at_once=False)
     try:
         fn(number, *args)
     except KeyboardInterrupt:
@@ -62,7 +67,12 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait for the processes; return whether all have ended. If one fails, end the others and raise its error."""
+        """Wait until one of the processes ends; return whether all have. If one fails, end the others and raise its error.
+
+        Args:
+            timeout: for how many seconds to wait.
+            grace_period: after how many seconds processes that do not end are killed.
+        """
         waiting = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
         for sentinel in multiprocessing.connection.wait(list(waiting), timeout) if waiting else ():
             self.processes[waiting[sentinel]].join()
@@ -72,15 +82,24 @@ class ProcessContext:
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
+        end = None if grace_period is None else time.monotonic() + grace_period
         for process in self.processes:
-            process.join(grace_period)
+            process.join(None if end is None else max(0.0, end - time.monotonic()))
+        for process in self.processes:
+            if process.is_alive():
+                process.kill()
+                process.join()
         self._raise(failed)
         return True
 
     def _raise(self, number: int) -> None:
         process, errors = self.processes[number], self._errors[number]
-        if errors.poll():
-            text = f"\n\n-- Process {number} terminated with the following error:\n{errors.recv()}"
+        try:
+            told = errors.recv()
+        except EOFError:
+            told = None
+        if told is not None:
+            text = f"\n\n-- Process {number} terminated with the following error:\n{told}"
             raise ProcessRaisedException(text, number, process.pid)
         code = process.exitcode
         if code < 0:
@@ -135,4 +154,10 @@ def spawn(
     start_method: str = "spawn",
 ) -> ProcessContext | None:
     """Do as `start_processes`; new processes begin with a fresh interpreter."""
+    if start_method != "spawn":
+        warn(
+            f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n\t\t "
+            "torch.multiprocessing.start_processes(...)",
+            FutureWarning,
+        )
     return start_processes(fn, args, nprocs, join, daemon, start_method)

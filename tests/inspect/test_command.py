@@ -49,6 +49,33 @@ def test_graph_of_the_last_backward(script, tmp_path, capsys):
     assert (sys.argv, sys.path) == before
 
 
+@pytest.mark.parametrize("order", range(3))
+def test_options_stand_on_either_side_of_the_script(script, tmp_path, capsys, order):
+    target = str(tmp_path / "graph.txt")
+    words = [
+        ["--values", "-o", target, str(script), "one"],
+        [str(script), "-o", target, "one", "--values"],
+        ["--values", str(script), "one", "-o", target],
+    ][order]
+    assert main(["graph", *words]) == 0
+    assert capsys.readouterr().out == "['one'] __main__\n"
+    assert "MulBackward0 n3  → float32[3] = [5.437, 5.437, 5.437]" in (tmp_path / "graph.txt").read_text()
+
+
+def test_what_stands_after_two_dashes_is_for_the_script(script, tmp_path, capsys):
+    assert main(["graph", "-o", str(tmp_path / "graph.txt"), str(script), "--", "-o", "mine", "--trace"]) == 0
+    assert capsys.readouterr().out == "['-o', 'mine', '--trace'] __main__\n"
+
+
+def test_where_it_cannot_write_it_does_not_run(script, tmp_path, capsys):
+    for target in (tmp_path / "none" / "graph.svg", tmp_path / "folder.svg"):
+        (tmp_path / "folder.svg").mkdir(exist_ok=True)
+        assert main(["graph", str(script), "-o", str(target)]) == 2
+        output = capsys.readouterr()
+        assert "folder" in output.err
+        assert output.out == ""
+
+
 def test_with_its_steps(script, tmp_path):
     target = tmp_path / "graph.txt"
     assert main(["graph", "--trace", "-o", str(target), str(script)]) == 0

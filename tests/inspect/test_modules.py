@@ -306,3 +306,8 @@ def test_threads_that_record_at_once_give_no_false_frames():
         thread.join()
     for result in results:
         snapshot([result])  # whatever frames there are, the picture is made
+
+
+def test_a_module_is_no_tensor_and_the_error_says_what_to_do():
+    with pytest.raises(TypeError, match=r"got the module Linear.*inspect\.graph\(model\(inputs\)\)"):
+        torch.inspect.graph(nn.Linear(2, 2))

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...first_use import computed_once
 from ...forks import lock_across_forks
 from .values import CompilationError
+
+
+class Request(NamedTuple):
+    """What `Host.compile` is asked for. It means the same in all processes of this program."""
+
+    name: str
+    text: str
+    explicit: bool
+    plain: bool
+    also: str
 
 
 @dataclass
@@ -33,6 +43,8 @@ class Host:
     def __init__(self) -> None:
         self.lock = lock_across_forks()
         self._engines: list[Any] = []
+        self.compiled: dict[Request, MachineCode] = {}
+        """What has been compiled, by what was asked for."""
 
     @computed_once
     def llvm(self) -> Any:
@@ -98,6 +110,10 @@ class Host:
             CompilationError: if LLVM refuses the text.
         """
         with self.lock:
+            request = Request(name, text, explicit, plain, also)
+            known = self.compiled.get(request)
+            if known is not None:
+                return known
             llvm, machine = self.llvm, self.machine
             before = time.perf_counter()
             try:
@@ -127,7 +143,9 @@ class Host:
             self._engines.append(engine)
             address = engine.get_function_address(name)
             second = engine.get_function_address(name + also) if also else 0
-            return MachineCode(name, address, text, 1000 * (time.perf_counter() - before), optimized, second)
+            code = MachineCode(name, address, text, 1000 * (time.perf_counter() - before), optimized, second)
+            self.compiled[request] = code
+            return code
 
     def _new_machine(self) -> Any:
         """Another description of the processor: an engine takes its own with it."""

@@ -188,11 +188,11 @@ function mainPath(graph, boxes) {
   const most = (near, key) => near.reduce((best, other) => (best < 0 || key[other] > key[best] ? other : best), -1);
   for (const place of byRank) {
     const above = most(graph.above[place], depth);
-    if (above >= 0) depth[place] = Math.max(depth[place], 1 + depth[above]);
+    if (above >= 0) depth[place] = Math.max(depth[place], depth[above] + (place < graph.boxes ? 1 : 0));
   }
   for (const place of byRank.reverse()) {
     const below = most(graph.below[place], height);
-    if (below >= 0) height[place] = 1 + height[below];
+    if (below >= 0) height[place] = height[below] + (place < graph.boxes ? 1 : 0);
   }
   return graph.below.map((near, place) => {
     const below = most(near, height);

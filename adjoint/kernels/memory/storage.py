@@ -14,6 +14,7 @@ import numpy
 from ...device import channels_last, channels_last_3d, cpu, meta
 from ...device import device as Device
 from ...dtypes import from_numpy
+from ...late_bound import LATE
 from ..runtime.lazy_conj import LazyConjNeg, lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, remade
 from .bounds import checked_bytes
@@ -47,7 +48,7 @@ def adopt(array: Array) -> Array:
 def _is_foreign(root: Array) -> bool:
     """Whether the memory that `root` owns to us belongs to somebody else, who alone may make it larger or smaller."""
     base: Any = root.base  # NumPy keeps what has an array interface in a tuple, with the interface
-    return type(base) is tuple and isinstance(base[0], _Foreign)
+    return base is not None and (type(base) is not tuple or isinstance(base[0], _Foreign))
 
 
 def owner(array: Array) -> Array:
@@ -260,6 +261,10 @@ class UntypedStorage:
     def bytes(self) -> Array:
         """The bytes, as an array of uint8 that shares the memory."""
         return memory(self._root)
+
+    def is_shared(self) -> bool:
+        """Whether the bytes are in memory that processes share."""
+        return LATE.is_shared(self._root)
 
     def resize_(self, size: int) -> UntypedStorage:
         """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.

@@ -17,7 +17,7 @@ __all__ = ["DistributedDataParallel"]
 FIRST_BUCKET = 1 << 20
 """The bytes of the first bucket, which is small so that communication begins early."""
 
-BUCKET_MB = 25.0
+BUCKET_MB = 4.0
 
 
 class DistributedDataParallel(Module):
@@ -29,7 +29,7 @@ class DistributedDataParallel(Module):
         broadcast_buffers: whether each forward begins with the buffers of the first process; True if None.
         init_sync: whether to compare the parameters of all processes, and to take the values of the first.
         process_group: the processes; all if None.
-        bucket_cap_mb: gradients are reduced in groups of so many MiB; 25 if None.
+        bucket_cap_mb: gradients are reduced in groups of so many MiB; 4 if None, since a call of MPI costs little.
         find_unused_parameters: whether parameters may take no part in a backward; the graph is then searched after each forward.
         check_reduction: without effect, as in PyTorch.
         gradient_as_bucket_view: whether `.grad` is the memory that is reduced, which saves a copy of all gradients.

@@ -11,6 +11,7 @@ import numpy
 import adjoint as torch
 
 from ...tracebacks import ending_at_caller
+from .worker_info import get_worker_info, memory_for_sending
 
 __all__ = ["default_collate", "default_convert"]
 
@@ -46,7 +47,22 @@ def _unknown(kind: object) -> TypeError:
 
 
 def _collate_tensors(batch: Sequence[Any]) -> Any:
-    return torch.stack(batch, 0)
+    return torch.stack(batch, 0, out=_memory(batch)) if get_worker_info() is not None else torch.stack(batch, 0)
+
+
+def _memory(batch: Sequence[Any]) -> Any:
+    """In a worker, memory from which a batch is sent without a copy; None if the samples do not make a plain one."""
+    first = batch[0]
+    kind, shape = first.dtype, first.shape
+    for sample in batch:
+        if (
+            sample.requires_grad
+            or sample.dtype is not kind
+            or sample.shape != shape
+            or type(sample) is not torch.Tensor
+        ):
+            return None
+    return memory_for_sending((len(batch), *shape), kind)
 
 
 def _collate_arrays(batch: Sequence[Any]) -> Any:

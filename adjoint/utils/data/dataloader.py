@@ -1,18 +1,22 @@
-"""The loader: takes indices from a sampler, loads the samples, and collates them into batches."""
+"""The loader: which indices of a dataset make which batch, and who fetches them."""
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import adjoint as torch
 
+from ...first_use import import_late
 from ...notices import warn
 from ...tracebacks import end_at_caller
 from .collate import default_collate, default_convert
-from .dataset import Dataset, IterableDataset, gather
-from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+from .dataset import Dataset, IterableDataset
+from .iteration import Batches, BatchesOfOneProcess
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
+from .worker_info import get_worker_info
 
 __all__ = ["DataLoader", "get_worker_info"]
 
@@ -21,27 +25,27 @@ T_co = TypeVar("T_co", covariant=True)
 _FIXED = frozenset(["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"])
 
 
-def get_worker_info() -> None:
-    """None: samples are loaded in the calling process."""
-    return
-
-
 class DataLoader(Generic[T_co]):
     """Batches of a dataset, in order or shuffled; the order is PyTorch's for the same seed.
 
-    dataset: an object with `__getitem__` and `__len__`, or an `IterableDataset`.
-    batch_size: samples in a batch; None yields single samples.
+    Args:
+        dataset: an object with `__getitem__` and `__len__`, or an `IterableDataset`.
         batch_size: samples in a batch; None gives single samples.
         shuffle: a new random order each time.
         sampler: the order, any iterable of indices.
         batch_sampler: the batches, any iterable of lists of indices.
-        num_workers: accepted; the calling process always loads the same batches.
+        num_workers: how many processes fetch batches, ahead of time; 0: the calling process does.
         collate_fn: makes a batch from a list of samples; `default_collate` by default.
         pin_memory: accepted; without a GPU it has no effect.
         drop_last: leave out a last batch that is not full.
-        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device,
-            in_order: accepted for worker processes.
+        timeout: for how many seconds to wait for a batch of a worker; 0: as long as it takes.
+        worker_init_fn: called in each worker with its number before it fetches.
+        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver", or a context of `multiprocessing`.
         generator: the generator for seeds and the order.
+        prefetch_factor: how many batches each worker fetches ahead; by default 2.
+        persistent_workers: keep the workers for the next pass.
+        pin_memory_device: accepted.
+        in_order: whether batches come in the order of their indices; otherwise as soon as a worker has fetched them.
 
     Raises:
         ValueError: if arguments contradict each other.
@@ -115,7 +119,9 @@ class DataLoader(Generic[T_co]):
         self.collate_fn: Callable[[Any], Any]
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self._reported_length: int | None = None
+        self._iterator: Any = None
         self._initialized = True
+        self.check_worker_number_rationality()
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -134,7 +140,35 @@ class DataLoader(Generic[T_co]):
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
-        return _Batches(self)
+        if self.num_workers == 0:
+            return BatchesOfOneProcess(self)
+        if self._iterator is not None:
+            self._iterator.begin_again()
+            return self._iterator
+        self.check_worker_number_rationality()
+        batches: Batches = import_late(f"{__package__}.workers").BatchesOfWorkers(self)
+        if self.persistent_workers:
+            self._iterator = batches
+        return batches
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors."""
+        try:
+            processors = len(os.sched_getaffinity(0))
+        except AttributeError:  # not on Linux
+            processors = os.cpu_count() or 0
+        if not processors:
+            warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker "
+                "in current system is unknown"
+            )
+        elif self.num_workers > processors:
+            warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker "
+                f"in current system is {processors}, which is smaller than what this DataLoader is going to create. Please be "
+                "aware that excessive worker creation might get DataLoader running slow or even freeze, lower the worker number "
+                "to avoid potential slowness/freeze if necessary."
+            )
 
     def __len__(self) -> int:
         if not isinstance(self.dataset, IterableDataset):
@@ -155,65 +189,6 @@ class _Endless:
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
-
-
-class _Batches(Iterator[Any]):
-    """One pass over a loader's dataset."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        if loader.num_workers == 0 and loader.timeout != 0:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
-        if loader.pin_memory:
-            warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-            )
-        self._loader = loader
-        self._indices = iter(loader._indices)
-        self._yielded = 0
-        self._reported_length = loader._reported_length
-        # PyTorch draws a seed for its workers first, even without workers: the order depends on that.
-        draw_seed(loader.generator)
-        iterable = isinstance(loader.dataset, IterableDataset)
-        self._samples = iter(loader.dataset) if iterable else None
-
-    def __next__(self) -> Any:
-        loader = self._loader
-        index = next(self._indices)
-        if self._samples is not None:
-            batch = loader.collate_fn(self._fetch_next(index))
-        elif loader.batch_sampler is None:
-            batch = loader.collate_fn(loader.dataset[index])
-        else:
-            batch = self._collated(index)
-        self._yielded += 1
-        if self._reported_length is not None and self._yielded > self._reported_length:
-            warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {self._reported_length}"
-                f"(when accessing len(dataloader)), but {self._yielded} samples have been fetched. ",
-            )
-        return batch
-
-    def _collated(self, indices: list[Any]) -> Any:
-        dataset, collate = self._loader.dataset, self._loader.collate_fn
-        if collate is default_collate and isinstance(indices, list):
-            gathered = gather(dataset, indices)
-            if gathered is not None:
-                return gathered
-        get_all = getattr(dataset, "__getitems__", None)
-        return collate(get_all(indices) if get_all else [dataset[index] for index in indices])
-
-    def _fetch_next(self, index: Any) -> Any:
-        assert self._samples is not None
-        if self._loader.batch_size is None:
-            return next(self._samples)
-        data = list(itertools.islice(self._samples, len(index)))
-        if not data or (self._loader.drop_last and len(data) < len(index)):
-            raise StopIteration
-        return data
-
-    def __len__(self) -> int:
-        return len(self._loader._indices)  # type: ignore[arg-type]
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
@@ -265,12 +240,16 @@ def _checked_context(context: Any, num_workers: int) -> Any:
     return context
 
 
-_BaseDataLoaderIter = _SingleProcessDataLoaderIter = _Batches
+_BaseDataLoaderIter = Batches
+_SingleProcessDataLoaderIter = BatchesOfOneProcess
 
 
-class _MultiProcessingDataLoaderIter(_Batches):
-    """The iterator over several processes in PyTorch; there is one process here, so it has no instances."""
+def __getattr__(name: str) -> Any:
+    """The pass of worker processes, imported where there are some."""
+    if name != "_MultiProcessingDataLoaderIter":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_late(f"{__package__}.workers").BatchesOfWorkers
 
 
 end_at_caller(DataLoader, "__init__", "__iter__", "__len__", "__setattr__")
-end_at_caller(_Batches, "__init__", "__next__")
+end_at_caller(Batches, "__init__", "__next__")

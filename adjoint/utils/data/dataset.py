@@ -13,6 +13,7 @@ import adjoint as torch
 
 from ...notices import warn
 from ...tracebacks import end_methods_at_caller, ending_at_caller
+from .worker_info import memory_for_sending
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
@@ -90,7 +91,11 @@ def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
     if not all(tensor.is_contiguous() for tensor in dataset.tensors):
         return None
     rows = torch.tensor(indices)
-    return [tensor[rows] for tensor in dataset.tensors]
+    memory = [memory_for_sending((len(indices), *tensor.shape[1:]), tensor.dtype) for tensor in dataset.tensors]
+    return [
+        tensor[rows] if out is None else torch.index_select(tensor, 0, rows, out=out)
+        for tensor, out in zip(dataset.tensors, memory, strict=True)
+    ]
 
 
 class StackDataset(Dataset[Any]):

@@ -18,8 +18,8 @@ class DistributedSampler(Sampler[Any]):
 
     Args:
         dataset: the data set.
-        num_replicas: how many processes there are. There is no `torch.distributed` that knows: give the number.
-        rank: the number of this process, from 0.
+        num_replicas: how many processes there are; by default those of `torch.distributed`.
+        rank: the number of this process, from 0; by default that of `torch.distributed`.
         shuffle: whether the order is random: one for all processes, and another one after each `set_epoch`.
         seed: the start of the random numbers, the same in all processes.
         drop_last: whether the last indices that do not go up evenly are left out; else the first ones come again.
@@ -37,8 +37,10 @@ class DistributedSampler(Sampler[Any]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
+        if (num_replicas is None or rank is None) and not torch.distributed.is_available():
             raise RuntimeError("Requires distributed package to be available")
+        num_replicas = torch.distributed.get_world_size() if num_replicas is None else num_replicas
+        rank = torch.distributed.get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

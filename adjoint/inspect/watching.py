@@ -1,0 +1,262 @@
+"""`watch`: norms of gradients, weights and updates of a model while it trains, as a page or as a table in the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from html import escape
+from math import isfinite, log10
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy
+
+from ..kernels.runtime.floating import unwarned
+from ..optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from ..tensor import Tensor
+from .gradients import norm_of
+from .names import is_module, pairs_of
+from .palette import variables
+from .tables import Table
+
+QUANTITIES = {"gradient": "norm of the gradient", "update": "norm of the update", "ratio": "update / weight"}
+MOST_COLUMNS = 160
+"""A chart shows at most so many steps, evenly spread."""
+
+COLD, WARM = (68, 1, 84), (253, 231, 37)
+MIDDLE = ((59, 82, 139), (33, 145, 140), (94, 201, 98))
+
+
+def watch(model: Any, every: int = 1, *, live: bool = False, output: TextIO | None = None) -> Watch:
+    """Record the norms of each parameter's gradient, weight and update at every `every`-th step of its optimizer.
+
+    Args:
+        model: a Module, a dict of names and tensors, or an iterable of pairs.
+        every: record each `every`-th step.
+        live: write the table of the latest step to the terminal, in place of the one before.
+        output: the file that `live` writes to; standard error by default.
+
+    The recording begins at once and ends with `close()`, or with a `with` block. A recorded step takes one copy of the
+    parameters and a pass over them; other steps cost one call.
+
+    >>> import adjoint as torch
+    >>> model = torch.nn.Linear(2, 1, bias=False)
+    >>> model.weight.data.fill_(1.0)
+    tensor([[1., 1.]])
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> with torch.inspect.watch(model) as watched:
+    ...     for _ in range(3):
+    ...         optimizer.zero_grad()
+    ...         model(torch.tensor([[3.0, 4.0]])).sum().backward()
+    ...         optimizer.step()
+    >>> watched
+    step 3
+    parameter  gradient  weight  update  ratio
+    weight            5   0.224     0.5   2.24
+    >>> [round(record["weight"]["update"], 3) for record in watched.records]
+    [0.5, 0.5, 0.5]
+    """
+    if every < 1:
+        raise ValueError(f"watch(): expected every to be at least 1, but got {every}")
+    pairs = list(model.named_parameters() if is_module(model) else pairs_of("model", model))
+    return Watch(pairs, every, output or sys.stderr if live else None)
+
+
+class Watch:
+    """What `watch` has recorded: `steps`, and in `records` for each of them the norms by parameter."""
+
+    def __init__(self, parameters: Sequence[tuple[str, Tensor]], every: int, output: TextIO | None) -> None:
+        self.parameters = list(parameters)
+        self.every = every
+        self.output = output
+        self.steps: list[int] = []
+        self.records: list[dict[str, dict[str, float | None]]] = []
+        self._count = 0
+        self._before: dict[str, Any] | None = None
+        self._lines = 0
+        owned = {id(tensor) for _, tensor in self.parameters}
+
+        def concerns(optimizer: Any) -> bool:
+            return any(id(tensor) in owned for group in optimizer.param_groups for tensor in group["params"])
+
+        def begin(optimizer: Any, *_: Any) -> None:
+            if concerns(optimizer):
+                self._begin()
+
+        def finish(optimizer: Any, *_: Any) -> None:
+            if concerns(optimizer):
+                self._finish()
+
+        self._handles = [register_optimizer_step_pre_hook(begin), register_optimizer_step_post_hook(finish)]
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the recording; what has been recorded stays."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _begin(self) -> None:
+        self._count += 1
+        if (self._count - 1) % self.every == 0:
+            self._before = {name: tensor._array.copy() for name, tensor in self.parameters}
+
+    def _finish(self) -> None:
+        before, self._before = self._before, None
+        if before is None:
+            return
+        with unwarned():
+            record = {name: _norms(tensor, before[name]) for name, tensor in self.parameters}
+        self.steps.append(self._count)
+        self.records.append(record)
+        if self.output is not None:
+            self._show(self.output)
+
+    def _show(self, output: TextIO) -> None:
+        text = str(self.table())
+        up = f"\x1b[{self._lines}A\x1b[J" if self._lines and output.isatty() else ""
+        output.write(f"{up}{text}\n")
+        output.flush()
+        self._lines = text.count("\n") + 1
+
+    def table(self, place: int = -1) -> Table:
+        """The norms at one recorded step, by default the latest."""
+        if not self.records:
+            return Table("no step yet", COLUMNS, [])
+        rows = [{"parameter": name, **norms} for name, norms in self.records[place].items()]
+        return Table(f"step {self.steps[place]}", COLUMNS, rows)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
+
+    def json(self) -> str:
+        """All that was recorded, as JSON; numbers that are not finite are null."""
+        plain = [
+            {name: {key: _finite(value) for key, value in norms.items()} for name, norms in each.items()}
+            for each in self.records
+        ]
+        return json.dumps({"steps": self.steps, "records": plain})
+
+    def html(self) -> str:
+        """A self-contained page: for each quantity a chart with a row for each parameter and a column for each step."""
+        charts = "".join(self._chart(key, words) for key, words in QUANTITIES.items())
+        title = f"{len(self.parameters)} parameters over {self._count} steps"
+        return PAGE.replace("$title", title).replace("$style", variables()).replace("$charts", charts)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write what was recorded to a file: `.html`, `.json` or `.txt`, by the extension of its name."""
+        target = Path(path)
+        forms = {".html": self.html, ".json": self.json, ".txt": self.__str__}
+        if target.suffix.lower() not in forms:
+            raise ValueError(f"save(): expected a name that ends in {', '.join(forms)}, but got {target.name!r}")
+        target.write_text(forms[target.suffix.lower()]().rstrip("\n") + "\n", encoding="utf-8")
+        return target
+
+    def _chart(self, quantity: str, words: str) -> str:
+        chosen = _spread(len(self.records))
+        values = [[self.records[at][name][quantity] for at in chosen] for name, _ in self.parameters]
+        logs = [log10(value) for row in values for value in row if value and isfinite(value)]
+        if not any(value is not None for row in values for value in row):
+            return f"<section><h2>{escape(words)}</h2><p>nothing recorded</p></section>"
+        low, high = min(logs, default=0.0), max(logs, default=0.0)
+        wide = max(4.0, 640.0 / len(chosen))
+        cells, names = [], []
+        for row, (name, _) in enumerate(self.parameters):
+            names.append(f'<text x="-8" y="{row * 16 + 12}" class="name">{escape(name)}</text>')
+            for column, value in enumerate(values[row]):
+                at = f'x="{column * wide:.1f}" y="{row * 16}" width="{wide + 0.5:.1f}" height="15"'
+                told = "none" if value is None else f"{value:.3g}"
+                hint = f"<title>{escape(name)}, step {self.steps[chosen[column]]}: {told}</title>"
+                cells.append(f'<rect {at} fill="{_colour(value, low, high)}">{hint}</rect>')
+        margin = 16 + 7.5 * max(len(name) for name, _ in self.parameters)
+        width, height = margin + wide * len(chosen) + 40, 16 * len(self.parameters) + 50
+        foot = 16 * len(self.parameters)
+        axis = [(0.0, self.steps[chosen[0]]), (wide * len(chosen), self.steps[chosen[-1]])]
+        ends = "".join(f'<text x="{x:.0f}" y="{foot + 16}" class="end">{step}</text>' for x, step in axis)
+        shades = [_colour(10 ** (low + (high - low) * place / 19), low, high) for place in range(20)]
+        scale = "".join(
+            f'<rect x="{place * 8}" y="{foot + 26}" width="8.5" height="9" fill="{shade}"/>'
+            for place, shade in enumerate(shades)
+        )
+        scale += f'<text x="168" y="{foot + 35}">{10**low:.1e} to {10**high:.1e}</text>'
+        size = f'viewBox="{-margin:.0f} -4 {width:.0f} {height}" width="{width:.0f}"'
+        words = escape(words)
+        drawing = f'<svg {size} role="img" aria-label="{words} by parameter and step">'
+        return f"<section><h2>{words}</h2>{drawing}{''.join(names)}{''.join(cells)}{ends}{scale}</svg></section>"
+
+
+COLUMNS = ("parameter", "gradient", "weight", "update", "ratio")
+
+
+def _norms(tensor: Tensor, before: Any) -> dict[str, float | None]:
+    weight, update = norm_of(tensor._array), norm_of(numpy.subtract(tensor._array, before))
+    gradient = None if tensor._grad is None else norm_of(tensor._grad._array)
+    return {"gradient": gradient, "weight": weight, "update": update, "ratio": update / weight if weight else None}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is None or isfinite(value) else None
+
+
+def _spread(count: int) -> list[int]:
+    """At most `MOST_COLUMNS` places of `count`, evenly spread, the last among them."""
+    step = -(-count // MOST_COLUMNS) if count else 1
+    return list(range(count - 1, -1, -step))[::-1]
+
+
+def _colour(value: float | None, low: float, high: float) -> str:
+    """The colour of a value on a logarithmic scale; grey without a value or for zero, red if it is not finite."""
+    if not value:
+        return "#8885"
+    if not isfinite(value):
+        return "#e03131"
+    stops: Iterable[tuple[int, int, int]] = (COLD, *MIDDLE, WARM)
+    colours = list(stops)
+    place = 0.5 if high <= low else (log10(value) - low) / (high - low)
+    place = min(max(place, 0.0), 1.0) * (len(colours) - 1)
+    number = min(int(place), len(colours) - 2)
+    part = place - number
+    red, green, blue = (round(a + (b - a) * part) for a, b in zip(colours[number], colours[number + 1], strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<link rel="icon" href="data:,">
+<title>$title</title>
+<style>
+$style
+body { margin: 0 auto; padding: 20px; max-width: 1100px; background: var(--desk); color: var(--ink);
+  font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 17px; }
+section { margin: 0 0 18px; padding: 12px 16px; overflow-x: auto; border: 1px solid var(--rule); border-radius: 10px;
+  background: var(--page); }
+h2 { margin: 0 0 8px; font-size: 14px; }
+svg { display: block; }
+text { fill: var(--soft); font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+.name { text-anchor: end; fill: var(--ink); }
+.end { text-anchor: middle; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+$charts
+</body>
+</html>
+"""

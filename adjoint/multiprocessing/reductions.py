@@ -1,0 +1,115 @@
+"""How tensors go through the queues and pipes of `multiprocessing`: their memory is shared, and its descriptor is sent."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from multiprocessing import context, reduction
+from typing import Any
+
+from ..kernels.memory.storage import TypedStorage, UntypedStorage, element_strides, owner, storage_offset, strided
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
+from ..kernels.runtime.meta_array import Meta
+from ..nn import Parameter
+from ..notices import warn
+from ..tensor import LEAF, Tensor, make_subclass, wrap
+from .sharing import Array, place, root_at, share
+
+__all__ = ["reduce_storage", "reduce_tensor"]
+
+SENT_TYPES = (Tensor, Parameter)
+"""The classes of which tensors share their memory when they are sent; others are copied."""
+
+
+def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    """What a tensor is sent as; it moves to shared memory first, so that both processes see what either writes.
+
+    Raises:
+        RuntimeError: if it has a history of operations, which stays in its process.
+    """
+    check_sendable(tensor)
+    if isinstance(tensor._array, Meta):
+        return tensor.__reduce_ex__(4)
+    share(tensor)
+    array = tensor._array
+    geometry = array.dtype, array.shape, element_strides(array), storage_offset(array), lazy_bits_of(array)
+    return _received, (type(tensor), _Memory(owner(array)), geometry, tensor.requires_grad)
+
+
+def check_sendable(tensor: Tensor) -> None:
+    """Raise RuntimeError for a tensor with a history; warn of hooks, which stay in this process."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
+            "serializing (e.g., putting it on the queue)."
+        )
+    extra = tensor._extra
+    for hook in (extra.hooks or {}).values() if extra is not None else ():
+        if not getattr(hook, "__torch_unserializable__", False):
+            warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+            )
+
+
+class _Memory:
+    """Memory on its way: unpickling gives the array that has it in the receiving process."""
+
+    def __init__(self, root: Array) -> None:
+        self.segment, self.start, self.length = place(root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received_root, (_sent(self.segment.fd), len(self.segment), self.start, self.length)
+
+
+def _sent(fd: int) -> Any:
+    """A descriptor on its way. A new process inherits each once, however many tensors lie in its memory."""
+    popen: Any = context.get_spawning_popen()
+    if popen is not None and popen.method == "spawn" and fd in popen._fds:
+        return popen.DupFd(fd)
+    return reduction.DupFd(fd)
+
+
+def _received_root(descriptor: Any, size: int, start: int, length: int) -> Array:
+    return root_at(descriptor.detach(), size, start, length)
+
+
+def _received(cls: type[Tensor], root: Array, geometry: Any, requires_grad: bool) -> Tensor:
+    """Undo `reduce_tensor`."""
+    dtype, shape, steps, offset, bits = geometry
+    tensor = make_subclass(cls, with_lazy_bits(strided(root, shape, steps, offset, dtype), bits))
+    tensor._edge = LEAF if requires_grad else None
+    return tensor
+
+
+def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
+    """What a storage is sent as."""
+    kind = storage._kind if isinstance(storage, TypedStorage) else None
+    whole = wrap(storage._root)
+    share(whole)
+    return _received_storage, (_Memory(owner(whole._array)), kind)
+
+
+def _received_storage(root: Array, kind: Any) -> UntypedStorage:
+    return UntypedStorage(root) if kind is None else TypedStorage(root, kind)
+
+
+def dumps(content: Any) -> bytes:
+    """`content` pickled as queues and pipes do it."""
+    return bytes(reduction.ForkingPickler.dumps(content))
+
+
+def loads(message: bytes) -> Any:
+    """Undo `dumps`."""
+    return pickle.loads(message)
+
+
+def init_reductions() -> None:
+    """Let the queues and pipes of `multiprocessing` share tensors; there are descriptors to send where there are Unix sockets."""
+    if os.name != "posix":
+        return
+    for kind in SENT_TYPES:
+        reduction.ForkingPickler.register(kind, reduce_tensor)
+    for storage in (UntypedStorage, TypedStorage):
+        reduction.ForkingPickler.register(storage, reduce_storage)

@@ -1,0 +1,95 @@
+"""Tensors in shared memory: how a tensor gets there, with all tensors on its memory, and where it lies."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from typing import Any
+
+import numpy
+
+from ..kernels.memory.storage import address, element_strides, memory, owner, storage_offset, strided
+from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
+from ..kernels.runtime.meta_array import Meta, Released
+from ..late_bound import LATE
+from ..shared_memory import Mapping, Segment, allocated, attached
+from ..tensor import Tensor, wrap
+
+Array = numpy.ndarray[Any, Any]
+
+_roots: weakref.WeakValueDictionary[tuple[Any, ...], Array] = weakref.WeakValueDictionary()
+"""The arrays that have memory in segments, by where it lies: tensors that come in one by one share one memory again."""
+
+
+def is_shared(array: Array) -> bool:
+    """Whether the memory of this array is one that processes share."""
+    return isinstance(owner(array).base, Mapping)
+
+
+def share(tensor: Tensor) -> None:
+    """Move the memory of a tensor to where processes share it, and with it all tensors that lie on it.
+
+    Raises:
+        RuntimeError: for tensors on the device `meta`, which have none.
+    """
+    if isinstance(tensor._array, Meta):
+        raise RuntimeError("_share_fd_: only available on CPU")
+    if isinstance(tensor._array, Released) or isinstance(owner(tensor._array).base, Segment):
+        return
+    tensors = [tensor] if _is_alone(tensor) else _tensors_on(owner(tensor._array))
+    root = owner(tensor._array)
+    moved = root_on(allocated(max(root.nbytes, 1))[: root.nbytes])
+    moved[...] = memory(root)
+    for each in tensors:
+        array = each._array
+        there = strided(moved, array.shape, element_strides(array), storage_offset(array), array.dtype)
+        each._array = with_lazy_bits(there, lazy_bits_of(array))
+
+
+def _references(tensor: Tensor) -> tuple[int, int]:
+    """How many references there are to the array of a tensor, and to the owner of its memory."""
+    array = tensor._array
+    root = owner(array)
+    return sys.getrefcount(array), sys.getrefcount(root)
+
+
+def _is_alone(tensor: Tensor) -> bool:
+    """Whether no other tensor lies on the memory of this one: whether its arrays have no more references than a new one's."""
+    base = tensor._array.base
+    fresh = wrap(numpy.empty(1) if base is None else numpy.empty(1)[:])
+    return (base is None or base.base is None) and _references(tensor) == _references(fresh)
+
+
+def _tensors_on(root: Array) -> list[Tensor]:
+    """All tensors that lie on the memory that an array owns."""
+    found: list[Tensor] = [each for each in gc.get_objects() if issubclass(type(each), Tensor)]
+    return [each for each in found if owner(getattr(each, "_array", root[:0].copy())) is root]
+
+
+def root_on(buffer: memoryview) -> Array:
+    """The array that has all of a part of a segment."""
+    return numpy.ndarray(len(buffer), numpy.uint8, buffer)
+
+
+def place(root: Array) -> tuple[Segment, int, int]:
+    """The segment in which the memory of its owner `root` lies, the first byte, and how many."""
+    segment: Any = root.base
+    assert isinstance(segment, Segment), "this memory cannot be sent"
+    start = address(root) - address(numpy.frombuffer(segment, numpy.uint8))
+    return segment, start, root.nbytes
+
+
+def root_at(fd: int, size: int, start: int, length: int) -> Array:
+    """The array on the part of a file that another process has sent; takes the descriptor over."""
+    segment = attached(fd, size)
+    key = (segment.key, start, length)
+    root = _roots.get(key)
+    if root is None:
+        root = root_on(memoryview(segment)[start : start + length])
+        _roots[key] = root
+    return root
+
+
+LATE.share_memory = share
+LATE.is_shared = is_shared

@@ -1,0 +1,114 @@
+"""Memory that processes share: files without a name, which the system takes back when the last process lets go of them.
+
+Nothing here has to be cleaned up: whichever way a process dies, its descriptors and its mappings end with it. The module knows
+bytes only, neither arrays nor tensors.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+
+__all__ = ["Mapping", "Segment", "allocated", "attached", "new_file"]
+
+ALIGNMENT = 64
+"""Where memory begins: at multiples of a cache line."""
+
+_SMALL, _SHARED_OUT = 1 << 16, 1 << 20
+"""Requests of at most so many bytes are parts of segments of so many bytes: a descriptor serves many of them."""
+
+
+def new_file(size: int = 0) -> int:
+    """The descriptor of a new file in memory that has no name."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("adjoint", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    if size:
+        os.ftruncate(fd, size)
+    return fd
+
+
+class Mapping(mmap.mmap):
+    """Memory that other processes see too."""
+
+
+class Segment(Mapping):
+    """A file that is mapped into this process as a whole, and can be sent to others; it owns the descriptor."""
+
+    fd: int
+    key: tuple[int, int]
+
+    def __new__(cls, fd: int, size: int) -> Segment:
+        """Map the first `size` bytes of the file."""
+        segment = super().__new__(cls, fd, size)
+        segment.fd = fd
+        segment.key = _key(fd)
+        _segments[segment.key] = segment
+        return segment
+
+    def __del__(self) -> None:
+        close = os.close
+        if close is not None:  # else the interpreter exits
+            close(self.fd)
+
+
+def _key(fd: int) -> tuple[int, int]:
+    """What tells files apart, as long as they live."""
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+_segments: weakref.WeakValueDictionary[tuple[int, int], Segment] = weakref.WeakValueDictionary()
+"""The segments of this process: a file that comes in twice is mapped once."""
+
+
+def attached(fd: int, size: int) -> Segment:
+    """The segment of a file that another process has sent; takes the descriptor over."""
+    found = _segments.get(_key(fd))
+    if found is None:
+        return Segment(fd, size)
+    if fd != found.fd:
+        os.close(fd)
+    return found
+
+
+class _SmallParts:
+    """Hands out parts of one segment after the other, from its beginning to its end."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.segment: Segment | None = None
+        self.used = 0
+
+    def take(self, size: int) -> memoryview:
+        with self.lock:
+            if self.segment is None or self.used + size > _SHARED_OUT:
+                self.segment, self.used = Segment(new_file(_SHARED_OUT), _SHARED_OUT), 0
+            start = self.used
+            self.used = -(-(start + size) // ALIGNMENT) * ALIGNMENT
+            return memoryview(self.segment)[start : start + size]
+
+
+_small = _SmallParts()
+
+
+def _renew() -> None:
+    """A forked child takes parts of its own segment: it would take the same as its parent."""
+    global _small
+    _small = _SmallParts()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def allocated(size: int) -> memoryview:
+    """New shared memory of `size` bytes, at least one, all 0."""
+    if size <= _SMALL:
+        return _small.take(size)
+    return memoryview(Segment(new_file(size), size))

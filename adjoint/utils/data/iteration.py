@@ -1,0 +1,77 @@
+"""One pass over a loader's dataset, in the calling process: the seed, the batches, and warnings about how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ...notices import warn
+from .fetching import fetcher
+from .sampler import draw_seed
+
+if TYPE_CHECKING:
+    from .dataloader import DataLoader
+
+__all__ = ["Batches", "BatchesOfOneProcess"]
+
+_IN_WORKERS = (
+    "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica at each "
+    "worker. Please see https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+)
+
+
+class Batches(Iterator[Any]):
+    """One pass over a loader's dataset. Subclasses define `_next_batch`."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        if loader.pin_memory:
+            warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+            )
+        self._loader = loader
+        self._begin()
+        # PyTorch draws a seed for its workers first, even without workers: the order depends on that.
+        self._base_seed = draw_seed(loader.generator)
+
+    def _begin(self) -> None:
+        """Start at the first index."""
+        loader = self._loader
+        self._indices = iter(loader._indices)
+        self._yielded = 0
+        self._reported_length = loader._reported_length
+
+    def __next__(self) -> Any:
+        batch = self._next_batch()
+        self._yielded += 1
+        if self._reported_length is not None and self._yielded > self._reported_length:
+            loader = self._loader
+            warn(
+                f"Length of IterableDataset {loader.dataset} was reported to be {self._reported_length}"
+                f"(when accessing len(dataloader)), but {self._yielded} samples have been fetched. "
+                f"{_IN_WORKERS if loader.num_workers else ''}",
+            )
+        return batch
+
+    def _next_batch(self) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._loader._indices)  # type: ignore[arg-type]
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
+
+
+class BatchesOfOneProcess(Batches):
+    """A pass that fetches each batch when it is asked for."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        if loader.timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        super().__init__(loader)
+        is_batched = loader.batch_sampler is not None
+        self._fetch = fetcher(loader.dataset, is_batched, loader.collate_fn, loader.drop_last)
+
+    def _next_batch(self) -> Any:
+        return self._fetch(next(self._indices))

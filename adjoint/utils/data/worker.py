@@ -1,0 +1,148 @@
+"""What a worker process of a loader does: it fetches the batches that it is told to, until there is nobody to tell it more."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import signal
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+import adjoint as torch
+
+from .dataset import IterableDataset
+from .fetching import fetcher
+from .worker_info import WorkerInfo, become
+
+__all__ = ["BATCH", "END", "ERROR", "Task", "WorkerError", "work"]
+
+BATCH, END, ERROR = range(3)
+"""What a worker sends for a task: a batch, that its samples have ended, or an error."""
+
+
+@dataclasses.dataclass
+class Task:
+    """What a worker is started with.
+
+    It is sent `(places, number, item)`: places of its arena that are free again, the number of a task, which goes back with the
+    batch, and its indices. Without a number a new pass begins.
+    """
+
+    dataset: Any
+    is_batched: bool
+    collate: Callable[[Any], Any]
+    drop_last: bool
+    base_seed: int
+    number: int
+    num_workers: int
+    init: Callable[[int], None] | None
+
+
+class WorkerError:
+    """An error on its way to the loader's process: its class, and what it said, with the traceback."""
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        self.kind: Any = type(error)
+        self.name = self.kind.__name__
+        # Without the chain's objects, which may hold what cannot be sent.
+        self.text = "".join(traceback.format_exception(error))
+        self.where = where
+
+    def reraise(self) -> None:
+        """Raise an error of the same class; of a class that does not take a message alone, a RuntimeError."""
+        message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
+        if self.kind is KeyError:
+            raise KeyError(_Text(message))
+        try:
+            error = self.kind(message=message) if getattr(self.kind, "message", None) else self.kind(message)
+        except Exception:  # noqa: BLE001
+            raise RuntimeError(message) from None
+        raise error
+
+
+class _Text(str):
+    """A message that `KeyError` shows with its lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def seed_all(base_seed: int, number: int) -> int:
+    """Seed the random numbers of Python, of this library and of NumPy as PyTorch's worker of this number; its seed."""
+    seed = base_seed + number
+    random.seed(seed)
+    torch.manual_seed(seed)
+    words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))  # noqa: NPY002
+    return seed
+
+
+def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
+    """Be a worker: `end` is its end of the channel, `descriptor` that of the file for batches, which `reader` reads."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process is interrupted too, and ends its workers
+    torch.multiprocessing.watching.end_with_parent(at_once=True)
+    torch.set_num_threads(1)
+    seed = seed_all(task.base_seed, task.number)
+    become(WorkerInfo(task.number, task.num_workers, seed, task.dataset))
+    arena = torch.multiprocessing.arenas.Arena(
+        os.dup(descriptor) if isinstance(descriptor, int) else descriptor.detach(), reader
+    )
+    torch.multiprocessing.arenas.work_in(arena)
+    new_code = torch.multiprocessing.compiled.New()
+    failure: WorkerError | None = None
+    try:
+        if task.init is not None:
+            task.init(task.number)
+    except Exception as error:  # noqa: BLE001
+        failure = _error(task, error)
+    fetch: Any = None
+    try:
+        while True:
+            places, number, item = torch.multiprocessing.reductions.loads(end.receive())
+            for place, times in places:
+                arena.give_back(place, times)
+            if number is None:
+                fetch = None
+                continue
+            kind, content = ERROR, failure
+            if failure is None:
+                try:
+                    if fetch is None:
+                        fetch = fetcher(task.dataset, task.is_batched, task.collate, task.drop_last)
+                    kind, content = BATCH, fetch(item)
+                except Exception as error:  # noqa: BLE001
+                    kind, content = _outcome(task, error)
+            end.send(_message(task, arena, number, kind, content, new_code.take()))
+            failure = content = item = None
+    except (EOFError, OSError, KeyboardInterrupt):  # nobody is there any more
+        pass
+
+
+def _outcome(task: Task, error: Exception) -> tuple[int, Any]:
+    """What is sent instead of a batch: that the samples have ended, or an error."""
+    if isinstance(error, StopIteration) and isinstance(task.dataset, IterableDataset):
+        return END, None
+    return ERROR, _error(task, error)
+
+
+def _error(task: Task, error: Exception) -> WorkerError:
+    return WorkerError(error, f"in DataLoader worker process {task.number}")
+
+
+def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: list[Any]) -> bytes:
+    """The message about a task; where it cannot be pickled, one that says so."""
+    try:
+        message: bytes = arena.message((number, kind, content, new_code))
+    except Exception as error:  # noqa: BLE001
+        failure = _error(task, error)
+        if kind == ERROR:  # the class of the error is not one that can be sent
+            failure = content
+            failure.kind = RuntimeError
+        message = arena.message((number, ERROR, failure, new_code))
+    return message

@@ -1,0 +1,41 @@
+"""What a worker process of a loader knows about itself, and memory for the batches that it sends."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import adjoint as torch
+
+__all__ = ["WorkerInfo", "become", "get_worker_info", "memory_for_sending"]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerInfo:
+    """What a worker process knows about itself: its number, of how many, its seed, and its copy of the dataset."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None
+    worker_method: str = "multiprocessing"
+
+
+_own: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker process of a loader, its number and seed; elsewhere None."""
+    return _own
+
+
+def become(info: WorkerInfo) -> None:
+    """Make this process the worker with this number."""
+    global _own
+    _own = info
+
+
+def memory_for_sending(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+    """In a worker, an uninitialised tensor that is sent without a copy; elsewhere None."""
+    return None if _own is None else torch.multiprocessing.arenas.empty_for_sending(shape, dtype)

@@ -1,0 +1,245 @@
+"""A pass over a loader's dataset whose batches worker processes fetch: who fetches what, and how it ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import select
+import signal
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import adjoint as torch
+
+from .iteration import Batches
+from .worker import BATCH, END, ERROR, Task, work
+
+if TYPE_CHECKING:
+    from .dataloader import DataLoader
+
+__all__ = ["BatchesOfWorkers"]
+
+LOOK_SECONDS = 1.0
+"""How often a process that waits looks whether its workers live. A dead one usually tells by its closed channel at once."""
+
+EXIT_SECONDS = 5.0
+"""How long workers may finish the batch that they are at when they are needed no longer."""
+
+
+class _Worker:
+    """A worker process, the channel to it, and its arena."""
+
+    def __init__(self, context: Any, task: Task) -> None:
+        library = torch.multiprocessing
+        self.reader = library.arenas.Reader()
+        self.channel, end = library.channels.pair()
+        descriptor = self.reader.fileno() if context.get_start_method() == "fork" else self.reader.descriptor()
+        self.process = context.Process(target=work, args=(task, end, descriptor, self.reader.number), daemon=True)
+        try:
+            self.process.start()
+        finally:
+            end.close()
+        self.is_active = True
+        self.tasks = 0
+
+    def give(self, number: int | None, item: Any = None) -> None:
+        """Let the worker fetch a batch; without a number, begin a new pass."""
+        self.tasks += number is not None
+        self.channel.post(torch.multiprocessing.reductions.dumps((self.reader.free(), number, item)))
+
+    def how_it_ended(self) -> RuntimeError:
+        """The error that says how the process has died."""
+        self.process.join(EXIT_SECONDS)
+        code, pid = self.process.exitcode, self.process.pid
+        if code is not None and code < 0:
+            text = f"DataLoader worker (pid {pid}) is killed by signal: {signal.strsignal(-code)}. "
+            if -code == getattr(signal, "SIGBUS", None):
+                text += (
+                    "It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory "
+                    "limit."
+                )
+            return RuntimeError(text)
+        return RuntimeError(
+            f"DataLoader worker (pid {pid}) exited unexpectedly with exit code {code}. Details are lost due to "
+            "multiprocessing. Rerunning with num_workers=0 may give better error trace."
+        )
+
+
+def _end(workers: list[_Worker], parent: int) -> None:
+    """Let the workers go, in the process that has started them; wait until they are gone."""
+    if os.getpid() != parent:
+        return
+    for worker in workers:
+        worker.channel.close()
+    end = time.monotonic() + EXIT_SECONDS
+    for stop in (None, "terminate", "kill"):
+        for worker in workers:
+            if stop is not None and worker.process.is_alive():
+                getattr(worker.process, stop)()
+        for worker in workers:
+            worker.process.join(max(0.0, end - time.monotonic()))
+        end = time.monotonic() + 1
+    for worker in workers:
+        worker.reader.leave()
+
+
+class BatchesOfWorkers(Batches):
+    """A pass whose batches worker processes fetch ahead of time. They end with it, unless the loader keeps them."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._prefetched = loader.prefetch_factor or 0
+        if self._prefetched == 0:
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+        super().__init__(loader)
+        context = loader.multiprocessing_context or multiprocessing.get_context()
+        self._poll = select.poll()
+        self._started: list[_Worker] = []
+        self._shutdown_workers = weakref.finalize(self, _end, self._started, os.getpid())
+        if context.get_start_method() == "fork":
+            torch.multiprocessing.compiled.prepare()
+        for number in range(loader.num_workers):
+            task = Task(
+                loader.dataset, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last, self._base_seed,
+                number, loader.num_workers, loader.worker_init_fn,
+            )  # fmt: skip
+            worker = _Worker(context, task)
+            self._started.append(worker)
+            self._poll.register(worker.channel.fileno(), select.POLLIN)
+        self._by_descriptor = {worker.channel.fileno(): worker for worker in self._started}
+        self._begin_tasks()
+
+    def begin_again(self) -> None:
+        """Start another pass with the same workers."""
+        self._drain()
+        self._begin()
+        for worker in self._started:
+            worker.is_active = True
+            worker.give(None)
+        self._begin_tasks()
+
+    def _begin_tasks(self) -> None:
+        """Give each worker as many tasks as it may have."""
+        loader = self._loader
+        self._sent = self._received = self._turn = 0
+        self._owners: dict[int, _Worker] = {}
+        self._arrived: dict[int, tuple[int, Any]] = {}
+        for _ in range(self._prefetched * loader.num_workers):
+            self._give_task()
+
+    @property
+    def _workers(self) -> list[Any]:
+        """The worker processes."""
+        return [worker.process for worker in self._started]
+
+    @property
+    def _worker_pids_set(self) -> set[int]:
+        """The numbers that the system gave to the worker processes."""
+        return {worker.process.pid for worker in self._started}
+
+    def _give_task(self) -> None:
+        """Give the next item to the next worker that has not ended; where order does not matter, to one with room."""
+        loader = self._loader
+        count = len(self._started)
+        for step in range(count):
+            worker = self._started[(self._turn + step) % count]
+            if worker.is_active and (loader.in_order or worker.tasks < self._most_tasks()):
+                break
+        else:
+            return
+        try:
+            item = next(self._indices)
+        except StopIteration:
+            return
+        self._turn = (self._turn + step + 1) % count
+        worker.give(self._sent, item)
+        self._owners[self._sent] = worker
+        self._sent += 1
+
+    def _most_tasks(self) -> int:
+        """How many tasks a worker may have while there are others."""
+        active = sum(worker.is_active for worker in self._started)
+        return self._prefetched * len(self._started) // active
+
+    def _next_batch(self) -> Any:
+        while True:
+            number = self._next_number()
+            if number is None:
+                if not self._loader.persistent_workers:
+                    self._shutdown_workers()
+                raise StopIteration
+            if number not in self._arrived:
+                self._wait(number)
+                continue
+            kind, content = self._arrived.pop(number)
+            worker = self._owners.pop(number)
+            worker.is_active = worker.is_active and kind != END
+            self._give_task()
+            if kind == BATCH:
+                return content
+            if kind == ERROR:
+                content.reraise()
+
+    def _next_number(self) -> int | None:
+        """The task whose batch is next; None after the last one."""
+        if not self._loader.in_order and self._arrived:
+            return next(iter(self._arrived))
+        while self._received < self._sent and self._received not in self._owners:
+            self._received += 1
+        return self._received if self._received < self._sent else None
+
+    def _wait(self, number: int) -> None:
+        """Wait until a batch, or the one with this number, has come in."""
+        timeout = self._loader.timeout
+        end = time.monotonic() + timeout if timeout > 0 else None
+        while number not in self._arrived:
+            if end is not None and time.monotonic() >= end:
+                self._shutdown_workers()
+                raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+            left = LOOK_SECONDS if end is None else max(0.0, min(LOOK_SECONDS, end - time.monotonic()))
+            self._take(left)
+            if self._arrived and not self._loader.in_order:
+                return
+
+    def _take(self, seconds: float) -> None:
+        """Take in what workers have sent, as soon as there is something."""
+        if not self._shutdown_workers.alive:
+            raise RuntimeError("the workers of this DataLoader have ended")
+        for worker in self._started:
+            self._poll.modify(worker.channel.fileno(), select.POLLIN | select.POLLOUT * worker.channel.is_sending)
+        ready = self._poll.poll(seconds * 1e3)
+        dead = [] if ready else [worker for worker in self._started if not worker.process.is_alive()]
+        for descriptor, events in ready:
+            worker = self._by_descriptor[descriptor]
+            if events & select.POLLOUT:
+                worker.channel.flush()
+            if events & ~select.POLLOUT:
+                try:
+                    for message in worker.channel.receive():
+                        self._put(worker, *pickle.loads(message))
+                except EOFError:
+                    dead.append(worker)
+        if dead:
+            self._fail(dead)
+
+    def _put(self, worker: _Worker, number: int, kind: int, content: Any, new_code: list[Any]) -> None:
+        """Note what a worker has sent for a task."""
+        worker.tasks -= 1
+        torch.multiprocessing.compiled.note(new_code)
+        if number in self._owners:
+            self._arrived[number] = kind, content
+
+    def _fail(self, dead: list[_Worker]) -> None:
+        """Raise the error about workers that have died."""
+        causes = [worker.how_it_ended() for worker in dead]
+        pids = ", ".join(str(worker.process.pid) for worker in dead)
+        self._shutdown_workers()
+        raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from causes[0]
+
+    def _drain(self) -> None:
+        """Let go of batches that nobody has asked for."""
+        self._arrived.clear()
+        self._owners.clear()
+        while any(worker.tasks for worker in self._started):
+            self._take(LOOK_SECONDS)

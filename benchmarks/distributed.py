@@ -1,0 +1,218 @@
+"""Two processes of one thread each: all_reduce and steps of DistributedDataParallel on MPI, beside PyTorch's on gloo.
+
+Each library runs in processes of its own, which are started alternately. `python -m benchmarks.distributed adjoint` is one of them.
+"""
+
+import json
+import math
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SIZES = {"4 kB": 1 << 10, "1 MB": 1 << 18, "100 MB": 25 << 20}
+LINK = 25e9 / 8
+"""Bytes a second of the network that the overlap is measured on: 25 Gbit/s. Its transfers are waits, which need no processor."""
+
+
+def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """The median seconds of each case and library, and the quartiles of the ratios of rounds."""
+    times: dict[str, dict[str, list[float]]] = {"adjoint": {}, "torch": {}}
+    for number in range(rounds):
+        for library in ("adjoint", "torch") if number % 2 == 0 else ("torch", "adjoint"):
+            for case, seconds in started(library, 2, only.pattern).items():
+                times[library].setdefault(case, []).append(seconds)
+    results = []
+    for case, ours in times["adjoint"].items():
+        found: dict[str, Any] = {"group": "distributed", "case": case, "adjoint": median(ours)}
+        theirs = times["torch"].get(case)
+        if theirs:
+            ratios = sorted(a / b for a, b in zip(ours, theirs, strict=True))
+            low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+            found |= {"torch": median(theirs), "ratio": median(ours) / median(theirs), "low": low, "high": high}
+        results.append(found)
+    return results
+
+
+def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, float]:
+    """What the processes of one library measure."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    shared = {**os.environ, **threads, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), **more}
+    command = [sys.executable, "-m", "benchmarks.distributed", library, only]
+    if library == "adjoint":
+        from adjoint.distributed.launch import mpiexec_command
+
+        processes = [
+            subprocess.Popen([*mpiexec_command(ranks, None), *command], stdout=subprocess.PIPE, cwd=ROOT, env=shared)
+        ]
+    else:
+        processes = [
+            subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=ROOT,
+                env={**shared, "RANK": str(rank), "WORLD_SIZE": str(ranks)},
+            )
+            for rank in range(ranks)
+        ]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise RuntimeError(f"the processes of {library} have failed")
+    return json.loads(outputs[0])
+
+
+class Measured:
+    """The cases in one process, for the library that it has imported as torch."""
+
+    def __init__(self, library: str, only: str) -> None:
+        if library == "adjoint":
+            import adjoint as torch
+            import adjoint.distributed as dist
+        else:
+            import torch
+            import torch.distributed as dist
+        self.torch, self.dist, self.library, self.only = torch, dist, library, re.compile(only)
+        torch.set_num_threads(1)
+        dist.init_process_group("gloo")
+        self.times: dict[str, float] = {}
+
+    def time(self, name: str, call: Any, rounds: int) -> float:
+        """The median of some rounds, each of which all ranks begin together and end together."""
+        if not self.only.search(name):
+            return 0.0
+        seconds = []
+        for number in range(rounds + 2):
+            self.dist.barrier()
+            start = time.perf_counter()
+            call()
+            if number >= 2:
+                seconds.append(time.perf_counter() - start)
+        self.times[name] = median(seconds)
+        return self.times[name]
+
+    def all_reduce(self) -> None:
+        """Sums of float32."""
+        for name, count in SIZES.items():
+            tensor = self.torch.zeros(count)
+            self.time(
+                f"all_reduce of {name}", lambda tensor=tensor: self.dist.all_reduce(tensor), 200 if count < 5000 else 9
+            )
+
+    def steps(self) -> None:
+        """Training steps of two models."""
+        for name, make, shape in (
+            ("MLP, 10 M parameters", self.mlp, (64, 1024)),
+            ("ResNet-8", self.resnet, (32, 3, 32, 32)),
+        ):
+            self.time(f"step of {name}, DDP", self.step(self.parallel(make()), shape), 9)
+            self.time(
+                f"step of {name}, DDP, views", self.step(self.parallel(make(), gradient_as_bucket_view=True), shape), 9
+            )
+            self.time(f"step of {name}, no communication", self.step(make(), shape), 9)
+
+    def overlap(self) -> None:
+        """Backward with communication over a network that only waits, and each alone."""
+        if self.library != "adjoint":
+            return
+        shape = (64, 1024)
+        for name, speed, pause in (
+            ("none", math.inf, 0.0),
+            ("overlapped", LINK, 0.0),
+            ("afterwards", math.inf, 1 / LINK),
+        ):
+            model = self.parallel(self.mlp())
+            model.register_comm_hook(Link(self.torch, speed), link_hook)
+            pause *= sum(4 * parameter.numel() for parameter in model.parameters())
+            self.time(f"step over 25 Gbit/s, communication: {name}", self.step(model, shape, pause), 9)
+
+    def parallel(self, model: Any, **options: Any) -> Any:
+        return self.torch.nn.parallel.DistributedDataParallel(model, **options)
+
+    def step(self, model: Any, shape: tuple[int, ...], pause: float = 0.0) -> Any:
+        torch = self.torch
+        x, y = torch.randn(*shape), torch.randint(0, 10, shape[:1])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+        def call() -> None:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            time.sleep(pause)
+            optimizer.step()
+
+        return call
+
+    def mlp(self) -> Any:
+        nn = self.torch.nn
+        widths = (1024, 2048, 2048, 1800, 10)
+        layers = [layer for i in range(4) for layer in (nn.Linear(widths[i], widths[i + 1]), nn.ReLU())]
+        return nn.Sequential(*layers[:-1])
+
+    def resnet(self) -> Any:
+        torch, nn = self.torch, self.torch.nn
+
+        class Block(nn.Module):
+            def __init__(self, inside: int, outside: int, stride: int) -> None:
+                super().__init__()
+                self.body = nn.Sequential(
+                    nn.Conv2d(inside, outside, 3, stride, 1, bias=False),
+                    nn.BatchNorm2d(outside),
+                    nn.ReLU(),
+                    nn.Conv2d(outside, outside, 3, 1, 1, bias=False),
+                    nn.BatchNorm2d(outside),
+                )
+                same = inside == outside
+                self.shortcut = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+            def forward(self, x: Any) -> Any:
+                return torch.relu(self.body(x) + self.shortcut(x))
+
+        return nn.Sequential(
+            nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), Block(16, 16, 1), Block(16, 32, 2),
+            Block(32, 64, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10),
+        )  # fmt: skip
+
+
+class Link:
+    """A network that sends one thing after the other, each for a time that follows from its bytes."""
+
+    def __init__(self, torch: Any, speed: float) -> None:
+        self.torch, self.speed, self.free = torch, speed, 0.0
+
+
+def link_hook(link: Link, bucket: Any) -> Any:
+    """A communication hook whose transfer is a wait: the future is complete when the link would have sent the bucket."""
+    buffer = bucket.buffer()
+    now = time.perf_counter()
+    link.free = max(now, link.free) + 4 * buffer.numel() / link.speed
+    future = link.torch.futures.Future()
+    if link.speed == math.inf:
+        future.set_result(buffer)
+    else:
+        threading.Timer(link.free - now, future.set_result, (buffer,)).start()
+    return future
+
+
+def main(library: str, only: str = "") -> None:
+    """Measure in this process; rank 0 prints the medians as JSON."""
+    measured = Measured(library, only)
+    measured.all_reduce()
+    measured.steps()
+    measured.overlap()
+    if measured.dist.get_rank() == 0:
+        print(json.dumps(measured.times), flush=True)
+    measured.dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

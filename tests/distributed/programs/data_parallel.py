@@ -1,0 +1,256 @@
+"""`DistributedDataParallel` against one process with the whole batch, and its corners."""
+
+import copy
+import warnings
+
+import pytest
+from checking import run_checks
+
+import adjoint as torch
+import adjoint.distributed as dist
+from adjoint import nn
+from adjoint.distributed.algorithms import Join, ddp_comm_hooks
+from adjoint.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from adjoint.nn.parallel import DistributedDataParallel
+
+STEPS = 50
+
+
+class Convolutions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(64, 3))
+
+    def forward(self, x):
+        return self.layers(x)
+
+    inputs = (1, 8, 8)
+
+
+class Recurrent(nn.Module):
+    inputs = (5, 4)
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out = nn.LSTM(4, 6, batch_first=True), nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.out(self.layer(x)[0][:, -1])
+
+
+class Transformer(nn.Module):
+    inputs = (5, 8)
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.out(self.layer(x).mean(1))
+
+
+def same_on_all_ranks(model):
+    for name, parameter in model.named_parameters():
+        everyone = [torch.empty_like(parameter) for _ in range(dist.get_world_size())]
+        dist.all_gather(everyone, parameter.detach())
+        assert all((each._array.tobytes() == everyone[0]._array.tobytes()) for each in everyone), name
+
+
+def trained(rank, size, kind, accumulate=1, **options):
+    """A model trained by all ranks, and one trained by each alone with the batches of all."""
+    torch.manual_seed(rank)
+    model = DistributedDataParallel(kind().double(), bucket_cap_mb=0.001, **options)
+    alone = copy.deepcopy(model.module)
+    generator = torch.Generator()
+    generator.manual_seed(0)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.05, momentum=0.9) for each in (model, alone)]
+    loss = nn.CrossEntropyLoss()
+    for _ in range(STEPS):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        for part in range(accumulate):
+            x = torch.randn(4 * size, *kind.inputs, generator=generator, dtype=torch.float64)
+            y = torch.randint(0, 3, (4 * size,), generator=generator)
+            own = slice(4 * rank, 4 * rank + 4)
+            if part < accumulate - 1:
+                with model.no_sync():
+                    loss(model(x[own]), y[own]).backward()
+            else:
+                loss(model(x[own]), y[own]).backward()
+            loss(alone(x), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    same_on_all_ranks(model)
+    return model.module, alone
+
+
+def check_training_is_that_of_one_process(rank, size):
+    for kind in (Convolutions, Recurrent, Transformer):
+        model, alone = trained(rank, size, kind)
+        for mine, whole in zip(model.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(mine, whole, rtol=1e-8, atol=1e-10)
+
+
+def check_options(rank, size):
+    for options in (
+        {"gradient_as_bucket_view": True},
+        {"static_graph": True},
+        {"find_unused_parameters": True},
+        {"accumulate": 3},
+        {"accumulate": 2, "gradient_as_bucket_view": True},
+    ):
+        model, alone = trained(rank, size, Convolutions, **options)
+        for mine, whole in zip(model.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(mine, whole, rtol=1e-8, atol=1e-10)
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x, both=False):
+        return self.b(self.a(x)) if both else self.a(x)
+
+
+def check_unused_parameters(rank, size):
+    model = DistributedDataParallel(Two())
+    model(torch.ones(1, 2)).sum().backward()
+    with pytest.raises(RuntimeError, match=r"did not receive grad for rank \d: 2 3\n.*b\.weight, b\.bias"):
+        model(torch.ones(1, 2))
+    for options in ({"find_unused_parameters": True}, {"static_graph": True}):
+        model = DistributedDataParallel(Two(), **options)
+        for _ in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+        assert model.module.b.weight.grad is None
+        assert model.module.a.weight.grad.tolist() == [[3.0, 3.0]] * 2
+    model = DistributedDataParallel(Two(), find_unused_parameters=True)
+    for _ in range(2):
+        model.zero_grad()
+        model(torch.ones(1, 2), both=rank == 0).sum().backward()
+    mean = model.module.b.bias.grad
+    assert mean.tolist() == [1 / size] * 2  # one rank has used it
+
+
+def check_second_backward_and_shared_parameters(rank, size):
+    model = DistributedDataParallel(nn.Linear(1, 1, bias=False))
+    y = model(torch.ones(1, 1) * (rank + 1)).sum()
+    y.backward(retain_graph=True)
+    mean = (size + 1) / 2
+    assert model.module.weight.grad.item() == mean
+    y.backward()
+    assert model.module.weight.grad.item() == mean + rank + 1
+    layer = nn.Linear(2, 2)
+    model = DistributedDataParallel(nn.Sequential(layer, layer))
+    model(torch.ones(1, 2) * rank).sum().backward()
+    same_on_all_ranks(model)
+    embedding = DistributedDataParallel(nn.Embedding(5, 2))
+    embedding(torch.tensor([rank])).sum().backward()
+    assert embedding.module.weight.grad[:size].tolist() == [[1 / size] * 2] * size
+
+
+def check_different_models(rank, size):
+    with pytest.raises(RuntimeError, match=r"params\[0\] in this process with sizes \[3, 2\].*'weight' is \[3, 2\]"):
+        DistributedDataParallel(nn.Linear(2, 2 + min(rank, 1)))
+    with pytest.raises(
+        RuntimeError, match="Rank 0 has 2 params, while rank 1 has inconsistent 4 params: 1.bias, 1.weight"
+    ):
+        DistributedDataParallel(nn.Sequential(*(nn.Linear(2, 2) for _ in range(1 + min(rank, 1)))))
+    with pytest.raises(RuntimeError, match="doesn't have any parameter that requires a gradient"):
+        DistributedDataParallel(nn.ReLU())
+
+
+def check_buffers(rank, size):
+    torch.manual_seed(rank)
+    model = DistributedDataParallel(nn.BatchNorm1d(2))
+    for _ in range(3):
+        model(torch.randn(4, 2))
+    model.eval()
+    model(torch.ones(4, 2))
+    everyone = [torch.empty(2) for _ in range(size)]
+    dist.all_gather(everyone, model.module.running_mean)
+    assert all(torch.equal(each, everyone[0]) for each in everyone)
+
+
+def check_hooks(rank, size):
+    def averaged(hook=None, state=None, steps=3):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(30, 20), nn.Linear(20, 3)), bucket_cap_mb=0.001)
+        if hook is not None:
+            model.register_comm_hook(state, hook)
+        for step in range(steps):
+            model.zero_grad()
+            torch.manual_seed(size * step + rank)
+            model(torch.randn(8, 30)).square().sum().backward()
+        same_on_all_ranks(model)
+        return torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters()])
+
+    plain = averaged()
+    scale = plain.abs().max()
+    assert torch.allclose(averaged(default_hooks.allreduce_hook), plain, rtol=1e-5, atol=1e-5 * scale)
+    assert torch.allclose(averaged(default_hooks.fp16_compress_hook), plain, atol=2e-3 * scale)
+    assert torch.allclose(averaged(default_hooks.bf16_compress_hook), plain, atol=2e-2 * scale)
+    wrapped = default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook)
+    assert torch.allclose(averaged(wrapped), plain, atol=2e-3 * scale)
+    for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+        state = powerSGD_hook.PowerSGDState(None, 30, start_powerSGD_iter=2, min_compression_rate=0)
+        exact = averaged(hook, state, 4) - averaged(steps=4)
+        assert exact.abs().max() < 1e-3 * scale  # thin matrices of full rank leave nothing out
+        state = powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
+        averaged(hook, state, 5)
+        assert state.error_dict
+    model = DistributedDataParallel(nn.Linear(2, 2))
+    ddp_comm_hooks.register_ddp_comm_hook(ddp_comm_hooks.DDPCommHookType.BF16_COMPRESS, model)
+    with pytest.raises(RuntimeError, match="can only be called once"):
+        model.register_comm_hook(None, default_hooks.allreduce_hook)
+
+
+def check_join(rank, size):
+    def after(steps, **options):
+        model = DistributedDataParallel(nn.Linear(1, 1, bias=False))
+        with model.join(**options):
+            for _ in range(steps):
+                model.zero_grad()
+                model(torch.ones(1, 1) * (rank + 1)).sum().backward()
+        return model.module.weight.grad.item()
+
+    active = [
+        each for each in range(size) if each >= rank
+    ]  # rank r has r + 1 batches: in its last, these have some left
+    assert after(rank + 1) == pytest.approx(sum(each + 1 for each in active) / size)
+    assert after(rank + 1, divide_by_initial_world_size=False) == pytest.approx(
+        sum(each + 1 for each in active) / len(active)
+    )
+    with pytest.raises(RuntimeError, match="exhausted"):
+        after(2 + rank, throw_on_early_termination=True)
+    torch.manual_seed(rank)
+    model = DistributedDataParallel(nn.BatchNorm1d(3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Join([model]):
+        for _ in range(3 + rank):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3)).square().sum().backward()
+            optimizer.step()
+    same_on_all_ranks(model)
+
+
+def check_checkpoint(rank, size):
+    from adjoint.utils.checkpoint import checkpoint
+
+    class Rematerialized(Two):
+        def forward(self, x):
+            return checkpoint(self.b, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True)
+
+    for options in ({}, {"static_graph": True}):
+        model = DistributedDataParallel(Rematerialized(), **options)
+        for _ in range(2):
+            model.zero_grad()
+            model(torch.ones(1, 2, requires_grad=True) * (rank + 1)).sum().backward()
+        grads = [torch.empty(2, 2) for _ in range(size)]
+        dist.all_gather(grads, model.module.a.weight.grad)
+        assert all(torch.equal(each, grads[0]) for each in grads)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    run_checks(globals())

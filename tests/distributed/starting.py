@@ -1,0 +1,41 @@
+"""Programs started in several processes by a real MPI, with a time limit; skipped only where no MPI can be installed."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+
+if find_spec("mpi4py") is None:
+    pytest.skip("mpi4py is not installed: pip install 'adjoint[distributed]'", allow_module_level=True)
+
+from adjoint.distributed.launch import LaunchError, mpiexec_command
+
+try:
+    mpiexec_command(2, None)
+except LaunchError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+
+def environment(**more):
+    ours = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default", **more}
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("PMI")}, **ours}
+
+
+def launched(ranks, *program, timeout=60, **variables):
+    """What `adjoint launch` does with a program."""
+    command = [sys.executable, "-m", "adjoint", "launch", "-n", str(ranks), *map(str, program)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, cwd=ROOT, env=environment(**variables)
+    )
+
+
+def launched_text(tmp_path, ranks, text, *arguments, **variables):
+    script = tmp_path / "program.py"
+    script.write_text(text, encoding="utf-8")
+    return launched(ranks, script, *arguments, **variables)

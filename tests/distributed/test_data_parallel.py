@@ -1,0 +1,10 @@
+"""`DistributedDataParallel` on a real MPI."""
+
+import pytest
+
+from tests.distributed.test_collectives import run_program
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_data_parallel(ranks):
+    run_program("data_parallel.py", ranks)

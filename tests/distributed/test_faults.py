@@ -1,0 +1,211 @@
+"""Ranks that raise, exit, are killed, hang or disagree: all end in time, and the error says what happened. Ways of starting."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.distributed.starting import ROOT, environment, launched_text
+
+BEGIN = """
+import datetime, os, signal, sys, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=3))
+rank, t = dist.get_rank(), torch.ones(2)
+"""
+
+
+def ended(tmp_path, text, ranks=3, begin=BEGIN, **variables):
+    """What a program printed as errors, its exit status, and how long it took."""
+    start = time.monotonic()
+    finished = launched_text(tmp_path, ranks, begin + text, **variables)
+    return finished.stderr, finished.returncode, time.monotonic() - start
+
+
+def test_a_rank_that_raises_ends_all_with_its_traceback(tmp_path):
+    errors, status, seconds = ended(tmp_path, "if rank == 1: raise ValueError('of rank 1')\ndist.all_reduce(t)\n")
+    assert status == 1
+    assert "[rank1]: ValueError: of rank 1" in errors
+    lines = [line for line in errors.splitlines() if line.startswith("[rank")]
+    assert lines[0] == "[rank1]: Traceback (most recent call last):"
+    assert "program.py" in lines[1]  # our own frames are left out
+    assert "[rank0]" not in errors
+    assert seconds < 30
+
+
+def test_a_rank_that_raises_before_it_has_joined_ends_all(tmp_path):
+    text = "import os, time\nif os.environ['RANK'] == '1': raise ValueError('early')\ntime.sleep(100)\n"
+    errors, status, seconds = ended(tmp_path, text, begin="")
+    assert (status, "[rank1]: ValueError: early" in errors) == (1, True)
+    assert seconds < 30
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)]
+)
+def test_a_rank_that_exits_or_is_killed_ends_all(tmp_path, text, expected):
+    _, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
+    assert status == expected if expected else status != 0
+    assert seconds < 30
+
+
+@pytest.mark.parametrize("text", ["time.sleep(100)", "sys.exit(0)"])
+def test_a_rank_that_does_not_come_is_named(tmp_path, text):
+    errors, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
+    assert status == 1
+    assert "all_reduce (call 1 of group '0') timed out after 3 s" in errors
+    assert "missing ranks, which wait in no call: 1" in errors
+    assert seconds < 30
+
+
+def test_a_monitored_barrier_names_all_missing_ranks(tmp_path):
+    text = (
+        "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
+    )
+    errors, status, _ = ended(tmp_path, text)
+    assert status == 1
+    assert "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms" in errors
+
+
+def test_ranks_in_different_collectives_are_told_apart(tmp_path):
+    errors, status, _ = ended(tmp_path, "dist.barrier() if rank == 1 else dist.recv(t, 1)\n")
+    assert status == 1
+    assert "timed out after 3 s" in errors
+    assert "rank 0 waits in recv" in errors or "rank 1 waits in barrier" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dist.all_reduce(torch.ones(2 + (rank == 1)))", "TensorShape=[3]"),
+        ("dist.all_reduce(t) if rank == 1 else dist.broadcast(t, 0)", "OpType=ALL_REDUCE"),
+        ("dist.all_reduce(t.double() if rank == 1 else t)", "TensorDtypes=Double"),
+        ("dist.broadcast(t, rank)", "Root=1"),
+    ],
+)
+def test_detail_finds_calls_that_differ(tmp_path, text, said):
+    errors, status, seconds = ended(tmp_path, text + "\n", ranks=2, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+    assert status == 1
+    assert "Detected mismatch between collectives on ranks. Rank 1 is running collective: " in errors
+    assert said in errors
+    assert seconds < 30
+
+
+def test_detail_lets_equal_calls_pass(tmp_path):
+    text = "dist.all_reduce(t)\ndist.broadcast(t, 1)\ndist.barrier()\ndist.all_gather([torch.empty(2)] * 2, t)\n"
+    assert ended(tmp_path, text, ranks=2, TORCH_DISTRIBUTED_DEBUG="DETAIL")[1] == 0
+
+
+def test_a_checkpoint_stays_readable_when_a_rank_is_killed_while_it_writes(tmp_path):
+    file = tmp_path / "model.pt"
+    text = (
+        f"torch.save(torch.zeros(3), {str(file)!r}) if rank == 0 else None\ndist.barrier()\n"
+        "if rank == 1: time.sleep(0.5); os.kill(os.getpid(), 9)\n"
+        f"while rank == 0: torch.save(torch.ones(300000), {str(file)!r})\ndist.barrier()\n"
+    )
+    assert ended(tmp_path, text, ranks=2)[1] != 0
+    import adjoint as torch
+
+    assert torch.load(file).sum() in (0, 300000)
+
+
+def test_an_interrupt_ends_all(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(BEGIN + "print('begun', os.getpid(), flush=True)\ntime.sleep(100)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "adjoint", "launch", "-n", "2", str(script)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=environment()
+    )
+    numbers = [int(process.stdout.readline().split()[1]) for _ in range(2)]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{number}") for number in numbers) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(os.path.exists(f"/proc/{number}") for number in numbers)
+    process.stdout.close()
+
+
+PLACE = (
+    BEGIN + "dist.all_reduce(t)\nprint(rank, dist.get_world_size(), os.environ['LOCAL_RANK'], t.tolist(), flush=True)\n"
+)
+
+
+def started_by_hand(script, ranks, variables):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "adjoint", "run", str(script)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(**variables(rank)),
+        )
+        for rank in range(ranks)
+    ]
+    results = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, results
+    return sorted(out for out, _ in results)
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return str(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("how", ["torchrun", "slurm", "file"])
+def test_processes_that_no_mpi_has_started_join(tmp_path, how):
+    script = tmp_path / "program.py"
+    text = PLACE
+    port = free_port()
+    if how == "file":
+        method = f"init_method='file://{tmp_path / 'meeting'}', world_size=2, rank=int(os.environ['WHICH'])"
+        text = text.replace("timeout=", f"{method}, timeout=").replace("seconds=3", "seconds=30")
+    script.write_text(text, encoding="utf-8")
+
+    def variables(rank):
+        if how == "torchrun":
+            return {
+                "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port
+            }  # fmt: skip
+        if how == "slurm":
+            return {
+                "SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(rank), "SLURM_JOB_NODELIST": "localhost",
+                "MASTER_PORT": port,
+            }  # fmt: skip
+        return {"WHICH": str(rank)}
+
+    assert started_by_hand(script, 2, variables) == [f"{rank} 2 {rank} [2.0, 2.0]\n" for rank in range(2)]
+
+
+def test_mpiexec_alone_starts_ranks(tmp_path):
+    from adjoint.distributed.launch import mpiexec_command
+
+    script = tmp_path / "program.py"
+    script.write_text(PLACE, encoding="utf-8")
+    command = [*mpiexec_command(2, None), sys.executable, "-m", "adjoint", "run", str(script)]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, env=environment())
+    assert sorted(finished.stdout.splitlines()) == [f"{rank} 2 {rank} [2.0, 2.0]" for rank in range(2)]
+
+
+def test_one_process_alone_is_a_group_of_one(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PLACE + "dist.destroy_process_group()\n", encoding="utf-8")
+    assert started_by_hand(script, 1, lambda rank: {}) == ["0 1 0 [1.0, 1.0]\n"]
+
+
+def test_the_launcher_says_what_is_wrong():
+    run = lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "adjoint", "launch", *arguments], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    missing = run("-n", "1", "nothing.py")
+    assert (missing.returncode, "nothing.py" in missing.stderr) == (2, True)
+    assert "no such file" in run("--hosts", "nowhere", "x.py").stderr
+    assert "-n must be at least 1" in run("-n", "0", "x.py").stderr
+    assert "which program?" in run("-n", "1").stderr
