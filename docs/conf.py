@@ -23,7 +23,7 @@ add_module_names = False
 python_maximum_signature_line_length = 88
 toc_object_entries = False
 
-myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 FEW = {
     "digits": ("--epochs", "1"),
+    "distributed_digits": ("--epochs", "1"),
     "character_transformer": ("--steps", "3"),
     "td_lambda": ("--episodes", "3", "--runs", "1"),
     "vae_digits": ("--epochs", "1"),
@@ -21,7 +22,7 @@ FEW = {
     "checkpoint_round_trip": ("--steps", "2"),
 }
 
-FIGURES = {"digits": "learning_curve.png"}
+WRITTEN = {"digits": "learning_curve.png", "distributed_digits": "distributed_digits.pt"}
 
 
 def test_every_example_is_tested_and_has_a_page():
@@ -36,10 +37,12 @@ def test_every_example_is_tested_and_has_a_page():
 def test_an_example_runs(name, tmp_path):
     for package in ("matplotlib", "sklearn", "tqdm"):
         pytest.importorskip(package)
+    if name == "distributed_digits":
+        pytest.importorskip("mpi4py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / f"{name}.py"), *FEW[name], "--out", str(tmp_path)],
         env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / FIGURES.get(name, f"{name}.png")).stat().st_size > 10_000
+    assert (tmp_path / WRITTEN.get(name, f"{name}.png")).stat().st_size > 10_000

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests" / "inspect"))
 from chromium import Browser, why_not  # noqa: E402
 
 PAGES = """
-    index.html learn/index.html learn/ten-pictures.html learn/transforms.html learn/memory.html howto/index.html
+    index.html learn/index.html learn/ten-pictures.html learn/implicit-differentiation.html learn/memory.html howto/index.html
     howto/notebooks.html
     coming-from/jax.html examples/vae-digits.html reference/index.html reference/performance.html architecture.html
     reference/generated/operators/math.pointwise.html reference/generated/modules/torch.nn.html

@@ -14,6 +14,7 @@ import re
 import sys
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,19 @@ def declared() -> dict[str, str]:
                     raise ValueError(f"{path.name}, line {number}: {whole} has two examples")
                 found[whole] = statements.replace("{}", name)
     return found
+
+
+@cache
+def needs() -> dict[str, str]:
+    """The package that the declared examples of a module need, by module: the first line of its file says `# needs NAME`."""
+    first = {path.stem: path.read_text(encoding="utf-8").partition("\n")[0] for path in FOLDER.glob("*.txt")}
+    return {module: line.split()[2] for module, line in first.items() if line.startswith("# needs ")}
+
+
+def can_run(public: PublicName) -> bool:
+    """Whether what the example needs is installed."""
+    package = needs().get(public.module)
+    return package is None or find_spec(package) is not None
 
 
 def example_of(public: PublicName) -> str | None:

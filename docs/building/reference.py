@@ -155,7 +155,7 @@ def described(public: PublicName, page: str) -> list[str]:
     lines += body(docstring)
     if ">>>" not in docstring:
         statements = examples.example_of(public)
-        if statements is not None:
+        if statements is not None and examples.can_run(public):
             lines += ["", "```pycon", examples.session(statements, public.path), "```"]
     place = public.declaration
     if place is not None:
