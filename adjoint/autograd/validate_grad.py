@@ -54,6 +54,6 @@ def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
     if type(edge) is not tuple:
         return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge
-    several = type(node.shape) is list
-    shape, dtype = (node.shape[number], node.dtype[number]) if several else (node.shape, node.dtype)
+    several = type(node._shape) is list
+    shape, dtype = (node._shape[number], node._dtype[number]) if several else (node._shape, node._dtype)
     return validate_grad(grad, shape, dtype, source, edge)

@@ -32,19 +32,19 @@ FREED_MESSAGE = (
 class Node(NodeInterface):
     """One recorded operation: the saved values that its derivative needs, and the edges of its inputs.
 
-    `edges` has one edge for each input that may need a gradient; `shape` and `dtype` describe the output (lists, for
+    `edges` has one edge for each input that may need a gradient; `_shape` and `_dtype` describe the output (lists, for
     several outputs); `code` and `lasti` are the instruction of the user's code that created the node.
     """
 
     __slots__ = (
         "__weakref__",
+        "_dtype",
         "_ends",
+        "_shape",
         "code",
-        "dtype",
         "edges",
         "hooks",
         "lasti",
-        "shape",
     )
 
     hooks: NodeHooks | None
@@ -125,7 +125,7 @@ class Nowhere(Node):
         self.edges = ()
         self.hooks = None
         self.sequence = next(sequence_numbers)
-        self.shape = self.dtype = None
+        self._shape = self._dtype = None
 
 
 NOWHERE = (Nowhere(), 0)
@@ -147,8 +147,8 @@ class AccumulateGrad(Node):
         self.edges = ()
         self.hooks = None
         self.sequence = (1 << 64) - 1
-        self.shape = variable._array.shape
-        self.dtype = variable._array.dtype
+        self._shape = variable._array.shape
+        self._dtype = variable._array.dtype
 
     def __call__(self, *grads: Any, **names: Any) -> Any:
         """Accumulate a gradient."""
