@@ -398,7 +398,7 @@ def alive(pid):
 
 
 PARENT = """
-import os, sys, time
+import os, signal, sys, time
 import adjoint as torch
 from adjoint.utils.data import DataLoader, Dataset
 
@@ -418,6 +418,7 @@ def main():
     {then}
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background processes ignore it
     main()
 """
 

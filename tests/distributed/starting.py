@@ -1,5 +1,6 @@
 """Programs started in several processes by a real MPI, with a time limit; skipped only where no MPI can be installed."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -38,3 +39,15 @@ def launched_text(tmp_path, ranks, text, *arguments, **variables):
     script = tmp_path / "program.py"
     script.write_text(text, encoding="utf-8")
     return launched(ranks, script, *arguments, **variables)
+
+
+def checks_of(program):
+    tree = ast.parse((PROGRAMS / program).read_text(encoding="utf-8"))
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")]
+
+
+def run_program(program, ranks, timeout=110):
+    finished = launched(ranks, PROGRAMS / program, timeout=timeout)
+    passed = [line.split()[1] for line in finished.stdout.splitlines() if line.startswith("passed")]
+    assert finished.returncode == 0, finished.stderr
+    assert passed == checks_of(program)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.distributed.starting import PROGRAMS, launched
-from tests.distributed.test_collectives import run_program
+from tests.distributed.starting import PROGRAMS, launched, run_program
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
