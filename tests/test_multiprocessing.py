@@ -233,6 +233,14 @@ def test_errors_of_processes_are_raised_and_end_the_others():
     assert type(pickle.loads(pickle.dumps(error))) is mp.ProcessExitedException
 
 
+def test_a_process_that_has_failed_before_anybody_waits_is_noticed():
+    context = mp.start_processes(fail, ("raise",), nprocs=2, start_method="fork", join=False)
+    context.processes[1].join()
+    with pytest.raises(mp.ProcessRaisedException, match="no good"):
+        context.join()
+    assert multiprocessing.active_children() == []
+
+
 def test_other_start_methods_have_their_function():
     with pytest.warns(FutureWarning, match="This method only supports start_method=spawn"):
         mp.spawn(write, (torch.zeros(1).share_memory_(),), nprocs=1, start_method="fork")

@@ -73,10 +73,12 @@ class ProcessContext:
             timeout: for how many seconds to wait.
             grace_period: after how many seconds processes that do not end are killed.
         """
-        waiting = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
-        for sentinel in multiprocessing.connection.wait(list(waiting), timeout) if waiting else ():
-            self.processes[waiting[sentinel]].join()
-        failed = next((number for number, process in enumerate(self.processes) if process.exitcode), None)
+        failed = self._failed()
+        if failed is None:
+            waiting = {process.sentinel: process for process in self.processes if process.exitcode is None}
+            for sentinel in multiprocessing.connection.wait(list(waiting), timeout) if waiting else ():
+                waiting[sentinel].join()
+            failed = self._failed()
         if failed is None:
             return all(process.exitcode == 0 for process in self.processes)
         for process in self.processes:
@@ -91,6 +93,10 @@ class ProcessContext:
                 process.join()
         self._raise(failed)
         return True
+
+    def _failed(self) -> int | None:
+        """The number of a process that has failed."""
+        return next((number for number, process in enumerate(self.processes) if process.exitcode), None)
 
     def _raise(self, number: int) -> None:
         process, errors = self.processes[number], self._errors[number]
