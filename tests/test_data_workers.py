@@ -20,7 +20,10 @@ import adjoint as torch
 from adjoint.utils import data
 from adjoint.utils.data import DataLoader, TensorDataset, get_worker_info
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),  # from Python 3.12 on
+]
 
 
 class Rows(data.Dataset):

@@ -22,7 +22,10 @@ import adjoint.multiprocessing as mp
 from adjoint.multiprocessing.arenas import Arena, Reader
 from adjoint.multiprocessing.channels import pair
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and descriptors that are sent")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and descriptors that are sent"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),  # from Python 3.12 on
+]
 
 METHODS = ["fork", "spawn", "forkserver"]
 DTYPES = [

@@ -132,7 +132,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 continue
             if type(edge) is tuple:
                 target = edge[0]
-                shape, dtype = target._shape, target._dtype
+                shape, dtype = target._grad_shape, target._grad_dtype
             else:
                 target, array = edge, edge._array
                 shape, dtype = array.shape, array.dtype
@@ -161,7 +161,7 @@ def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: Gr
     if len(roots) == 1 and type(roots[0]) is tuple:
         node, grad = roots[0][0], grads[0]
         array = grad._array if task.create_graph else grad
-        if array.shape == node._shape and array.dtype is node._dtype:
+        if array.shape == node._grad_shape and array.dtype is node._grad_dtype:
             buffers[node] = grad
             return
     for edge, grad in zip(roots, grads, strict=True):
@@ -178,7 +178,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
     if grad is None:
         if not node.runs_undefined and node.hooks is None:
             return None
-        grad = [None] * len(node._shape) if type(node._shape) is list else None
+        grad = [None] * len(node._grad_shape) if type(node._grad_shape) is list else None
     task.node = node
     capture = task.capture
     if capture is None or task.needed is None:
@@ -258,9 +258,9 @@ def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) 
         return
     grad = as_taken(grad, edge, source)
     held = buffers.get(target)
-    if number is not None and type(target._shape) is list:
+    if number is not None and type(target._grad_shape) is list:
         if held is None:
-            held = buffers[target] = [None] * len(target._shape)
+            held = buffers[target] = [None] * len(target._grad_shape)
         held[number] = grad if held[number] is None else summed(held[number], grad)
     else:
         buffers[target] = grad if held is None else summed(held, grad)

@@ -265,7 +265,7 @@ class Function(metaclass=FunctionMeta):
         start(node, tuple(edges), 1)
         recording = was_recording and True in needs
         if recording and is_simple(output, node, args):
-            node._shape, node._dtype = [output._array.shape], [output._array.dtype]
+            node._grad_shape, node._grad_dtype = [output._array.shape], [output._array.dtype]
             output._edge = (node, 0)
             result, outputs = output, [output]
         else:

@@ -18,9 +18,9 @@ def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
     absent = () if node._materialize_non_diff_grads else node._constant_outputs
     completed = list(grads)
     for number, grad in enumerate(grads):
-        shape = node._shape[number]
+        shape = node._grad_shape[number]
         if grad is None and shape is not None and number not in absent:
-            completed[number] = wrap(numpy.zeros(shape, node._dtype[number]))
+            completed[number] = wrap(numpy.zeros(shape, node._grad_dtype[number]))
     return completed
 
 

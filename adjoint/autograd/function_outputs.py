@@ -71,8 +71,8 @@ def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording:
         else:
             tied.append(output)
     check_dirty_are_returned(dirty, outputs)
-    node._shape = [each._array.shape if isinstance(each, Tensor) else None for each in tied]
-    node._dtype = [each._array.dtype if isinstance(each, Tensor) else None for each in tied]
+    node._grad_shape = [each._array.shape if isinstance(each, Tensor) else None for each in tied]
+    node._grad_dtype = [each._array.dtype if isinstance(each, Tensor) else None for each in tied]
     return tied
 
 

@@ -54,6 +54,6 @@ def undifferentiable(result: Any) -> Any:
     node = object.__new__(Error)
     start(node, (None,), 2)
     result = wrap(result._array)
-    node._shape, node._dtype = result._array.shape, result._array.dtype
+    node._grad_shape, node._grad_dtype = result._array.shape, result._array.dtype
     result._edge = (node, 0)
     return result

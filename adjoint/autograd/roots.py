@@ -145,9 +145,9 @@ def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
     if isinstance(root, Tensor):
         return root._array.shape, root._array.dtype
     node, number = root.node, root.output_nr
-    if type(node._shape) is list:
-        return node._shape[number], node._dtype[number]
-    return node._shape, node._dtype
+    if type(node._grad_shape) is list:
+        return node._grad_shape[number], node._grad_dtype[number]
+    return node._grad_shape, node._grad_dtype
 
 
 def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) -> None:

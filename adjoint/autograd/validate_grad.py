@@ -54,6 +54,8 @@ def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
     if type(edge) is not tuple:
         return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
     node, number = edge
-    several = type(node._shape) is list
-    shape, dtype = (node._shape[number], node._dtype[number]) if several else (node._shape, node._dtype)
+    several = type(node._grad_shape) is list
+    shape, dtype = (
+        (node._grad_shape[number], node._grad_dtype[number]) if several else (node._grad_shape, node._grad_dtype)
+    )
     return validate_grad(grad, shape, dtype, source, edge)

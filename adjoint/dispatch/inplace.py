@@ -156,7 +156,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), None)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
-        node._shape, node._dtype = result.shape, result.dtype
+        node._grad_shape, node._grad_dtype = result.shape, result.dtype
         views.point_at(target, (node, 0))
     target._array = result
     bump(target, f"{op.function_name}_", depth=2)

@@ -123,7 +123,7 @@ class Underived(Node):
     def __init__(self, called: str, inputs: list[Tensor], target: Tensor) -> None:
         start(self, tuple(edge_of(tensor) for tensor in inputs), 3)
         self.called = called
-        self._shape, self._dtype = target._array.shape, target._array.dtype
+        self._grad_shape, self._grad_dtype = target._array.shape, target._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> Any:
         """Raise: there is no derivative."""

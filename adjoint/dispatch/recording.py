@@ -79,7 +79,7 @@ def record(
     # A node of one input runs even if its gradient is dropped.
     op.saving.inputs(node, given if len(given) == 1 else edges, with_tensors(op, args, tensors), None)
     shapes, kinds = [output._array.shape for output in outputs], [output._array.dtype for output in outputs]
-    node._shape, node._dtype = (shapes, kinds) if several else (shapes[0], kinds[0])
+    node._grad_shape, node._grad_dtype = (shapes, kinds) if several else (shapes[0], kinds[0])
     op.saving.results(node, outputs)
     for number, output in enumerate(outputs):
         constant = bool(op.outputs) and op.outputs[number] in op.nondifferentiable_outputs
@@ -146,7 +146,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     change()
     bump(target, f"{op.function_name}_", depth=3)
     if recording:
-        node._shape, node._dtype = target._array.shape, target._array.dtype
+        node._grad_shape, node._grad_dtype = target._array.shape, target._array.dtype
         op.saving.results(node, (target,))
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, [target])

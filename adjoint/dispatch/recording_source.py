@@ -66,8 +66,8 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
         f"node.edges = {edges}",
         "node.hooks = None",
         "node.sequence = next(sequence_numbers)",
-        f"node._shape = {shape}",
-        f"node._dtype = {dtype}",
+        f"node._grad_shape = {shape}",
+        f"node._grad_dtype = {dtype}",
         "node.code = frame.f_code",
         "node.lasti = frame.f_lasti",
     ]

@@ -24,9 +24,9 @@ def recomputed(node: Node, operation: OperationBox, values: Mapping[str, Any]) -
         values: the arrays of tensors, by the ids of their records.
     """
     operator = kind_of(type(node)).operator
-    if operator is None or operator.sequence is not None or operator.random or type(node._shape) is list:
+    if operator is None or operator.sequence is not None or operator.random or type(node._grad_shape) is list:
         return None
-    if numpy.prod(node._shape, dtype=numpy.int64) > MOST_ELEMENTS:
+    if numpy.prod(node._grad_shape, dtype=numpy.int64) > MOST_ELEMENTS:
         return None
     operands = dict(zip(operation.names, operation.inputs, strict=True))
     arguments: list[Any] = []
@@ -51,6 +51,6 @@ def recomputed(node: Node, operation: OperationBox, values: Mapping[str, Any]) -
         except Exception:  # noqa: BLE001  (of the operator: then the value is not known)
             return None
     array = plain_array(result._array) if isinstance(result, Tensor) else None
-    if array is None or array.shape != tuple(node._shape) or array.dtype != node._dtype:
+    if array is None or array.shape != tuple(node._grad_shape) or array.dtype != node._grad_dtype:
         return None
     return array

@@ -250,8 +250,8 @@ class Walk:
         picture.operations.append(performed)
         box.next = [(None, 0) if tensor is None else (tensor.node, tensor.output_nr) for tensor in inputs]
         box.inputs = input_names(node)
-        several = type(node._shape) is list
-        shapes, dtypes = (node._shape, node._dtype) if several else ([node._shape], [node._dtype])
+        several = type(node._grad_shape) is list
+        shapes, dtypes = (node._grad_shape, node._grad_dtype) if several else ([node._grad_shape], [node._grad_dtype])
         base = inputs[0].view_of or inputs[0].id if kind.is_view and inputs and inputs[0] is not None else None
         for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
             if shape is None:

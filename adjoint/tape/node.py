@@ -32,15 +32,15 @@ FREED_MESSAGE = (
 class Node(NodeInterface):
     """One recorded operation: the saved values that its derivative needs, and the edges of its inputs.
 
-    `edges` has one edge for each input that may need a gradient; `_shape` and `_dtype` describe the output (lists, for
+    `edges` has one edge for each input that may need a gradient; `_grad_shape` and `_grad_dtype` describe the output (lists, for
     several outputs); `code` and `lasti` are the instruction of the user's code that created the node.
     """
 
     __slots__ = (
         "__weakref__",
-        "_dtype",
+        "_grad_dtype",
         "_ends",
-        "_shape",
+        "_grad_shape",
         "code",
         "edges",
         "hooks",
@@ -125,7 +125,7 @@ class Nowhere(Node):
         self.edges = ()
         self.hooks = None
         self.sequence = next(sequence_numbers)
-        self._shape = self._dtype = None
+        self._grad_shape = self._grad_dtype = None
 
 
 NOWHERE = (Nowhere(), 0)
@@ -147,8 +147,8 @@ class AccumulateGrad(Node):
         self.edges = ()
         self.hooks = None
         self.sequence = (1 << 64) - 1
-        self._shape = variable._array.shape
-        self._dtype = variable._array.dtype
+        self._grad_shape = variable._array.shape
+        self._grad_dtype = variable._array.dtype
 
     def __call__(self, *grads: Any, **names: Any) -> Any:
         """Accumulate a gradient."""

@@ -32,8 +32,8 @@ class NodeInterface:
 
     edges: tuple[Any, ...]
     sequence: int
-    _shape: Any
-    _dtype: Any
+    _grad_shape: Any
+    _grad_dtype: Any
     backward: Any
     backward_recorded: Any
     _metadata: dict[Any, Any]
@@ -56,8 +56,8 @@ class NodeInterface:
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """Shape and dtype of the gradients that this node receives, one entry for each output of the operation."""
-        shapes = self._shape[: self.grad_count] if type(self._shape) is list else [self._shape]
-        dtypes = self._dtype if type(self._dtype) is list else [self._dtype]
+        shapes = self._grad_shape[: self.grad_count] if type(self._grad_shape) is list else [self._grad_shape]
+        dtypes = self._grad_dtype if type(self._grad_dtype) is list else [self._grad_dtype]
         return tuple(
             InputMetadata(list(shape or ()), from_numpy(kind or numpy.dtype("f4")))
             for shape, kind in zip(shapes, dtypes, strict=False)
@@ -91,11 +91,11 @@ class NodeInterface:
         if not self.runs_undefined and all(grad is None for grad in grads):
             return None if len(self.edges) == 1 else (None,) * len(self.edges)
         if is_grad_enabled():
-            grad = list(grads) if type(self._shape) is list else grads[0]
+            grad = list(grads) if type(self._grad_shape) is list else grads[0]
             results = self.backward_recorded(grad, True, self.edges)
         else:
             arrays = [None if grad is None else grad._array for grad in grads]
-            raw = self.backward(arrays if type(self._shape) is list else arrays[0], True, self.edges)
+            raw = self.backward(arrays if type(self._grad_shape) is list else arrays[0], True, self.edges)
             results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
         return results[0] if len(results) == 1 else results
 
@@ -103,7 +103,7 @@ class NodeInterface:
         """Raise unless there is one gradient for each output."""
         if names:
             raise TypeError("keyword arguments are not supported")
-        expected = len(self._shape) if type(self._shape) is list else 1
+        expected = len(self._grad_shape) if type(self._grad_shape) is list else 1
         if len(grads) != expected:
             raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
         for position, grad in enumerate(grads):

@@ -148,7 +148,7 @@ def read_saved(node: Node, attribute: str) -> Any:
     if item not in node.saved_tensor_names:
         value = getattr(node, f"saved_{item}")
         if item.endswith("_strides") and value is not None:
-            return tuple(step // node._dtype.itemsize for step in value)
+            return tuple(step // node._grad_dtype.itemsize for step in value)
         return _unsigned(name, value)
     if raw:
         return SavedTensor(node, item)

@@ -187,8 +187,8 @@ class CopySlices(Node):
         self.bits = lazy_bits(base), lazy_bits(view)
         self.function = function
         self.function_class = type(function)
-        self._shape = base._array.shape
-        self._dtype = base._array.dtype
+        self._grad_shape = base._array.shape
+        self._grad_dtype = base._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view, pass the gradient through the operation; outside, pass it unchanged."""
@@ -259,7 +259,7 @@ def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _for_function(function: Node, grad: Any) -> Any:
     """The gradient of the view in the form that the node of the operation takes."""
-    return [grad] if type(function._shape) is list else grad
+    return [grad] if type(function._grad_shape) is list else grad
 
 
 def _span(geometry: Geometry) -> int:

@@ -8,6 +8,20 @@ torch = pytest.importorskip("torch")
 from .programs import program_test
 
 PROGRAMS = {
+    "attributes": """
+        class Summed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.shape, ctx.dtype, ctx.device = x.shape, x.dtype, x.device
+                return x.sum(0)
+            @staticmethod
+            def backward(ctx, grad):
+                show(ctx.shape, ctx.dtype, ctx.device)
+                return grad.expand(ctx.shape)
+        x = torch.ones(3, 4, dtype=torch.float64, requires_grad=True)
+        Summed.apply(x).sum().backward()
+        show(x.grad)
+    """,
     "basic": """
         class Cube(torch.autograd.Function):
             @staticmethod

@@ -213,7 +213,7 @@ class _Values:
 
     def outputs(self, node: Node) -> list[Statistics]:
         """The known statistics of the outputs of `node`."""
-        count = len(node._shape) if type(node._shape) is list else 1
+        count = len(node._grad_shape) if type(node._grad_shape) is list else 1
         return [found for number in range(count) if (found := self.of((node, number))) is not None]
 
     def inputs(self, node: Node) -> list[tuple[str, Statistics]]:
@@ -247,7 +247,7 @@ class _Values:
         if any(name not in arrays for name in names):
             return None
         result = operator.kernel(*(arrays[name] for name in names))
-        return result if result.shape == node._shape and result.dtype == node._dtype else None
+        return result if result.shape == node._grad_shape and result.dtype == node._grad_dtype else None
 
 
 def _input_names(node: Node) -> list[str]:

@@ -261,7 +261,7 @@ def _node(name: str, result: Any, edge: Any) -> Any:
     """A node of operator `name` whose output is like the array `result`."""
     node: Any = object.__new__(OPERATORS[name].node_class)
     start(node, (edge,), 4)
-    node._shape, node._dtype = result.shape, result.dtype
+    node._grad_shape, node._grad_dtype = result.shape, result.dtype
     return node
 
 
