@@ -38,8 +38,8 @@ class Node(NodeInterface):
 
     __slots__ = (
         "__weakref__",
-        "_grad_dtype",
         "_ends",
+        "_grad_dtype",
         "_grad_shape",
         "code",
         "edges",
