@@ -109,6 +109,27 @@ KNOWN: dict[str, Difference] = {
         for aspect in ("strides", "order")
         if (name, aspect) != ("nn.functional.max_unpool2d", "order")
     },
+    **{
+        f"nn.functional.linear_cross_entropy{case}": Difference(
+            "composed of a linear layer and cross entropy here; PyTorch has a node that computes in chunks"
+        )
+        for case in (" graph", ".chunked view", ".chunked graph", ".chunked_none view", ".chunked_none graph")
+    },
+    "nn.functional.linear_cross_entropy.chunked gradgrad[float64]": Difference(
+        "the gradients of chunks have no graph in PyTorch", "expected NoneType None"
+    ),
+    "nn.functional.linear_cross_entropy.chunked_none gradgrad[float64]": Difference(
+        "the gradients of chunks have no graph in PyTorch", "functions with out=... arguments"
+    ),
+    "native_group_norm order": Difference("PyTorch refuses what is not contiguous", "is_contiguous"),
+    "nn.functional.linear_cross_entropy.chunked_none grad[bfloat16]": Difference(
+        "PyTorch rounds the gradients of chunks one by one", "elements differ"
+    ),
+    "native_group_norm graph": Difference("the statistics are composed of other operators here"),
+    "native_layer_norm gradgrad[float64]": Difference(
+        "PyTorch raises where there is a bias and no weight", "Expected a proper Tensor"
+    ),
+    "native_batch_norm out": Difference("the function takes no out= here", "unexpected keyword argument"),
 }
 
 

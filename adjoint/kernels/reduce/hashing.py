@@ -27,4 +27,4 @@ def hash_tensor(x: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0
             raise IndexError(f"hash_tensor(): Expected reduction dim {each} to have non-zero size.")
     wide = x.astype(numpy.int64 if x.dtype.kind in "iub" else numpy.float64)
     reduce: Any = numpy.bitwise_xor.reduce
-    return numpy.asarray(reduce(wide.view(numpy.uint64), dims, keepdims=keepdim))
+    return numpy.asarray(reduce(wide.view(numpy.uint64), dims, keepdims=keepdim), order="C")

@@ -52,6 +52,7 @@ def linear_cross_entropy(
     tensor(1.3863)
     """
     functional = torch.nn.functional
+    _check(input, linear_weight, target, linear_bias, weight, ignore_index, label_smoothing)
     shape = linear_weight.shape[:-1]
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = functional.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
@@ -60,3 +61,38 @@ def linear_cross_entropy(
     return functional.cross_entropy(
         logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
     )
+
+
+def _check(
+    input: torch.Tensor,
+    linear_weight: torch.Tensor,
+    target: torch.Tensor,
+    linear_bias: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    ignore_index: int | None,
+    label_smoothing: float,
+) -> None:
+    """Raise for arguments that do not fit one another."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    shape, own = tuple(linear_weight.shape), tuple(input.shape)
+    if own[-1] != shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{own[-1]} and {shape[-1]}, respectively"
+        )
+    if len(shape) > 2 and len(own) == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {shape} requires batched input, (N, {shape[-1]}), got "
+            f"unbatched input with shape {own}"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {shape[:-1]}, got {tuple(linear_bias.shape)}")
+    if weight is not None and tuple(weight.shape) != shape[:1]:
+        raise RuntimeError(f"expected weight shape to be {shape[:1]}, got {tuple(weight.shape)}")
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")

@@ -153,7 +153,14 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
             _move(running_var, variance, momentum)
         else:
             _move_each(running_mean, running_var, mean, invstd, momentum, eps, count)
-    return output, mean, invstd
+    return output, *_in_dtype(input, weight, mean, invstd)
+
+
+def _in_dtype(input, weight, *statistics):
+    """Statistics as PyTorch's public functions return them: in a half type, if the weight has none of another dtype."""
+    if input.dtype.itemsize != 2 or (weight is not None and weight.dtype is not input.dtype):
+        return statistics
+    return tuple(each.to(input.dtype) for each in statistics)
 
 
 def _of_nothing(input, weight, bias):
@@ -389,7 +396,11 @@ def group_norm_with_statistics(input, weight, bias, N, C, HxW, group, eps):
     """
     if (N, C, HxW) != (*input._array.shape[:2], math.prod(input._array.shape[2:])):
         raise RuntimeError(f"Expected N x C x HxW to be the shape of the input, but got {N}, {C} and {HxW}")
-    return native_group_norm(input, weight, bias, group, eps)
+    output, mean, rstd = native_group_norm(input, weight, bias, group, eps)
+    if input.requires_grad:  # here the statistics have derivatives too
+        grouped = input.reshape(N, group, C // group * HxW)
+        mean, rstd = grouped.mean(-1), tensors.add_number(grouped.var(-1, correction=0), eps).rsqrt()
+    return output, *_in_dtype(input, weight, mean, rstd)
 
 
 @public(namespace="torch", name="native_layer_norm")
@@ -401,7 +412,8 @@ def layer_norm_with_statistics(input, normalized_shape, weight, bias, eps):
     tensor([[2.]])
     """
     shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
-    return native_layer_norm(input, shape, weight, bias, eps)
+    output, mean, rstd = native_layer_norm(input, shape, weight, bias, eps)
+    return output, *_in_dtype(input, weight, mean, rstd)
 
 
 # --- weights by length and direction -------------------------------------------------------------------------------

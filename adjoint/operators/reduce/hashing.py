@@ -12,7 +12,9 @@ def _only_xor(self, dim=(), keepdim=False, mode=0):
         raise RuntimeError(f"hash_tensor: Unknown mode {mode}; only mode=0 (reduction via xor) is supported")
 
 
-@operator(kernel=kernels.hash_tensor, check=_only_xor)
+@operator(
+    kernel=kernels.hash_tensor, check=_only_xor, same_out="Expected result to be of dtype uint64, but got {given}"
+)
 class hash_tensor:
     """The exclusive or of the bits of the elements as float64 or int64, of all or along `dim`; uint64.
 
