@@ -25,7 +25,10 @@ assert {EXPERIMENTS[name].run.__module__ for name in NAMES} == {files.__name__, 
 def test_everything_survives(name):
     experiment = EXPERIMENTS[name]
     outcome = experiment.run(experiment.short)
-    assert not outcome.failures and outcome.survived == outcome.tried == experiment.short
+    # Killed between the two calls of the system by which a file gets its name and replaces the old one, it has both.
+    between = outcome.failures.pop("left behind: 1 files", 0)
+    assert not outcome.failures and outcome.survived + between == outcome.tried == experiment.short
+    assert between <= (1 if name == "killed-saves" else 0)
 
 
 def saved_in(folder):

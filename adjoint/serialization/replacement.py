@@ -38,6 +38,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         return
     with _refusals_of(path, f" {path} has not been changed."):
         file, name = new
+        entered = False
         try:
             with file:
                 yield file
@@ -45,8 +46,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 os.fsync(file.fileno())
                 if name is None:
                     name = _name_for(target)
-                    _give_name(file, name)
-            name.replace(target)
+                    _enter(file, name, target)
+                    entered = True
+            if not entered:
+                name.replace(target)
         except BaseException:
             if name is not None:
                 name.unlink(missing_ok=True)
@@ -107,11 +110,16 @@ def _begin(target: Path, old: os.stat_result | None) -> tuple[IO[bytes], Path | 
     return os.fdopen(descriptor, "wb"), name
 
 
-def _give_name(file: IO[bytes], name: Path) -> None:
-    """Enter a file without a name in its folder."""
+def _enter(file: IO[bytes], name: Path, target: Path) -> None:
+    """Enter a file without a name in its folder, and let it replace the target: the system cannot do both at once.
+
+    A process that is killed between the two leaves the whole file under `name`.
+    """
     folder = os.open(name.parent, os.O_RDONLY)
+    source, first, last = f"/proc/self/fd/{file.fileno()}", name.name, target.name
     try:  # with descriptors of folders, or Python would not follow the link in /proc
-        os.link(f"/proc/self/fd/{file.fileno()}", name.name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.link(source, first, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(first, last, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         os.close(folder)
 
