@@ -5,6 +5,7 @@ The text is monospaced, so its width is known without the font. The page writes 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
@@ -120,6 +121,12 @@ def count(number: int) -> str:
 def plural(number: int, word: str) -> str:
     """`3 operations`, `1 operation`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def label_of(group: Group, limit: int) -> str:
+    """The name of a group; where it is too long, without the class of the module."""
+    label = re.sub(r" \(\w+\)$", "", group.label) if len(group.label) > limit else group.label
+    return shorten(label, limit, keep_end=True)
 
 
 def passing(group: Group) -> str:
@@ -257,13 +264,13 @@ class Writer:
 
     def group(self, group: Group) -> Card:
         """The card of a folded group: shapes, operations, parameters, saved bytes."""
-        title = shorten(group.label, 30, keep_end=True) + (f" ×{group.times}" if group.times > 1 else "")
+        title = label_of(group, 30) + (f" ×{group.times}" if group.times > 1 else "")
         shapes, parameters = passing(group), plural(group.parameters, "parameter") if group.parameters else ""
         saved = f"{amount(group.bytes)} saved" if group.bytes else ""
         card = Card(group.id, "group", title)
         card.hint = "\n".join(filter(None, (title, shapes, plural(group.operations, "operation"), parameters, saved)))
         if self.detail == "outline":
-            card.note = _joined(shorten(shapes, 44), f"· {count(group.parameters)}" if group.parameters else "")
+            card.note = _joined(shorten(shapes, 44), f"· {count(group.parameters)} params" if group.parameters else "")
             return card.fit(self.detail)
         card.rows = [Row(shorten(shapes, 40), "")] if shapes else []
         card.rows.append(Row(plural(group.operations, "operation"), saved))

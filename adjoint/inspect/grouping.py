@@ -253,8 +253,10 @@ def _repeated(items: list[Part | NodeBox], found: Repeat) -> Part:
 
 
 def _summary(items: Sequence[Part | NodeBox]) -> str:
-    """A name for several items: the names of the first few."""
+    """A name for several items: the names of the first few; the classes of modules only where there is one."""
     words = [_general(item.label) if isinstance(item, Part) else _short(item.name) for item in items[:4]]
+    if len(items) > 1:
+        words = [re.sub(r" \(\w+\)$", "", word) for word in words]
     return ", ".join(words[:3]) + (", …" if len(items) > 3 else "")
 
 

@@ -335,9 +335,12 @@ class Walk:
             named = {name: tensors[int(key[1:]) - 1].name or "" for name, key in pairs}
             called = {name: text for name, text in named.items() if text.isidentifier() and len(text) <= 8}
         needed = tuple(target is not None for target, _ in box.next)
-        key = type(node), needed, *called.items(), *box.values.values()
+        absent = frozenset(saved.name for saved in box.saved if saved.state == "none")
+        key = type(node), needed, absent, *called.items(), *box.values.values()
         if key not in self.derivatives:
-            values = {name: getattr(node, slot, None) for name, slot in kind_of(type(node)).values}
+            kind = kind_of(type(node))
+            values = {name: getattr(node, slot, None) for name, slot in kind.values}
+            values |= {slot.name: None for slot in kind.slots if slot.name in absent}
             wanted = {name for name, (target, _) in zip(box.inputs, box.next, strict=True) if target is not None}
             sources = {name: source for name, source in box.formula.items() if name in wanted or name not in box.inputs}
             found = {name: written(source, called, values) for name, source in sources.items()}

@@ -145,7 +145,7 @@ function dressCard(card, item, wanted, match) {
   card.classList.toggle("match", match === id);
   if (!player.steps.length) return;
   const running = player.step && graph.unitOf.get(player.step.node);
-  const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : id === player.step?.node;
+  const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : id === player.step?.node || (!item.node && item.thing?.node?.id === player.step?.node && item.type === "unit");
   card.classList.toggle("active", isActive);
   const record = graph.byId.get(id);
   card.classList.toggle("waiting", item.type === "unit" && !!record?.next && player.stateOf(id) === "waiting");
