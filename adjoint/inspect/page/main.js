@@ -145,7 +145,7 @@ function dressCard(card, item, wanted, match) {
   card.classList.toggle("match", match === id);
   if (!player.steps.length) return;
   const running = player.step && graph.unitOf.get(player.step.node);
-  const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : id === player.step?.node || (!item.node && item.thing?.node?.id === player.step?.node && item.type === "unit");
+  const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : !!player.step && (id === player.step.node || (item.type === "unit" && !item.node && item.thing.node?.id === player.step.node));
   card.classList.toggle("active", isActive);
   const record = graph.byId.get(id);
   card.classList.toggle("waiting", item.type === "unit" && !!record?.next && player.stateOf(id) === "waiting");
@@ -186,7 +186,7 @@ function drawFlows() {
     const lines = state.scene.linesOf.get(strand);
     if (!lines) continue;
     const line = lines.find((each) => each.arrow) ?? lines[lines.length - 1];
-    const [x, y] = line.end, wide = widthOf(words, 10) + 14;
+    const [x, y] = line.end, wide = widthOf(words, SIZE) + 14;
     const rect = { x: x + 9, y: y + 5, wide };
     while (labels.some((other) => Math.abs(other.y - rect.y) < 20 && rect.x < other.x + other.wide && other.x < rect.x + wide)) rect.y += 20;
     labels.push({ ...rect, words });

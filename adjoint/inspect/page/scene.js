@@ -109,7 +109,7 @@ class Scene {
   /** Cards and sizes; tensor cards share one width, so that axes and lines fall into columns. */
   shapeItems() {
     this.items = [];
-    let wide = 90;
+    let wide = this.narrow ? 76 : 90;
     for (const frame of this.frames.values()) {
       for (const item of frame.items.values()) {
         if (item.type === "unit") {
@@ -180,7 +180,7 @@ class Scene {
       edge.width = 2 * Math.max(-door.ports[0], door.ports[1]);
     }
     const gap = this.detail !== OUTLINE ? 34 : this.graph.close ? 10 : this.narrow ? 16 : 20;
-    frame.layout = place(items.map((item) => item.box), edges, this.detail === OUTLINE ? 18 : 28, gap);
+    frame.layout = place(items.map((item) => item.box), edges, this.narrow ? 8 : this.detail === OUTLINE ? 18 : 28, gap);
     const item = this.frames.get(frame.group.parent)?.items.get(frame.group);
     if (!item) return;
     const head = widthOf(frame.group.label, SIZE) + 70;
