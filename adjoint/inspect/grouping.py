@@ -116,7 +116,7 @@ def group(picture: Snapshot, codes: Sequence[Code], calls: Sequence[Call | None]
     """
     nodes = [node for node in picture.nodes if not node.accumulate]
     for node, call in zip(nodes, calls, strict=True):
-        node.module = None if call is None else call.path or type(call.module).__name__
+        node.module = None if call is None else call.path or call.kind.__name__
     whole = _calls(nodes, calls) if any(calls) else _functions(nodes, codes)
     signatures = _Signatures(nodes, codes)
     _tidy(whole)

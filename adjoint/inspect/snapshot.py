@@ -118,7 +118,7 @@ class Walk:
         latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         numbers = [node.sequence for node in self.order]
-        calls = calls_of(sorted(numbers))
+        calls = calls_of({node.sequence: [each.sequence for each in _following(node)] for node in self.order})
         name_models(self.names, calls, leaves, self.callers)
         add_variables(self.names, self.callers)
         self.callers = {}
@@ -439,6 +439,11 @@ class Walk:
             text = linecache.getline(code.co_filename, number or 0).strip()
             self.lines[key] = Line(code.co_filename, number or 0, code.co_qualname, text)
         return self.lines[key]
+
+
+def _following(node: Node) -> list[Node]:
+    """The nodes that follow `node` in backward; leaves have none."""
+    return [edge[0] for edge in node.edges if edge is not None and isinstance(edge[0], Node)]
 
 
 def _is_nowhere(edge: Any) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..late_bound import LATE
+from ..sequence import threads
 from ..uninterrupted import uninterrupted
 
 
@@ -83,6 +84,7 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.__dict__.update(_DEFAULTS)
         self.number = next(_numbers)
+        threads.several = self.number > 0
         self.end = _End(self.number)
 
 

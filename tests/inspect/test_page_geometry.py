@@ -70,7 +70,10 @@ def few():
     return inspect.graph(y, values=True)
 
 
-GRAPHS = {graph.__name__: graph for graph in (perceptron, film, lenet, transformer, recurrent, residual, u_net, no_modules, few)}
+GRAPHS = {
+    graph.__name__: graph
+    for graph in (perceptron, film, lenet, transformer, recurrent, residual, u_net, no_modules, few)
+}
 
 PROBLEMS = (Path(__file__).parent / "geometry.js").read_text(encoding="utf-8")
 
@@ -109,7 +112,10 @@ def test_the_modules_in_the_model_are_seen_where_they_fit(browser, pages, name, 
 def test_a_telephone_shows_a_formula_as_it_is(browser, pages):
     browser.size(390, 800)
     browser.open(pages["few"])
-    assert browser.evaluate("state.scene.items.map((item) => item.thing.operation?.name).filter(Boolean)") == ["mul", "add"]
+    assert browser.evaluate("state.scene.items.map((item) => item.thing.operation?.name).filter(Boolean)") == [
+        "mul",
+        "add",
+    ]
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=["large", "small", "telephone"])

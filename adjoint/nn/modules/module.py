@@ -14,7 +14,7 @@ from weakref import ref
 import adjoint as torch
 
 from ...notices import warn
-from ...sequence import module_calls, next_number
+from ...sequence import in_thread, module_calls, next_number, threads
 from ...tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
@@ -120,10 +120,10 @@ class Module:
             if self._call_hooks or global_hooks:
                 result = call_with_hooks(self, args, kwargs)
             else:
-                result = self.forward(*args, **kwargs)
+                result = self.forward(*args, **kwargs) if kwargs else self.forward(*args)
             last = next_number()
             if last - first > 1:
-                note_call((ref(self), first, last))
+                note_call((ref(self), self.__class__, first, last, in_thread(result) if threads.several else None))
             return result
         except Exception as error:
             shorten(error)
