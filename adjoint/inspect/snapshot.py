@@ -443,7 +443,7 @@ class Walk:
 
 def _following(node: Node) -> list[Node]:
     """The nodes that follow `node` in backward; leaves have none."""
-    return [edge[0] for edge in node.edges if edge is not None and isinstance(edge[0], Node)]
+    return [edge[0] for edge in node.edges if type(edge) is tuple]
 
 
 def _is_nowhere(edge: Any) -> bool:
