@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Literal
 
 from .model import Group, NodeBox, OperationBox, Saved, TensorBox
@@ -220,7 +219,7 @@ class Writer:
             return None
         card = Card(node.id, "accumulate" if node.accumulate else "node", node.name)
         hint = [node.name, *(f"d/d{name}: {formula}" for name, formula in node.formula.items())]
-        place = "" if node.line is None else f"{PurePath(node.line.file).name}:{node.line.number}"
+        place = "" if node.line is None else node.line.place
         if node.line is not None:
             hint.append(f"{place}  {node.line.text.strip()}")
         hint += [_saved_hint(saved) for saved in node.saved if saved.state != "none"]

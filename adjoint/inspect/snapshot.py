@@ -31,7 +31,7 @@ from .modules import calls_of, name_models, places
 from .names import Names, add_variables, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
 from .recomputing import recomputed
-from .recording import kernels_of, value_of
+from .recording import kernels_of, seconds_of, value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
@@ -275,6 +275,8 @@ class Walk:
             box.derivative = self.derivative(node, box, performed)
         if kernels := kernels_of(node):
             box.values["compiled kernel"] = ", ".join(kernels)
+        if (seconds := seconds_of(node)) is not None:
+            box.seconds["forward"] = seconds
 
     def operands(
         self,

@@ -84,7 +84,7 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.__dict__.update(_DEFAULTS)
         self.number = next(_numbers)
-        threads.several = self.number > 0
+        threads.several = self.number > 1
         self.end = _End(self.number)
 
 

@@ -1,6 +1,8 @@
 """Frames are the calls of modules, with their paths; names of parameters are found without being given."""
 
 import gc
+import subprocess
+import sys
 import threading
 from unittest import mock
 
@@ -339,6 +341,12 @@ def test_each_of_two_threads_that_record_at_once_has_its_frames():
     assert frames(results[later]) == of_later
     together = frames(results[waiting] + results[later])
     assert sorted(together.values()) == sorted([*of_waiting.values(), *of_later.values()])
+
+
+def test_one_thread_notes_no_results():
+    program = "import adjoint as torch; from adjoint.sequence import module_calls; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
+    program += "assert module_calls[-1][4] is None"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_modules_that_are_gone_leave_frames_of_their_classes():

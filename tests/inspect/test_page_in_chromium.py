@@ -599,8 +599,11 @@ def test_cards_are_coloured_by_what_they_save(browser, pages):
     browser.open(pages.path("trace"))
     browser.key("c")
     assert browser.evaluate("document.querySelector('#legend').textContent").count("saves up to") == 1
-    heat = "[...document.querySelectorAll('#items > *')].map((item) => parseFloat(item.style.getPropertyValue('--heat')))"
+    heat = (
+        "[...document.querySelectorAll('#items > *')].map((item) => parseFloat(item.style.getPropertyValue('--heat')))"
+    )
     assert max(value for value in browser.evaluate(heat) if value is not None) == 100
+    browser.key("c")
     browser.key("c")
     assert browser.evaluate("document.querySelector('#sheet.hot')") is None
 
@@ -612,3 +615,12 @@ def test_search_takes_a_regular_expression(browser, pages):
     assert browser.evaluate("state.matches.length") == 2
     browser.evaluate("(find('query').value = '/(/', search())")  # not a regular expression
     assert browser.evaluate("state.matches.length") == 0
+
+
+def test_cards_are_coloured_by_the_time_that_backward_took(browser, pages):
+    browser.open(pages.path("trace"))
+    browser.key("c")
+    browser.key("c")
+    assert "takes up to" in browser.evaluate("document.querySelector('#legend').textContent")
+    browser.key("c")
+    assert browser.evaluate("document.querySelector('#sheet.hot')") is None

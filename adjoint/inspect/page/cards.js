@@ -20,7 +20,7 @@ function shorten(text, limit, keepEnd = false) {
 const sizeOf = (shape) => (shape ? `[${shape.join(", ")}]` : "");
 const scalarOf = (tensor) => (tensor.dtype ? "scalar" : "a constant");
 const dtypeOf = (name) => (name ?? "").replace(/^torch\./, "");
-const fileOf = (line) => `${line.file.split(/[\\/]/).pop()}:${line.number}`;
+const fileOf = (line) => `${/ipykernel_\d+|<ipython-input/.test(line.file) ? "cell" : line.file.split(/[\\/]/).pop()}:${line.number}`;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const joined = (...parts) => parts.filter(Boolean).join(" ");
 

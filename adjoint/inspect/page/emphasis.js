@@ -1,4 +1,4 @@
-// What the page brings out on request: what a thing depends on and what depends on it, and where memory is saved.
+// What the page brings out on request: what a thing depends on and what depends on it, and where memory and time go.
 
 /** The units that lead to a thing and those to which it leads, and the groups around them. */
 function connected(graph, thing) {
@@ -23,9 +23,26 @@ function savedBytes(graph, thing) {
   return [...bytes.values()].reduce((sum, each) => sum + each, 0);
 }
 
-/** How much each card holds of the most that one holds, in percent. */
-function heatOf(graph, scene) {
-  const cards = scene.items.filter((item) => item.type !== "frame").map((item) => [item, savedBytes(graph, item.thing)]);
-  const most = Math.max(1, ...cards.map(([, bytes]) => bytes));
-  return { most, shares: new Map(cards.map(([item, bytes]) => [item, Math.round((100 * bytes) / most)])) };
+/** The seconds that operations and nodes took, as far as they were noted. */
+function secondsIn(thing) {
+  if (thing.children) return thing.children.reduce((sum, child) => sum + secondsIn(child), 0);
+  return Object.values(thing.node?.seconds ?? {}).reduce((sum, each) => sum + each, 0);
+}
+
+function duration(seconds) {
+  const [size, unit] = seconds >= 1 ? [1, "s"] : seconds >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+  return `${Number((seconds * size).toPrecision(3))} ${unit}`;
+}
+
+/** What cards can be coloured by: a name, the amount of a thing, and the amount in words. */
+const HEATS = {
+  memory: { words: "saves", of: savedBytes, text: amount },
+  time: { words: "takes", of: (graph, thing) => secondsIn(thing), text: duration },
+};
+
+/** How much each card has of the most that one has, in percent. */
+function heatOf(graph, scene, kind) {
+  const cards = scene.items.filter((item) => item.type !== "frame").map((item) => [item, HEATS[kind].of(graph, item.thing)]);
+  const most = Math.max(1e-9, ...cards.map(([, each]) => each));
+  return { kind, most, shares: new Map(cards.map(([item, each]) => [item, Math.round((100 * each) / most)])) };
 }

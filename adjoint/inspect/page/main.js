@@ -16,7 +16,7 @@ function rebuild(keep) {
   const before = keep && state.scene?.byThing.get(keep);
   const anchor = before && view.toScreen(before.rect[0], before.rect[1]);
   state.scene = buildScene(graph, state.open, state.detail);
-  if (state.hot) state.hot = heatOf(graph, state.scene);
+  if (state.hot) state.hot = heatOf(graph, state.scene, state.hot.kind);
   view.show(state.scene);
   if (!anchor) return;
   const after = state.scene.byThing.get(keep);
@@ -134,9 +134,11 @@ function togglePath() {
   dressAll();
 }
 
-/** Cards are coloured by what they save for backward, or by what they are. */
-function toggleHeat() {
-  state.hot = state.hot ? null : heatOf(graph, state.scene);
+/** Cards are coloured by what they save for backward, by the time they took if it is known, or by what they are. */
+function nextColours() {
+  const kinds = [null, "memory", ...(graph.data.nodes.some((node) => Object.keys(node.seconds).length) ? ["time"] : [])];
+  const kind = kinds[(kinds.indexOf(state.hot?.kind ?? null) + 1) % kinds.length];
+  state.hot = kind && heatOf(graph, state.scene, kind);
   find("heat").setAttribute("aria-pressed", String(!!state.hot));
   find("sheet").classList.toggle("hot", !!state.hot);
   legend();
@@ -305,7 +307,7 @@ const KEYS = [
   ["u", "unfold all", unfoldAll],
   ["d", "more or less on the cards", () => setDetail((state.detail + 1) % 3)],
   ["p", "of what is selected: only what leads to it, and where it leads", togglePath],
-  ["c", "colours: what is saved for backward, or what a card is", toggleHeat],
+  ["c", "colours: what a card is, what it saves for backward, or the time it took", nextColours],
   ["t", "light or dark", toggleTheme],
   ["→", "a step of backward", () => player.steps.length && player.move(1)],
   ["←", "a step back", () => player.steps.length && player.move(-1)],
@@ -412,7 +414,7 @@ find("query").addEventListener("keydown", (event) => {
   } else return;
   event.preventDefault();
 });
-const buttons = { fold: foldAll, unfold: unfoldAll, heat: toggleHeat, fit: () => view.fit(), in: () => view.zoom(1.25), out: () => view.zoom(0.8),
+const buttons = { fold: foldAll, unfold: unfoldAll, heat: nextColours, fit: () => view.fit(), in: () => view.zoom(1.25), out: () => view.zoom(0.8),
   theme: toggleTheme, keys: () => find("help").showModal(), close: () => select(null), back: () => player.move(-1), play: () => player.toggle(), forward: () => player.move(1) };
 for (const [id, action] of Object.entries(buttons)) find(id).addEventListener("click", action);
 find("slider").addEventListener("input", () => { player.pause(); player.go(Number(find("slider").value)); });
@@ -449,7 +451,7 @@ function legend() {
   for (const mark of ["added", "removed", "changed"]) {
     if (graph.data.operations.some((operation) => operation.mark === mark)) items.push(html("li", { class: mark }, html("i"), mark));
   }
-  if (state.hot) items.push(html("li", {}, html("i", { class: "heat" }), `saves up to ${amount(state.hot.most)}`));
+  if (state.hot) items.push(html("li", {}, html("i", { class: "heat" }), `${HEATS[state.hot.kind].words} up to ${HEATS[state.hot.kind].text(state.hot.most)}`));
   if (states.has("stale")) items.push(html("li", { class: "stale" }, "changed since saved"));
   if (states.has("freed")) items.push(html("li", { class: "freed" }, "freed by backward"));
   find("legend").querySelector("ul").replaceChildren(...items);
