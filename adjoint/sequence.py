@@ -46,7 +46,7 @@ def in_thread(result: Any) -> InThread:
     """What is noted of a call that returned `result`."""
     edge = getattr(result, "_edge", None)
     if type(edge) is tuple:
-        return get_ident(), (edge[0].sequence,)
+        return get_ident(), (edge[0]._sequence,)
     return get_ident(), tuple(_nodes_of(result))
 
 
@@ -60,4 +60,4 @@ def _nodes_of(result: Any) -> Iterator[int]:
     else:
         edge = getattr(result, "_edge", None)
         if type(edge) is tuple:
-            yield edge[0].sequence
+            yield edge[0]._sequence
