@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import count
-from threading import get_ident
+from threading import get_ident, main_thread
 from typing import Any
 
 MOST_CALLS = 16384
@@ -34,9 +34,11 @@ class Threads:
 
 threads = Threads()
 
+MAIN_THREAD = main_thread().ident
+
 module_calls: deque[tuple[Any, type, int, int, InThread | None]] = deque(maxlen=MOST_CALLS)
 """Calls in the order in which they ended: a weak reference to the module, its class, a number before its first node, one after
-its last, and, once there have been several threads, what `in_thread` returns.
+its last, and, once another thread than the main one has called a module, what `in_thread` returns.
 
 Calls that recorded nothing are not among them.
 """

@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import main_thread
 from typing import Any
 
-from ..sequence import module_calls
+from ..sequence import MAIN_THREAD, module_calls
 from .names import Names, is_module
 
 
@@ -50,10 +49,9 @@ def calls_of(following: Mapping[int, Sequence[int]]) -> list[Call]:
     shared = any(note[4] is not None for note in notes)
     calls: list[Call] = []
     around: dict[int | None, list[Call]] = {}
-    main = main_thread().ident
     for reference, kind, first, last, place in notes:
         call = Call(reference(), kind, first, last)
-        outer = around.setdefault(place[0] if place else main, [])
+        outer = around.setdefault(place[0] if place else MAIN_THREAD, [])
         while outer and outer[-1].last < first:
             outer.pop()
         if shared:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..late_bound import LATE
-from ..sequence import threads
 from ..uninterrupted import uninterrupted
 
 
@@ -84,7 +83,6 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.__dict__.update(_DEFAULTS)
         self.number = next(_numbers)
-        threads.several = self.number > 1
         self.end = _End(self.number)
 
 

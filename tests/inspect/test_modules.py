@@ -344,8 +344,8 @@ def test_each_of_two_threads_that_record_at_once_has_its_frames():
 
 
 def test_one_thread_notes_no_results():
-    program = "import adjoint as torch; from adjoint.sequence import module_calls; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
-    program += "assert module_calls[-1][4] is None"
+    program = "import adjoint as torch; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
+    program += "from adjoint.sequence import module_calls; assert module_calls[-1][4] is None"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
 import adjoint as torch
 
 from ...notices import warn
-from ...sequence import in_thread, module_calls, next_number, threads
+from ...sequence import MAIN_THREAD, in_thread, module_calls, next_number, threads
 from ...tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
@@ -116,6 +117,8 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
+            if get_ident() != MAIN_THREAD:
+                threads.several = True
             first = next_number()
             if self._call_hooks or global_hooks:
                 result = call_with_hooks(self, args, kwargs)
