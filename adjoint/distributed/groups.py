@@ -144,7 +144,8 @@ def init_process_group(
         init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need none.
         timeout: how long a collective waits for the other ranks; 30 minutes if None.
         world_size, rank: the number of processes and of this one, where the environment does not say so.
-        store, group_name, pg_options, device_id: as in PyTorch; they have no effect.
+        store: a store that the processes share, by which they find rank 0, instead of `init_method`.
+        group_name, pg_options, device_id: as in PyTorch; they have no effect.
 
     Raises:
         ValueError: if there is a group already, or `world_size` or `rank` is not what MPI says.
@@ -156,7 +157,7 @@ def init_process_group(
     limit = _checked_timeout(timeout)
     where = None
     if not bootstrap.started_by_mpi():
-        where = bootstrap.place(init_method, world_size, rank, limit.total_seconds())
+        where = bootstrap.place(init_method, world_size, rank, limit.total_seconds(), store)
         if where is not None and not STATE.prepared and "mpi4py.MPI" not in sys.modules:
             STATE.manager = bootstrap.prepare(where, limit.total_seconds())
             STATE.prepared = True
