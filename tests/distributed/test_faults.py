@@ -44,11 +44,12 @@ def test_a_rank_that_raises_before_it_has_joined_ends_all(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)]
+    ("text", "expected"),
+    [("sys.exit(3)", 3), ("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", 128 + 9), ("os.kill(os.getpid(), 11)", 128 + 11)],
 )
 def test_a_rank_that_exits_or_is_killed_ends_all(tmp_path, text, expected):
     _, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
-    assert status == expected if expected else status != 0
+    assert status == expected
     assert seconds < 30
 
 
@@ -57,6 +58,14 @@ def test_a_rank_that_does_not_come_is_named(tmp_path, text):
     errors, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
     assert status == 1
     assert "all_reduce (call 1 of group '0') timed out after 3 s" in errors
+    assert "missing ranks, which wait in no call: 1" in errors
+    assert seconds < 30
+
+
+def test_a_rank_that_does_not_make_a_group_is_named(tmp_path):
+    errors, status, seconds = ended(tmp_path, "time.sleep(100) if rank == 1 else dist.new_group([0, 1])\n")
+    assert status == 1
+    assert "new_group of ranks [0, 1] (call 1 of group '0') timed out after 3 s" in errors
     assert "missing ranks, which wait in no call: 1" in errors
     assert seconds < 30
 
