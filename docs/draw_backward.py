@@ -1,5 +1,6 @@
 """Draws docs/backward.svg, what `DistributedDataParallel` does in one backward: `adjoint launch -n 2 docs/draw_backward.py`."""
 
+from collections import OrderedDict
 from pathlib import Path
 
 import adjoint as torch
@@ -10,10 +11,10 @@ dist.init_process_group()
 torch.set_num_threads(1)
 torch.manual_seed(0)
 widths = (1024, 1024, 1024, 1024, 1024, 10)
-layers = {}
+layers = OrderedDict()
 for number in range(1, 6):
-    layers[f"layer {number}"] = nn.Linear(widths[number - 1], widths[number])
-    layers[f"activation {number}"] = nn.ReLU()
+    layers[f"layer{number}"] = nn.Linear(widths[number - 1], widths[number])
+    layers[f"activation{number}"] = nn.ReLU()
 model = nn.parallel.DistributedDataParallel(nn.Sequential(layers))
 optimizer = torch.optim.Adam(model.parameters())
 x, y = torch.randn(256, 1024), torch.randint(0, 10, (256,))

@@ -35,8 +35,21 @@ class Place(NamedTuple):
 
 
 def started_by_mpi() -> bool:
-    """Whether an MPI launcher has started this process."""
+    """Whether an MPI launcher has started this process, in a way that the MPI understands."""
+    if "PMIX_NAMESPACE" in os.environ and "SLURM_STEP_NUM_TASKS" in os.environ and not _understands_pmix():
+        for name in ("PMIX_NAMESPACE", "PMIX_RANK"):  # MPICH would refuse to start
+            os.environ.pop(name, None)
     return any(name in os.environ for name in LAUNCHERS)
+
+
+def _understands_pmix() -> bool:
+    """Whether the MPI joins processes by PMIx, as Open MPI does and the wheels of MPICH do not."""
+    from .launch import LaunchError, find_mpiexec, is_open_mpi
+
+    try:
+        return is_open_mpi(find_mpiexec())
+    except LaunchError:
+        return True
 
 
 def place(init_method: str | None, size: int, rank: int, timeout: float, store: Store | None = None) -> Place | None:
@@ -50,7 +63,8 @@ def place(init_method: str | None, size: int, rank: int, timeout: float, store: 
     method = urlsplit(init_method or "env://")
     given = {name: values[0] for name, values in parse_qs(method.query).items()}
     environment = dict(os.environ)
-    if "RANK" not in environment and int(environment.get("SLURM_NTASKS", "1")) > 1 and "SLURM_PROCID" in environment:
+    # A batch script has a rank among its job's tasks too. Only `srun` sets how many tasks its step has.
+    if "RANK" not in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         environment |= _from_slurm(environment)
     rank = rank if rank >= 0 else int(given.get("rank", environment.get("RANK", -1)))
     size = size if size > 0 else int(given.get("world_size", environment.get("WORLD_SIZE", -1)))
@@ -136,7 +150,7 @@ def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
     port = 20000 + int(environment.get("SLURM_JOB_ID", "0")) % 20000
     found = {
         "RANK": environment["SLURM_PROCID"],
-        "WORLD_SIZE": environment["SLURM_NTASKS"],
+        "WORLD_SIZE": environment["SLURM_STEP_NUM_TASKS"],
         "LOCAL_RANK": environment.get("SLURM_LOCALID", "0"),
         "MASTER_ADDR": environment.get("MASTER_ADDR", first),
         "MASTER_PORT": environment.get("MASTER_PORT", str(port)),

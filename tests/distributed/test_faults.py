@@ -170,7 +170,7 @@ def free_port():
         return str(free.getsockname()[1])
 
 
-@pytest.mark.parametrize("how", ["torchrun", "slurm", "file"])
+@pytest.mark.parametrize("how", ["torchrun", "slurm", "file", "store"])
 def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     script = tmp_path / "program.py"
     text = PLACE
@@ -178,6 +178,9 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     if how == "file":
         method = f"init_method='file://{tmp_path / 'meeting'}', world_size=2, rank=int(os.environ['WHICH'])"
         text = text.replace("timeout=", f"{method}, timeout=").replace("seconds=3", "seconds=30")
+    if how == "store":
+        store = f"store=dist.FileStore({str(tmp_path / 'store')!r}), world_size=2, rank=int(os.environ['WHICH'])"
+        text = text.replace("timeout=", f"{store}, timeout=")
     script.write_text(text, encoding="utf-8")
 
     def variables(rank):
@@ -187,12 +190,19 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
             }  # fmt: skip
         if how == "slurm":
             return {
-                "SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(rank), "SLURM_JOB_NODELIST": "localhost",
-                "MASTER_PORT": port,
+                "SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": str(rank),
+                "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": port, "PMIX_NAMESPACE": "slurm.pmix.1.0", "PMIX_RANK": str(rank),
             }  # fmt: skip
         return {"WHICH": str(rank)}
 
     assert started_by_hand(script, 2, variables) == [f"{rank} 2 {rank} [2.0, 2.0]\n" for rank in range(2)]
+
+
+def test_a_batch_script_of_slurm_is_alone(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PLACE, encoding="utf-8")
+    variables = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_NODELIST": "node[1-4]"}
+    assert started_by_hand(script, 1, lambda rank: variables) == ["0 1 0 [1.0, 1.0]\n"]
 
 
 def test_mpiexec_alone_starts_ranks(tmp_path):
