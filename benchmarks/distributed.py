@@ -149,6 +149,31 @@ class Measured:
             pause *= sum(4 * parameter.numel() for parameter in model.parameters())
             calls[f"step over {GIGABITS} Gbit/s, communication: {name}"] = self.step(model, shape, pause)
         self.time_alternately(calls, 25)
+        self.overlap_of_mpi()
+
+    def overlap_of_mpi(self) -> None:
+        """The same with all_reduce by MPI, and a backward that runs on other processors: here it sleeps."""
+        from adjoint.distributed import progress
+
+        progress.has_spare_processors = lambda: True
+        buckets = [self.torch.zeros(1 << 20) for _ in range(10)]
+
+        def step(when: str) -> None:
+            works = []
+            for bucket in buckets:
+                time.sleep(4e-3)
+                if when == "overlapped":
+                    works.append(self.dist.all_reduce(bucket, async_op=True))
+            if when == "afterwards":
+                works = [self.dist.all_reduce(bucket, async_op=True) for bucket in buckets]
+            for work in works:
+                work.wait()
+
+        cases = {
+            f"10 buckets of 4 MB, MPI, communication: {when}": lambda when=when: step(when)
+            for when in ("none", "overlapped", "afterwards")
+        }
+        self.time_alternately(cases, 15)
 
     def parallel(self, model: Any, **options: Any) -> Any:
         """The model, in all processes."""
