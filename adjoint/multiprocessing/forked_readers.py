@@ -40,7 +40,9 @@ class Copying:
 def copy_pages(mapping: memoryview, ranges: Iterable[tuple[int, int]]) -> None:
     """Replace the pages of a shared mapping that hold these ranges by pages of this process alone, with the same contents."""
     whole = numpy.frombuffer(mapping, numpy.uint8)
-    pages = sorted({page for start, stop in ranges for page in range(start // mmap.PAGESIZE, -(-stop // mmap.PAGESIZE))})
+    pages = sorted(
+        {page for start, stop in ranges for page in range(start // mmap.PAGESIZE, -(-stop // mmap.PAGESIZE))}
+    )
     system = ctypes.CDLL(None, use_errno=True).mmap
     system.restype = ctypes.c_void_p
     system.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
