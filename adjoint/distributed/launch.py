@@ -15,7 +15,6 @@ from pathlib import Path
 
 from .mpi import MISSING
 
-
 DEADLY = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 """Signals that end a process which has not told of its end."""
 

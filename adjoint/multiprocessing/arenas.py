@@ -264,7 +264,8 @@ class Reader:
 
     def free(self) -> list[tuple[tuple[int, ...], int]]:
         """The places that are needed no longer, and how often they had been lent; each is told once."""
-        found, later = [], []
+        found: list[tuple[tuple[int, ...], int]] = []
+        later: list[tuple[tuple[int, ...], int]] = []
         while self._free:
             place, times = self._free.popleft()
             (later if self._is_pinned(Place(*place)) else found).append((place, times))

@@ -1,7 +1,7 @@
 """What a forked process has of arenas: a copy of the memory on which tensors lie, since workers fill their arenas again.
 
-The parent tells no worker that such memory is free before the child has copied it. The child says so by closing its end of a pipe,
-which also happens if it dies.
+The parent tells no worker that such memory is free before the child has copied it. The child says so by closing its end of a
+pipe, which also happens if it dies.
 """
 
 from __future__ import annotations

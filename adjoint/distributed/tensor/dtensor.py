@@ -63,8 +63,8 @@ _OPERATIONS = {
 class DTensor(torch.Tensor):
     """A tensor that is divided among the processes of a mesh; see `distribute_tensor` and `from_local`.
 
-    Its shape is that of the whole. Functions of single elements, sums and norms run on the parts; other functions gather the whole
-    in every process.
+    Its shape is that of the whole. Functions of single elements, sums and norms run on the parts; others gather the whole in every
+    process.
     """
 
     __module__ = "torch.distributed.tensor"
