@@ -63,7 +63,7 @@ _OPERATIONS = {
 class DTensor(torch.Tensor):
     """A tensor that is divided among the processes of a mesh; see `distribute_tensor` and `from_local`.
 
-    Its shape is that of the whole. Functions of single elements, sums and norms run on the parts; others gather the whole in every
+    Its shape is that of the whole. Functions of single elements, sums and norms run on the parts; others gather the whole in each
     process.
     """
 
