@@ -338,6 +338,9 @@ def check_tensors_in_parts(rank, size):
         size // 2
     )
     assert dist.get_process_group_ranks(grid.get_group("b")) == grid["b"].mesh.tolist()
+    assert DistributedDataParallel(nn.Linear(2, 2), device_mesh=grid["a"]).process_group is grid.get_group("a")
+    with pytest.raises(RuntimeError, match="Only 1D device mesh"):
+        DistributedDataParallel(nn.Linear(2, 2), device_mesh=grid)
     both = distribute_tensor(whole, grid, [Shard(0), Shard(1)])
     assert torch.equal(both.full_tensor(), whole)
     with pytest.raises(KeyError, match="Invalid mesh_dim_name"):
