@@ -19,7 +19,7 @@ rank, t = dist.get_rank(), torch.ones(2)
 """
 
 
-def ended(tmp_path, text, ranks=3, begin=BEGIN, **variables):
+def ended(tmp_path, text, ranks=2, begin=BEGIN, **variables):
     """What a program printed as errors, its exit status, and how long it took."""
     start = time.monotonic()
     finished = launched_text(tmp_path, ranks, begin + text, **variables)
@@ -80,7 +80,7 @@ def test_a_monitored_barrier_names_all_missing_ranks(tmp_path):
     text = (
         "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
     )
-    errors, status, _ = ended(tmp_path, text)
+    errors, status, _ = ended(tmp_path, text, ranks=3)
     assert status == 1
     assert "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms" in errors
 

@@ -120,32 +120,36 @@ def whole(model):
 
 
 def check_fully_shard(rank, size):
-    for options in ({}, {"reshard_after_forward": False}, {"mesh": init_device_mesh("cpu", (size // 2, 2))}):
-        for kind, settings in OPTIMIZERS:
-            reference = DistributedDataParallel(net(Untied))
-            model = sharded(Untied, **options)
-            assert isinstance(model, FSDPModule) and isinstance(model, Net)
-            parts = sum(parameter.to_local().numel() for parameter in model.parameters())
-            everything = sum(parameter.numel() for parameter in reference.parameters())
-            assert sum(parameter.numel() for parameter in model.parameters()) == everything
-            assert parts <= everything / (2 if options.get("mesh") else size) + 60
-            one, many = kind(reference.parameters(), **settings), kind(model.parameters(), **settings)
-            for step in range(STEPS):
-                for trained, optimizer in ((reference, one), (model, many)):
-                    optimizer.zero_grad()
-                    (trained(batch(step, rank, size)) ** 2).mean().backward()
-                    norm = nn.utils.clip_grad_norm_(trained.parameters(), 0.1)
-                    optimizer.step()
-                    if trained is reference:
-                        expected = norm
-                torch.testing.assert_close(norm.full_tensor(), expected)
-            close(whole(model), reference.module.state_dict())
-            assert all(
-                isinstance(state, DTensor) and state.to_local().shape == parameter.to_local().shape
-                for parameter, held in many.state.items()
-                for name, state in held.items()
-                if name != "step" and state is not None
-            )
+    mesh = init_device_mesh("cpu", (size // 2, 2))
+    for options, (kind, settings) in (
+        ({}, OPTIMIZERS[0]),
+        ({"reshard_after_forward": False}, OPTIMIZERS[1]),
+        ({"mesh": mesh}, OPTIMIZERS[0]),
+    ):
+        reference = DistributedDataParallel(net(Untied))
+        model = sharded(Untied, **options)
+        assert isinstance(model, FSDPModule) and isinstance(model, Net)
+        parts = sum(parameter.to_local().numel() for parameter in model.parameters())
+        everything = sum(parameter.numel() for parameter in reference.parameters())
+        assert sum(parameter.numel() for parameter in model.parameters()) == everything
+        assert parts <= everything / (2 if options.get("mesh") else size) + 60
+        one, many = kind(reference.parameters(), **settings), kind(model.parameters(), **settings)
+        for step in range(STEPS):
+            for trained, optimizer in ((reference, one), (model, many)):
+                optimizer.zero_grad()
+                (trained(batch(step, rank, size)) ** 2).mean().backward()
+                norm = nn.utils.clip_grad_norm_(trained.parameters(), 0.1)
+                optimizer.step()
+                if trained is reference:
+                    expected = norm
+            torch.testing.assert_close(norm.full_tensor(), expected)
+        close(whole(model), reference.module.state_dict())
+        assert all(
+            isinstance(state, DTensor) and state.to_local().shape == parameter.to_local().shape
+            for parameter, held in many.state.items()
+            for name, state in held.items()
+            if name != "step" and state is not None
+        )
 
 
 def check_shared_parameters(rank, size):
