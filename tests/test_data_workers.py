@@ -495,6 +495,7 @@ class Large(data.Dataset):
         return torch.full((5000,), index)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_keeps_the_batch_that_it_has():
     iterator = iter(DataLoader(Large(), batch_size=2, num_workers=1))
     next(iterator)

@@ -50,7 +50,6 @@ def test_a_rank_that_raises_before_it_has_joined_ends_all(tmp_path):
         ("sys.exit(3)", 3),
         ("os._exit(9)", 9),
         ("os.kill(os.getpid(), 9)", 128 + 9),
-        ("os.kill(os.getpid(), 11)", 128 + 11),
     ],
 )
 def test_a_rank_that_exits_or_is_killed_ends_all(tmp_path, text, expected):
