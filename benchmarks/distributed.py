@@ -17,8 +17,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SIZES = {"4 kB": 1 << 10, "1 MB": 1 << 18, "100 MB": 25 << 20}
-LINK = 25e9 / 8
-"""Bytes a second of the network that the overlap is measured on: 25 Gbit/s. Its transfers are waits, which need no processor."""
+GIGABITS = 25
+LINK = GIGABITS * 1e9 / 8
+"""Bytes a second of the network that the overlap is measured on. Its transfers are waits, which need no processor."""
 
 
 def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
@@ -101,6 +102,18 @@ class Measured:
         self.times[name] = median(seconds)
         return self.times[name]
 
+    def time_alternately(self, calls: dict[str, Any], rounds: int) -> None:
+        """The medians of several calls that take turns, so that what else the machine does meets all of them alike."""
+        seconds: dict[str, list[float]] = {name: [] for name in calls if self.only.search(name)}
+        for number in range(rounds + 2):
+            for name, found in seconds.items():
+                self.dist.barrier()
+                start = time.perf_counter()
+                calls[name]()
+                if number >= 2:
+                    found.append(time.perf_counter() - start)
+        self.times |= {name: median(found) for name, found in seconds.items()}
+
     def all_reduce(self) -> None:
         """Sums of float32."""
         for name, count in SIZES.items():
@@ -125,7 +138,7 @@ class Measured:
         """Backward with communication over a network that only waits, and each alone."""
         if self.library != "adjoint":
             return
-        shape = (64, 1024)
+        shape, calls = (64, 1024), {}
         for name, speed, pause in (
             ("none", math.inf, 0.0),
             ("overlapped", LINK, 0.0),
@@ -134,7 +147,33 @@ class Measured:
             model = self.parallel(self.mlp())
             model.register_comm_hook(Link(speed), link_hook)
             pause *= sum(4 * parameter.numel() for parameter in model.parameters())
-            self.time(f"step over 25 Gbit/s, communication: {name}", self.step(model, shape, pause), 9)
+            calls[f"step over {GIGABITS} Gbit/s, communication: {name}"] = self.step(model, shape, pause)
+        self.time_alternately(calls, 25)
+        self.overlap_of_mpi()
+
+    def overlap_of_mpi(self) -> None:
+        """The same with all_reduce by MPI, and a backward that runs on other processors: here it sleeps."""
+        from adjoint.distributed import progress
+
+        progress.has_spare_processors = lambda: True
+        buckets = [self.torch.zeros(1 << 20) for _ in range(10)]
+
+        def step(when: str) -> None:
+            works = []
+            for bucket in buckets:
+                time.sleep(4e-3)
+                if when == "overlapped":
+                    works.append(self.dist.all_reduce(bucket, async_op=True))
+            if when == "afterwards":
+                works = [self.dist.all_reduce(bucket, async_op=True) for bucket in buckets]
+            for work in works:
+                work.wait()
+
+        cases = {
+            f"10 buckets of 4 MB, MPI, communication: {when}": lambda when=when: step(when)
+            for when in ("none", "overlapped", "afterwards")
+        }
+        self.time_alternately(cases, 15)
 
     def parallel(self, model: Any, **options: Any) -> Any:
         """The model, in all processes."""

@@ -487,6 +487,35 @@ def test_a_forked_process_leaves_the_workers_alone():
     assert sum(1 for _ in iterator) == 9
 
 
+class Large(data.Dataset):
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        return torch.full((5000,), index)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_keeps_the_batch_that_it_has():
+    iterator = iter(DataLoader(Large(), batch_size=2, num_workers=1))
+    next(iterator)
+    batch = next(iterator)
+    expected = batch.clone()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(read, 1)
+        os._exit(0 if torch.equal(batch, expected) and batch.add_(1).sum() == expected.sum() + batch.numel() else 1)
+    assert torch.equal(batch, expected)
+    del batch
+    rest = sum(1 for _ in iterator)  # the worker fills the memory again
+    os.write(write, b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    assert rest == 18
+    os.close(read)
+    os.close(write)
+
+
 @pytest.mark.skipif(not torch.backends.llvm.enabled, reason="needs compiled kernels")
 def test_later_workers_have_what_earlier_ones_have_compiled():
     from adjoint.codegen.llvm.host import HOST

@@ -3,7 +3,8 @@
 `mpi` finds the MPI, `bootstrap` brings processes together that no MPI launcher has started, `groups` makes groups of them.
 `collectives` has the calls on tensors, `steps` their requests, `messages` those between two ranks, `objects` those on Python
 objects, `reductions` what MPI computes. `work` waits, and says which ranks are missing. `checks` compares calls between ranks.
-`launch` starts processes.
+`launch` starts processes, `stores` hold what they agree on, `device_mesh` puts them into grids, `tensor` divides tensors among
+them. `records` shows all of it in profiles.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ _PLACES = {
         "errors": "DistBackendError DistError DistNetworkError DistStoreError QueueEmptyError",
         "distributed_c10d": "distributed_c10d",
         "buckets": "BuiltinCommHookType GradBucket",
+        "device_mesh": "DeviceMesh init_device_mesh",
+        "stores": "FileStore HashStore PrefixStore Store TCPStore",
+        "bootstrap": "rendezvous",
+        "tensor": "tensor",
         "nn": "nn",
         "algorithms": "algorithms",
         "elastic": "elastic",
@@ -77,6 +82,6 @@ def __getattr__(name: str) -> Any:
     """A name of a module that is imported now; what is not there says so when it is used."""
     if name in _PLACES:
         return _late(name)
-    if name in ("rpc", "tensor"):
-        return import_late(f"{__name__}.rpc")
+    if name in ("device_mesh", "rpc"):
+        return import_late(f"{__name__}.{name}")
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)

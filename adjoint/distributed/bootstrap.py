@@ -12,11 +12,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from .errors import DistNetworkError
+from .stores import DEFAULT, FileStore, Store, TCPStore
 
 LAUNCHERS = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")
 """Variables that a launcher of MPI processes sets."""
@@ -32,12 +35,27 @@ class Place(NamedTuple):
 
 
 def started_by_mpi() -> bool:
-    """Whether an MPI launcher has started this process."""
+    """Whether an MPI launcher has started this process, in a way that the MPI understands."""
+    if "PMIX_NAMESPACE" in os.environ and "SLURM_STEP_NUM_TASKS" in os.environ and not _understands_pmix():
+        for name in ("PMIX_NAMESPACE", "PMIX_RANK"):  # MPICH would refuse to start
+            os.environ.pop(name, None)
     return any(name in os.environ for name in LAUNCHERS)
 
 
-def place(init_method: str | None, size: int, rank: int, timeout: float) -> Place | None:
+def _understands_pmix() -> bool:
+    """Whether the MPI joins processes by PMIx, as Open MPI does and the wheels of MPICH do not."""
+    from .launch import LaunchError, find_mpiexec, is_open_mpi
+
+    try:
+        return is_open_mpi(find_mpiexec())
+    except LaunchError:
+        return True
+
+
+def place(init_method: str | None, size: int, rank: int, timeout: float, store: Store | None = None) -> Place | None:
     """Read this process's place from the arguments of `init_process_group` and the environment; None if it is alone.
+
+    Processes that share a `store` find rank 0 by it.
 
     Raises:
         ValueError: if a part is missing.
@@ -45,7 +63,8 @@ def place(init_method: str | None, size: int, rank: int, timeout: float) -> Plac
     method = urlsplit(init_method or "env://")
     given = {name: values[0] for name, values in parse_qs(method.query).items()}
     environment = dict(os.environ)
-    if "RANK" not in environment and int(environment.get("SLURM_NTASKS", "1")) > 1 and "SLURM_PROCID" in environment:
+    # A batch script has a rank among its job's tasks too. Only `srun` sets how many tasks its step has.
+    if "RANK" not in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         environment |= _from_slurm(environment)
     rank = rank if rank >= 0 else int(given.get("rank", environment.get("RANK", -1)))
     size = size if size > 0 else int(given.get("world_size", environment.get("WORLD_SIZE", -1)))
@@ -59,6 +78,8 @@ def place(init_method: str | None, size: int, rank: int, timeout: float) -> Plac
             )
     if size == 1:
         return None
+    if store is not None:
+        return Place(rank, size, *_from_store(store, rank))
     if method.scheme == "tcp" and method.hostname and method.port:
         return Place(rank, size, method.hostname, method.port)
     if method.scheme == "file":
@@ -76,6 +97,49 @@ def place(init_method: str | None, size: int, rank: int, timeout: float) -> Plac
     return Place(rank, size, environment["MASTER_ADDR"], port)
 
 
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Iterator[tuple[Store, int, int]]:
+    """Yield, once, a store that processes share, the rank of this one and how many there are.
+
+    Args:
+        url: "tcp://ADDRESS:PORT", "file://PATH", or "env://", which takes the address of rank 0 from the environment.
+        rank, world_size: where neither the address nor the environment says so.
+        options: `timeout`, a `timedelta`.
+
+    Raises:
+        RuntimeError: for another kind of address.
+        ValueError: if something is missing.
+    """
+    limit: timedelta = options.get("timeout") or DEFAULT
+    method = urlsplit(url)
+    if method.scheme == "file":
+        given = {name: values[0] for name, values in parse_qs(method.query).items()}
+        yield (
+            FileStore(method.netloc + method.path),
+            int(given.get("rank", rank)),
+            int(given.get("world_size", world_size)),
+        )
+        return
+    where = place(url, world_size, rank, limit.total_seconds()) or Place(0, 1, "127.0.0.1", method.port or 0)
+    yield TCPStore(where.address, where.port, where.size, where.rank == 0, limit, False), where.rank, where.size
+
+
+def _from_store(store: Store, rank: int) -> tuple[str, int]:
+    """The address of rank 0, which it puts into a store."""
+    if rank == 0:
+        address, port = _own_address()
+        store.set("adjoint/address", f"{address} {port}")
+        return address, port
+    address, port_text = store.get("adjoint/address").decode().split()
+    return address, int(port_text)
+
+
+def _own_address() -> tuple[str, int]:
+    """The name of this machine, and a port that is free."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return socket.gethostname(), free.getsockname()[1]
+
+
 def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
     """The variables of `torchrun`, from those that Slurm sets for each task."""
     nodes = environment.get("SLURM_STEP_NODELIST", environment.get("SLURM_JOB_NODELIST", "localhost"))
@@ -86,7 +150,7 @@ def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
     port = 20000 + int(environment.get("SLURM_JOB_ID", "0")) % 20000
     found = {
         "RANK": environment["SLURM_PROCID"],
-        "WORLD_SIZE": environment["SLURM_NTASKS"],
+        "WORLD_SIZE": environment["SLURM_STEP_NUM_TASKS"],
         "LOCAL_RANK": environment.get("SLURM_LOCALID", "0"),
         "MASTER_ADDR": environment.get("MASTER_ADDR", first),
         "MASTER_PORT": environment.get("MASTER_PORT", str(port)),
@@ -98,9 +162,7 @@ def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
 def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
     """The address of rank 0, which it writes into a file that all can read."""
     if rank == 0:
-        with socket.socket() as free:
-            free.bind(("", 0))
-            address, port = socket.gethostname(), free.getsockname()[1]
+        address, port = _own_address()
         written = path.with_name(f"{path.name}.{os.getpid()}")
         written.write_text(f"{address} {port}\n", encoding="utf-8")
         written.replace(path)

@@ -40,7 +40,7 @@ def _start(
 ) -> Work | None:
     if checks.DETAIL.on:
         checks.compare(group, name, about)
-    work = Work(group, name, steps, result)
+    work = Work(group, name, steps, result, given=about and about[0])
     if async_op:
         if not work.done:
             watch()
@@ -226,7 +226,7 @@ def reduce_scatter(
     check_list(inputs, output, found.size(), "reduce_scatter", "input")
     joined = numpy.stack([source(each) for each in inputs])
     steps = reduce_scatter_steps(found.comm, target(output), joined, op, found.size())
-    return _start(found, "reduce_scatter", steps, async_op, output, ((output,), op, None))
+    return _start(found, "reduce_scatter", steps, async_op, output, (inputs, op, None))
 
 
 def reduce_scatter_tensor(
@@ -245,7 +245,7 @@ def reduce_scatter_tensor(
             f"{list(output.shape)}"
         )
     steps = reduce_scatter_steps(found.comm, target(output), source(input), op, found.size())
-    return _start(found, "reduce_scatter_tensor", steps, async_op, output, ((output,), op, None))
+    return _start(found, "reduce_scatter_tensor", steps, async_op, output, ((input,), op, None))
 
 
 def all_to_all(

@@ -9,7 +9,7 @@ import time
 import traceback
 import zlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 default_pg_timeout = timedelta(minutes=30)
 NON_GROUP_MEMBER = -100
+FIRST_MEETING_TAG = 100
+"""The messages by which ranks meet before they make a group have tags from this on."""
 FORWARDING = 0.2
 """For how many seconds a launcher forwards what a process has printed, before it learns that all are to end."""
 UNINITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
@@ -144,7 +146,8 @@ def init_process_group(
         init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need none.
         timeout: how long a collective waits for the other ranks; 30 minutes if None.
         world_size, rank: the number of processes and of this one, where the environment does not say so.
-        store, group_name, pg_options, device_id: as in PyTorch; they have no effect.
+        store: a store that the processes share, by which they find rank 0, instead of `init_method`.
+        group_name, pg_options, device_id: as in PyTorch; they have no effect.
 
     Raises:
         ValueError: if there is a group already, or `world_size` or `rank` is not what MPI says.
@@ -156,7 +159,7 @@ def init_process_group(
     limit = _checked_timeout(timeout)
     where = None
     if not bootstrap.started_by_mpi():
-        where = bootstrap.place(init_method, world_size, rank, limit.total_seconds())
+        where = bootstrap.place(init_method, world_size, rank, limit.total_seconds(), store)
         if where is not None and not STATE.prepared and "mpi4py.MPI" not in sys.modules:
             STATE.manager = bootstrap.prepare(where, limit.total_seconds())
             STATE.prepared = True
@@ -237,14 +240,19 @@ def _show_and_end(kind: type[BaseException], error: BaseException, trace: Traceb
     end_all(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
 
-def end_all(status: int) -> None:
-    """End all processes of MPI, if it has started, with an exit status; where `adjoint launch` has started them, tell it."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+def tell_launcher(status: int) -> None:
+    """Tell `adjoint launch`, where it has started this process, that the process fails with an exit status."""
     told = os.environ.get("ADJOINT_FAILURES")
     if told:
         with contextlib.suppress(OSError), open(told, "a", encoding="utf-8") as file:  # noqa: PTH123  (appends in one piece)
             file.write(f"{status}\n")
+
+
+def end_all(status: int) -> None:
+    """End all processes of MPI, if it has started, with an exit status; where `adjoint launch` has started them, tell it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    tell_launcher(status)
     if "mpi4py.MPI" in sys.modules and not mpi.load().Is_finalized():
         time.sleep(FORWARDING)
         mpi.load().COMM_WORLD.Abort(status)
@@ -413,8 +421,10 @@ def new_group(
         label = str(STATE.numbered)
     if STATE.rank not in chosen:
         return NON_GROUP_MEMBER
+    tag = zlib.crc32(label.encode()) % 30000
+    _meet(world, chosen, tag)
     members = world.comm.Get_group().Incl(chosen)
-    comm = world.comm.Create_group(members, tag=zlib.crc32(label.encode()) % 30000)
+    comm = world.comm.Create_group(members, tag=tag)
     members.Free()
     made = ProcessGroup(
         comm,
@@ -426,6 +436,33 @@ def new_group(
     )
     STATE.live[label] = made
     return made
+
+
+def _meet(world: ProcessGroup, ranks: list[int], tag: int) -> None:
+    """Wait until all ranks of a new group are about to make it: MPI itself would wait without a time limit.
+
+    Raises:
+        DistBackendError: which names the ranks that have not come in time.
+    """
+    from .work import Work
+
+    control, byte = STATE.control, mpi.load().BYTE
+    tag += FIRST_MEETING_TAG
+    first, *others = ranks
+
+    def steps() -> Iterator[Any]:
+        if STATE.rank == first:
+            for rank in others:
+                yield control.Irecv([bytearray(1), byte], rank, tag)
+            for rank in others:
+                yield control.Isend([b"!", byte], rank, tag)
+        else:
+            yield control.Isend([b"!", byte], first, tag)
+            yield control.Irecv([bytearray(1), byte], first, tag)
+
+    work = Work(world, f"new_group of ranks {ranks}", steps(), in_order=False)
+    world.calls -= 1  # ranks outside of the new group do not count it
+    work.wait()
 
 
 def new_subgroups(

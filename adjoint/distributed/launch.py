@@ -15,6 +15,9 @@ from pathlib import Path
 
 from .mpi import MISSING
 
+DEADLY = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
+"""Signals that end a process which has not told of its end."""
+
 
 class LaunchError(Exception):
     """Processes cannot be started."""
@@ -122,4 +125,6 @@ def _wait(processes: subprocess.Popen[bytes], failures: Path) -> int:
         signal.signal(signal.SIGTERM, former)
     if failures.exists():
         return int(failures.read_text(encoding="utf-8").split()[0])
+    if status in DEADLY:  # MPICH's launcher ends with the number of the signal
+        return 128 + status
     return 128 - status if status < 0 else status

@@ -69,8 +69,8 @@ def _counted(data: Array, counts: list[int]) -> list[Any]:
     return [data, counts, mpi.load().BYTE]
 
 
-def _run(group: ProcessGroup, name: str, steps: Iterator[Any], in_order: bool = True) -> None:
-    Work(group, name, steps, None, in_order).wait()
+def _run(group: ProcessGroup, name: str, steps: Iterator[Any], given: Any, in_order: bool = True) -> None:
+    Work(group, name, steps, None, in_order, given).wait()
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pickle: bool = False) -> None:
@@ -94,7 +94,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pi
         data[0] = numpy.empty(int(sizes.sum()), numpy.uint8)
         yield found.comm.Iallgatherv([own, mpi.load().BYTE], _counted(data[0], sizes.tolist()))
 
-    _run(found, "all_gather_object", steps())
+    _run(found, "all_gather_object", steps(), own)
     for number, part in enumerate(numpy.split(data[0], numpy.cumsum(sizes)[:-1])):
         object_list[number] = decode(part, pickle)
 
@@ -123,7 +123,7 @@ def broadcast_object_list(
             data[0] = numpy.empty(int(size[0]), numpy.uint8)
         yield found.comm.Ibcast([data[0], mpi.load().BYTE], root)
 
-    _run(found, "broadcast_object_list", steps())
+    _run(found, "broadcast_object_list", steps(), own)
     if own is None:
         object_list[:] = decode(data[0], pickle)
 
@@ -158,7 +158,7 @@ def gather_object(
         received = _counted(data[0], sizes.tolist()) if is_root else None
         yield found.comm.Igatherv([own, mpi.load().BYTE], received, root)
 
-    _run(found, "gather_object", steps())
+    _run(found, "gather_object", steps(), own)
     if object_gather_list:
         for number, part in enumerate(numpy.split(data[0], numpy.cumsum(sizes)[:-1])):
             object_gather_list[number] = decode(part, pickle)
@@ -198,7 +198,7 @@ def scatter_object_list(
         sent = _counted(numpy.concatenate(parts), counts) if is_root else None
         yield found.comm.Iscatterv(sent, [data[0], mpi.load().BYTE], root)
 
-    _run(found, "scatter_object_list", steps())
+    _run(found, "scatter_object_list", steps(), parts)
     scatter_object_output_list[0] = decode(data[0], pickle)
 
 
@@ -227,7 +227,7 @@ def send_object_list(
         yield found.comm.Isend(numpy.array([own.size]), peer, TAG)
         yield found.comm.Isend([own, mpi.load().BYTE], peer, TAG)
 
-    _run(found, "send_object_list", steps(), False)
+    _run(found, "send_object_list", steps(), own, False)
 
 
 def recv_object_list(
@@ -255,7 +255,7 @@ def recv_object_list(
         data[:] = numpy.empty(int(size[0]), numpy.uint8), receipt.status.Get_source()
         yield found.comm.Irecv([data[0], MPI.BYTE], data[1], TAG)
 
-    _run(found, "recv_object_list", steps(), False)
+    _run(found, "recv_object_list", steps(), None, False)
     object_list[:] = decode(data[0], pickle)
     return found.ranks[data[1]]
 

@@ -2,20 +2,36 @@
 
 MPI moves data when it is called, and a large array moves in parts. A program that has started a collective and computes does not
 call it. The thread sleeps between its calls; it ends nothing and decides nothing.
+
+How often it calls decides how much communication can hide behind computation. Measured with buckets of 4 MB and two ranks that
+compute on other processors, 85 to 99 % remain exposed with a call each millisecond, and 23 to 29 % with the short pauses below.
+Where ranks compute on all processors, calls take time from them: there a step with calls each 0.1 ms is 13 % longer.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
-from .work import MESSAGES, UNDER_WAY, advance_all
+from ..kernels.runtime.parallel import get_num_threads
+from .launch import processors
+from .work import MESSAGES, MOVED, UNDER_WAY, advance_all
 
-INTERVAL = 1e-3
-"""The seconds between two calls: shorter ones take time from a program that uses all processors."""
+BUSY_PAUSE = 1e-3
+"""The seconds between two calls where ranks compute on all processors."""
+
+SPARE_PAUSE = 2e-5
+"""The same where each rank has a processor more than it computes on; there is none after a call that has moved data."""
 
 _needed = threading.Event()
 _thread: list[threading.Thread] = []
+
+
+def has_spare_processors() -> bool:
+    """Whether each rank on this machine has a processor more than threads that compute."""
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
+    return processors() >= ranks * (get_num_threads() + 1)
 
 
 def watch() -> None:
@@ -27,11 +43,16 @@ def watch() -> None:
 
 
 def _run() -> None:
+    spare = False
     while True:
-        _needed.wait()
+        if not _needed.is_set():
+            _needed.wait()
+            spare = has_spare_processors()
+        start = time.perf_counter()
         advance_all()
+        moved = time.perf_counter() - start > MOVED
         if not UNDER_WAY and not MESSAGES:
             _needed.clear()
             if UNDER_WAY or MESSAGES:  # started between the two lines above
                 _needed.set()
-        time.sleep(INTERVAL)
+        time.sleep(BUSY_PAUSE if not spare else 0 if moved else SPARE_PAUSE)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from ..as_torch.programs import ProgramNotFoundError, run_module, run_script
-from .groups import end_all, show_error
+from .groups import end_all, show_error, tell_launcher
 
 RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
@@ -33,6 +33,18 @@ def set_variables() -> None:
             os.environ[name] = found
 
 
+def _tell_of_exits() -> None:
+    """Let `os._exit` tell the launcher, which then knows that a status it has not been told of is a signal."""
+    own, leave = os.getpid(), os._exit
+
+    def leave_and_tell(status: int) -> NoReturn:
+        if status and os.getpid() == own:
+            tell_launcher(status)
+        leave(status)
+
+    os._exit = leave_and_tell
+
+
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     show_error(kind, error, trace, int(os.environ.get("RANK", "0")))
 
@@ -40,6 +52,7 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
 def main(arguments: list[str]) -> NoReturn:
     """Run the program that the arguments name, and end as it ends."""
     set_variables()
+    _tell_of_exits()
     sys.excepthook = _show
     status = 0
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..futures import Future
 from ..tracebacks import end_at_caller
-from . import mpi
+from . import mpi, records
 from .errors import DistBackendError
 from .state import STATE
 
@@ -80,6 +80,7 @@ class Work:
         "_futures",
         "_request",
         "_steps",
+        "call",
         "done",
         "group",
         "in_order",
@@ -90,7 +91,13 @@ class Work:
     )
 
     def __init__(
-        self, group: ProcessGroup, name: str, steps: Iterator[Any], result: Any = None, in_order: bool = True
+        self,
+        group: ProcessGroup,
+        name: str,
+        steps: Iterator[Any],
+        result: Any = None,
+        in_order: bool = True,
+        given: Any = None,
     ) -> None:
         self.group, self.name, self.in_order = group, name, in_order
         self.number = group.count_call()
@@ -101,6 +108,7 @@ class Work:
         self._request: Any = None
         self._error: BaseException | None = None
         self._futures: list[Any] | None = None
+        self.call = records.begin(group, name, self.number, given, result)
         with PROGRESS:
             if in_order:
                 group.queue.append(self)
@@ -136,6 +144,8 @@ class Work:
             self.done = True
             if not isinstance(error, Exception):
                 raise
+        if self.done and self.call is not None:
+            self.call.finish()
         return self.done
 
     def wait(self, timeout: Any = None) -> bool:
@@ -149,7 +159,11 @@ class Work:
         """
         if not self.advance():
             limit = self.group.timeout if timeout is None or not timeout.total_seconds() else timeout
-            self._await(limit.total_seconds())
+            if self.call is None:
+                self._await(limit.total_seconds())
+            else:
+                with records.waiting(self.call):
+                    self._await(limit.total_seconds())
         if self._error is not None:
             raise self._error
         return True

@@ -2,11 +2,12 @@
 
 `graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
 through backward in a terminal, `compare` marks what differs between two graphs. `recording` keeps intermediate values for
-pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training. None of these costs anything
-until it is called, but for a note at each call of a module.
+pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training, `communication` what processes
+send one another. None of these costs anything until it is called, but for a note at each call of a module.
 """
 
 from .alive import live_graphs
+from .communicating import Communication, communication
 from .comparing import Comparison, compare
 from .drawing import Graph, graph
 from .gradients import gradients
@@ -17,6 +18,6 @@ from .tracing import Trace, trace_backward
 from .watching import Watch, watch
 
 __all__ = [
-    "Comparison", "Graph", "Trace", "Watch", "compare", "gradients", "graph", "live_graphs", "recording", "saved_memory", "step",
-    "trace_backward", "watch",
+    "Communication", "Comparison", "Graph", "Trace", "Watch", "communication", "compare", "gradients", "graph", "live_graphs",
+    "recording", "saved_memory", "step", "trace_backward", "watch",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta
 from ..shared_memory import ALIGNMENT, Mapping, new_file
 from ..tensor import LEAF, Tensor, make_subclass, wrap
+from .forked_readers import Copying, copy_pages, watch_forks
 from .reductions import SENT_TYPES, check_sendable
 from .sharing import Array, root_on
 
@@ -205,6 +206,7 @@ class Reader:
         self._live: dict[Place, list[Any]] = {}
         self._free: deque[tuple[tuple[int, ...], int]] = deque()
         self._is_left = False
+        self._pinned: list[tuple[Copying, frozenset[Place]]] = []
         _readers[self.number] = self
 
     def descriptor(self) -> Any:
@@ -230,25 +232,52 @@ class Reader:
         held[1] += 1
         return root
 
+    def is_live(self) -> bool:
+        """Whether tensors lie on the arena."""
+        return bool(self._live)
+
+    def pin(self, copying: Copying) -> None:
+        """Say nobody that what is live now is free, until a forked process has copied it."""
+        self._pinned.append((copying, frozenset(self._live)))
+
+    def copy_live(self) -> None:
+        """In a forked process: let what is live be memory of its own."""
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for place in self._live:
+            ranges.setdefault(place.piece, []).append((place.start, place.start + place.size))
+        for piece, each in ranges.items():
+            copy_pages(self._mappings[piece], each)
+
+    def _is_pinned(self, place: Place) -> bool:
+        if self._pinned:
+            self._pinned = [(copying, places) for copying, places in self._pinned if not copying.done()]
+        return any(place in places for _, places in self._pinned)
+
     def _forget(self, place: Place, times: int) -> None:
         self._live.pop(place, None)
         if self._is_left:
+            if self._is_pinned(place):
+                return  # the system gets it when the reader has died
             self._drop(place.piece, place.start, place.start + place.size)
         else:
             self._free.append((tuple(place), times))
 
     def free(self) -> list[tuple[tuple[int, ...], int]]:
         """The places that are needed no longer, and how often they had been lent; each is told once."""
-        found = []
+        found: list[tuple[tuple[int, ...], int]] = []
+        later: list[tuple[tuple[int, ...], int]] = []
         while self._free:
-            found.append(self._free.popleft())
+            place, times = self._free.popleft()
+            (later if self._is_pinned(Place(*place)) else found).append((place, times))
+        self._free.extend(later)
         return found
 
     def leave(self) -> None:
         """The worker is gone: let the system have what no tensor lies on."""
         self._is_left = True
         taken: dict[int, list[tuple[int, int]]] = {}
-        for place in list(self._live):
+        pinned = [place for _, places in self._pinned for place in places]
+        for place in {*self._live, *pinned}:
             taken.setdefault(place.piece, []).append((place.start, place.start + place.size))
         for piece, mapping in list(self._mappings.items()):
             if piece not in taken:
@@ -289,6 +318,12 @@ def _tensor_at(kind: type[Tensor], requires_grad: bool, *where: Any) -> Tensor:
     tensor._edge = LEAF if requires_grad else None
     return tensor
 
+
+def _live_readers() -> list[Reader]:
+    return [reader for reader in list(_readers.values()) if reader.is_live()]
+
+
+watch_forks(_live_readers)
 
 _own: Arena | None = None
 

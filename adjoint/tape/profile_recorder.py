@@ -27,13 +27,38 @@ MEMORY = "[memory]"
 """The name of the event for memory that is released while no event is running."""
 
 
+WAIT = " (wait)"
+"""How the names of events end in which a program waits for a call between processes."""
+
+
+class Communication:
+    """A collective or a message: its group, its bytes, when it began and was complete.
+
+    `label`: what it is for, such as a bucket of gradients. `ended` is 0 until the call is complete.
+    """
+
+    __slots__ = ("ended", "group", "label", "name", "nbytes", "number", "ranks", "started")
+
+    def __init__(self, name: str, group: str, ranks: list[int], number: int, nbytes: int, label: str) -> None:
+        self.name, self.group, self.ranks, self.number = name, group, ranks, number
+        self.nbytes, self.label = nbytes, label
+        self.ended = 0
+        self.started = perf_counter_ns()
+
+    def finish(self) -> None:
+        """Note that the call is complete."""
+        self.ended = perf_counter_ns()
+
+
 class Event:
     """One event of a profile: its time, its thread, the events that enclose it, and the memory that it allocated.
 
-    `open`: the event is a composite function, and none of its operators has run yet.
+    `open`: the event is a composite function, and none of its operators has run yet. `communication`: the call between
+    processes that it stands for; it runs beside the events that follow, and encloses none.
     """
 
     __slots__ = (
+        "communication",
         "end",
         "forward_thread",
         "memory",
@@ -59,6 +84,7 @@ class Event:
         self.shapes: list[list[int]] = []
         self.stack: list[str] = []
         self.memory = 0
+        self.communication: Communication | None = None
         self.end = 0
         self.start = perf_counter_ns()
 
@@ -99,10 +125,21 @@ class Recorder:
             if last is event:
                 return
 
+    def communicate(self, name: str, call: Communication) -> Communication:
+        """Note a call between processes, which runs beside what follows."""
+        event = Event(name, FUNCTION, None)
+        event.communication, event.start = call, call.started
+        self.events.append(event)
+        return call
+
     def close(self) -> None:
-        """End the profile: end all open events, and stop tracking memory."""
+        """End the profile: end all open events, also calls between processes that are under way, and stop tracking memory."""
         while self.running:
             self.finish(self.running[-1])
+        now = perf_counter_ns()
+        for event in self.events:
+            if event.communication is not None:
+                event.end = event.communication.ended or now
         self.memory = False
         self.held.clear()
 

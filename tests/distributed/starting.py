@@ -24,6 +24,7 @@ except LaunchError as error:
 
 def environment(**more):
     ours = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default", **more}
+    ours |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as in containers
     return {**{name: value for name, value in os.environ.items() if not name.startswith("PMI")}, **ours}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adjoint.distributed.launch import find_mpiexec, is_open_mpi
 from tests.distributed.starting import ROOT, environment, launched_text
 
 BEGIN = """
@@ -18,7 +19,7 @@ rank, t = dist.get_rank(), torch.ones(2)
 """
 
 
-def ended(tmp_path, text, ranks=3, begin=BEGIN, **variables):
+def ended(tmp_path, text, ranks=2, begin=BEGIN, **variables):
     """What a program printed as errors, its exit status, and how long it took."""
     start = time.monotonic()
     finished = launched_text(tmp_path, ranks, begin + text, **variables)
@@ -44,11 +45,16 @@ def test_a_rank_that_raises_before_it_has_joined_ends_all(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("sys.exit(3)", 3), ("os._exit(5)", None), ("os.kill(os.getpid(), 9)", None)]
+    ("text", "expected"),
+    [
+        ("sys.exit(3)", 3),
+        ("os._exit(9)", 9),
+        ("os.kill(os.getpid(), 9)", 128 + 9),
+    ],
 )
 def test_a_rank_that_exits_or_is_killed_ends_all(tmp_path, text, expected):
     _, status, seconds = ended(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
-    assert status == expected if expected else status != 0
+    assert status == expected
     assert seconds < 30
 
 
@@ -61,11 +67,19 @@ def test_a_rank_that_does_not_come_is_named(tmp_path, text):
     assert seconds < 30
 
 
+def test_a_rank_that_does_not_make_a_group_is_named(tmp_path):
+    errors, status, seconds = ended(tmp_path, "time.sleep(100) if rank == 1 else dist.new_group([0, 1])\n")
+    assert status == 1
+    assert "new_group of ranks [0, 1] (call 1 of group '0') timed out after 3 s" in errors
+    assert "missing ranks, which wait in no call: 1" in errors
+    assert seconds < 30
+
+
 def test_a_monitored_barrier_names_all_missing_ranks(tmp_path):
     text = (
         "if rank: time.sleep(100)\ndist.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)\n"
     )
-    errors, status, _ = ended(tmp_path, text)
+    errors, status, _ = ended(tmp_path, text, ranks=3)
     assert status == 1
     assert "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms" in errors
 
@@ -161,7 +175,8 @@ def free_port():
         return str(free.getsockname()[1])
 
 
-@pytest.mark.parametrize("how", ["torchrun", "slurm", "file"])
+@pytest.mark.skipif(is_open_mpi(find_mpiexec()), reason="Open MPI joins only processes that its launcher has started")
+@pytest.mark.parametrize("how", ["torchrun", "slurm", "file", "store"])
 def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     script = tmp_path / "program.py"
     text = PLACE
@@ -169,6 +184,9 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     if how == "file":
         method = f"init_method='file://{tmp_path / 'meeting'}', world_size=2, rank=int(os.environ['WHICH'])"
         text = text.replace("timeout=", f"{method}, timeout=").replace("seconds=3", "seconds=30")
+    if how == "store":
+        store = f"store=dist.FileStore({str(tmp_path / 'store')!r}), world_size=2, rank=int(os.environ['WHICH'])"
+        text = text.replace("timeout=", f"{store}, timeout=")
     script.write_text(text, encoding="utf-8")
 
     def variables(rank):
@@ -178,12 +196,19 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
             }  # fmt: skip
         if how == "slurm":
             return {
-                "SLURM_PROCID": str(rank), "SLURM_NTASKS": "2", "SLURM_LOCALID": str(rank), "SLURM_JOB_NODELIST": "localhost",
-                "MASTER_PORT": port,
+                "SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": str(rank),
+                "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": port, "PMIX_NAMESPACE": "slurm.1.0", "PMIX_RANK": str(rank),
             }  # fmt: skip
         return {"WHICH": str(rank)}
 
     assert started_by_hand(script, 2, variables) == [f"{rank} 2 {rank} [2.0, 2.0]\n" for rank in range(2)]
+
+
+def test_a_batch_script_of_slurm_is_alone(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PLACE, encoding="utf-8")
+    variables = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_NODELIST": "node[1-4]"}
+    assert started_by_hand(script, 1, lambda rank: variables) == ["0 1 0 [1.0, 1.0]\n"]
 
 
 def test_mpiexec_alone_starts_ranks(tmp_path):

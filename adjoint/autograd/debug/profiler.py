@@ -16,8 +16,9 @@ from ...codegen.observed_kernels import KERNELS
 from ...dispatch import profiled_functions
 from ...notices import warn
 from ...tape import modes
-from ...tape.profile_recorder import USER, Event, Recorder
+from ...tape.profile_recorder import USER, WAIT, Event, Recorder
 from ...uninterrupted import uninterrupted
+from .communication import CommunicationInfo, length_within
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = ["EventList", "FunctionEvent", "ProfilerActivity", "profile", "record_function"]
@@ -182,6 +183,19 @@ class profile:
             concrete_inputs=[],
             trace_name=record.name,
             is_user_annotation=record.scope == USER,
+            is_async=record.communication is not None,
+            communication=self._communication(record),
+        )
+
+    def _communication(self, record: Event) -> CommunicationInfo | None:
+        """What is known of a call between processes, with times as events have them."""
+        call = record.communication
+        if call is None:
+            return None
+        spans = [(event.start, event.end) for event in self.recorder.events if event.name.endswith(WAIT)]
+        waited = length_within(spans, record.start, record.end)
+        return CommunicationInfo(
+            call.name, call.group, call.ranks, call.number, call.nbytes, call.label, bool(call.ended), waited / 1000
         )
 
     def key_averages(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...tape.profile_recorder import BACKWARD, MEMORY
+from .communication import CommunicationInfo
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
 
@@ -48,6 +49,14 @@ class FormattedTimesMixin:
     device_type = DeviceType.CPU
     use_device: str | None = None
     overload_name: str | None = None
+    communicates = False
+    communicated_bytes = 0
+    communication_wait = 0.0
+
+    @property
+    def overlap(self) -> float:
+        """Of a call between processes: the part of its time in which the program did not wait for any."""
+        return 1 - self.communication_wait / self.cpu_time_total if self.cpu_time_total else 0.0
 
     @property
     def cpu_time(self) -> float:
@@ -123,7 +132,12 @@ class FunctionEvent(FormattedTimesMixin):
         concrete_inputs: Any = None,
         kwinputs: Any = None,
         is_user_annotation: bool = False,
+        communication: CommunicationInfo | None = None,
     ) -> None:
+        self.communication = communication
+        if communication is not None:
+            self.communicates = True
+            self.communicated_bytes, self.communication_wait = communication.nbytes, communication.waited
         self.id, self.node_id = id, node_id
         self.name = name
         self.overload_name = overload_name
@@ -206,6 +220,9 @@ class FunctionEventAvg(FormattedTimesMixin):
             self.cpu_parent, self.is_user_annotation = other.cpu_parent, other.is_user_annotation
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.communicates |= other.communicates
+        self.communicated_bytes += other.communicated_bytes
+        self.communication_wait += other.communication_wait
         self.cpu_memory_usage += other.cpu_memory_usage
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
         self.count += other.count
@@ -333,6 +350,20 @@ class EventList(list[Any]):
                 ("Self CPU Mem", 12, lambda event: _format_memory(event.self_cpu_memory_usage)),
             ]
         columns.append(("# of Calls", 12, lambda event: str(event.count)))
+        if any(event.communicates for event in self):
+            columns += [
+                (
+                    "Comm bytes",
+                    12,
+                    lambda event: _format_memory(event.communicated_bytes) if event.communicates else "",
+                ),
+                (
+                    "Comm wait",
+                    12,
+                    lambda event: _format_time(event.communication_wait, unit) if event.communicates else "",
+                ),
+                ("Overlap", 12, lambda event: f"{event.overlap:.0%}" if event.communicates else ""),
+            ]
         shapes = [str(event.input_shapes) for event in self]
         if any(event.input_shapes for event in self):
             columns.append(
@@ -404,6 +435,9 @@ def trace_of(events: list[FunctionEvent]) -> list[dict[str, Any]]:
             arguments["Input Dims"] = event.input_shapes
         if event.stack:
             arguments["Call stack"] = ";".join(event.stack)
+        if event.communication is not None:  # on a track of its own, below those of threads
+            arguments |= event.communication.arguments()
+            place["tid"] = f"communication, group {event.communication.group}"
         category = "user_annotation" if event.is_user_annotation else "cpu_op"
         trace.append(
             {

@@ -1,7 +1,14 @@
 """`torch.distributed.checkpoint`: each rank writes its part of a state; any number of ranks reads it."""
 
+from . import format_utils as format_utils
+from . import metadata as metadata
+from . import state_dict as state_dict
+from .files import FileSystemReader as FileSystemReader
+from .files import FileSystemWriter as FileSystemWriter
+from .files import async_save as async_save
 from .files import load as load
 from .files import save as save
+from .metadata import Metadata as Metadata
 from .state_dict import get_model_state_dict as get_model_state_dict
 from .state_dict import get_optimizer_state_dict as get_optimizer_state_dict
 from .state_dict import get_state_dict as get_state_dict

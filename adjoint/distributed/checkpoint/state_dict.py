@@ -1,38 +1,179 @@
-"""The state of models and optimizers by the names of parameters, whatever is shared out; tensors say what part they are."""
+"""The state of models and optimizers by the names of parameters, whatever is shared out: in parts, or whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import adjoint as torch
 
-__all__ = ["get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_state_dict"]
+from ..groups import get_rank, is_initialized
+from ..objects import broadcast_object_list
+from ..tensor.dtensor import DTensor, part_of
+
+__all__ = [
+    "StateDictOptions",
+    "get_model_state_dict",
+    "get_optimizer_state_dict",
+    "get_state_dict",
+    "set_model_state_dict",
+    "set_optimizer_state_dict",
+    "set_state_dict",
+]
 
 
-def get_model_state_dict(model: Any) -> dict[str, Any]:
-    """The state of a model, in which parameters that are shared out are this rank's parts."""
-    return dict(model.state_dict(keep_vars=True))
+@dataclass
+class StateDictOptions:
+    """How states are given and taken.
+
+    Attributes:
+        full_state_dict: whether tensors are whole instead of in parts.
+        cpu_offload: with `full_state_dict`, whether only rank 0 has them; the others have an empty dict.
+        ignore_frozen_params: whether parameters that need no gradient are left out.
+        strict: whether all names must be there when a state is taken.
+        broadcast_from_rank0: with `full_state_dict`, whether the state that is taken is rank 0's; others may give an empty dict.
+        flatten_optimizer_state_dict: whether the state of an optimizer is one dict, of names with dots.
+        keep_submodule_prefixes, dsd_fqn_modifiers: accepted for PyTorch's sake.
+    """
+
+    full_state_dict: bool = False
+    cpu_offload: bool = False
+    ignore_frozen_params: bool = False
+    keep_submodule_prefixes: bool = True
+    strict: bool = True
+    broadcast_from_rank0: bool = False
+    flatten_optimizer_state_dict: bool = False
+    dsd_fqn_modifiers: str = "_fqn_modifiers"
 
 
-def get_optimizer_state_dict(model: Any, optimizer: Any) -> dict[str, Any]:
-    """The state of an optimizer by the names of the model's parameters, and its options.
+def _options(options: StateDictOptions | None) -> StateDictOptions:
+    found = options or StateDictOptions()
+    if found.broadcast_from_rank0 and not found.full_state_dict:
+        raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+    return found
+
+
+def _wrappers(model: Any) -> list[str]:
+    """The beginnings of names within a `DistributedDataParallel`, which is no part of names here; the longest first."""
+    kind = torch.nn.parallel.DistributedDataParallel
+    found = [f"{name}.module." if name else "module." for name, each in model.named_modules() if isinstance(each, kind)]
+    return sorted(found, key=len, reverse=True)
+
+
+def _outside(name: str, wrappers: list[str]) -> str:
+    """A name without what wrappers add."""
+    for wrapper in wrappers:
+        if name.startswith(wrapper):
+            name = wrapper.removesuffix("module.") + name[len(wrapper) :]
+    return name
+
+
+def _given(value: Any, options: StateDictOptions) -> Any:
+    """A tensor as the options want it; gathering is done in all processes."""
+    if not options.full_state_dict or not isinstance(value, torch.Tensor):
+        return value
+    return value.full_tensor().detach() if isinstance(value, DTensor) else value.detach().clone()
+
+
+def _leaves_out(options: StateDictOptions) -> bool:
+    """Whether this process gets nothing."""
+    return options.full_state_dict and options.cpu_offload and is_initialized() and get_rank() != 0
+
+
+def get_model_state_dict(
+    model: Any, *, submodules: Iterable[Any] | None = None, options: StateDictOptions | None = None
+) -> dict[str, Any]:
+    """The state of a model, in which parameters that are shared out are `DTensor`s, or whole if the options say so."""
+    options, wrappers = _options(options), _wrappers(model)
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    chosen = set(submodules or ())
+    inside = tuple(f"{name}." for name, each in model.named_modules() if each in chosen)
+    state = {}
+    for name, value in model.state_dict().items():
+        if (options.ignore_frozen_params and name in frozen) or (chosen and not name.startswith(inside)):
+            continue
+        state[_outside(name, wrappers)] = _given(value, options)
+    return {} if _leaves_out(options) else state
+
+
+def set_model_state_dict(
+    model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
+) -> Any:
+    """Take over the state of a model: of parts what each process has, of whole tensors its part.
+
+    Returns:
+        The missing and unexpected keys, as `load_state_dict` returns them.
+    """
+    options, wrappers = _options(options), _wrappers(model)
+    state = _of_rank_0(model_state_dict) if options.broadcast_from_rank0 else model_state_dict
+    own = model.state_dict()
+    taken = {}
+    for name, value in own.items():
+        outside = _outside(name, wrappers)
+        if outside in state:
+            taken[name] = _taken(state[outside], value)
+    known = {_outside(name, wrappers) for name in own}
+    taken |= {name: value for name, value in state.items() if name not in known}
+    return model.load_state_dict(taken, strict=options.strict)
+
+
+def _of_rank_0(state: Any) -> Any:
+    """What rank 0 gives."""
+    held = [state if get_rank() == 0 else None]
+    broadcast_object_list(held, 0)
+    return held[0]
+
+
+def _taken(value: Any, like: Any) -> Any:
+    """A tensor, divided as the one that it is for."""
+    if isinstance(like, DTensor) and isinstance(value, torch.Tensor) and not isinstance(value, DTensor):
+        if value.shape != like.shape:
+            return value  # load_state_dict says what is wrong
+        return like._like(part_of(value, like.device_mesh, like.placements).to(like.dtype))
+    return value
+
+
+def _listed(optimizers: Any) -> list[Any]:
+    return [optimizers] if isinstance(optimizers, torch.optim.Optimizer) else list(optimizers)
+
+
+def _names(model: Any) -> dict[Any, str]:
+    wrappers = _wrappers(model)
+    return {parameter: _outside(name, wrappers) for name, parameter in model.named_parameters()}
+
+
+def get_optimizer_state_dict(
+    model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
+) -> dict[str, Any]:
+    """The state of optimizers by the names of the model's parameters, and their options.
 
     An optimizer that has made no step gets the state that it has before the first one, for `load` to fill.
     """
-    if not optimizer.state:
-        _begin(optimizer)
-    names = {parameter: name for name, parameter in model.named_parameters()}
-    state = {}
-    for parameter, held in optimizer.state.items():
-        sharding = getattr(parameter, "_sharding", None)
-        for value in held.values():
-            if sharding is not None and getattr(value, "shape", None) == parameter.shape:
-                value._sharding = sharding
-        state[names[parameter]] = held
-    groups = [
-        {**group, "params": [names[parameter] for parameter in group["params"]]} for group in optimizer.param_groups
-    ]
-    return {"state": state, "param_groups": groups}
+    options, names = _options(options), _names(model)
+    state: dict[str, Any] = {}
+    groups: list[dict[str, Any]] = []
+    for optimizer in _listed(optimizers):
+        if not optimizer.state:
+            _begin(optimizer)
+        for parameter, held in optimizer.state.items():
+            state[names[parameter]] = {key: _given(value, options) for key, value in held.items()}
+        groups += [
+            {**group, "params": [names[parameter] for parameter in group["params"]]} for group in optimizer.param_groups
+        ]
+    if _leaves_out(options):
+        return {}
+    return (
+        _flattened(state, groups) if options.flatten_optimizer_state_dict else {"state": state, "param_groups": groups}
+    )
+
+
+def _flattened(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, Any]:
+    flat = {f"state.{name}.{key}": value for name, held in state.items() for key, value in held.items()}
+    for group in groups:
+        for name in group["params"]:
+            flat |= {f"param_groups.{name}.{key}": value for key, value in group.items() if key != "params"}
+    return flat
 
 
 def _begin(optimizer: Any) -> None:
@@ -51,20 +192,77 @@ def _begin(optimizer: Any) -> None:
         for parameter, (grad, value) in zip(parameters, held, strict=True):
             parameter.grad = grad
             parameter.copy_(value)
+    for state in optimizer.state.values():
+        if isinstance(state.get("step"), torch.Tensor):
+            state["step"].zero_()
 
 
-def get_state_dict(model: Any, optimizer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The states of a model and of its optimizer."""
-    return get_model_state_dict(model), get_optimizer_state_dict(model, optimizer)
+def set_optimizer_state_dict(
+    model: Any, optimizers: Any, optim_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
+) -> None:
+    """Take over the state of optimizers: of parts what each process has, of whole tensors its part.
+
+    Raises:
+        RuntimeError: if the state lacks the options of a parameter.
+    """
+    options, names = _options(options), _names(model)
+    given = _of_rank_0(optim_state_dict) if options.broadcast_from_rank0 else optim_state_dict
+    for optimizer in _listed(optimizers):
+        own = {names[parameter]: parameter for group in optimizer.param_groups for parameter in group["params"]}
+        nested = _nested(given, own) if options.flatten_optimizer_state_dict else given
+        for group in optimizer.param_groups:
+            for parameter in group["params"][:1]:
+                saved = next((each for each in nested["param_groups"] if names[parameter] in each["params"]), None)
+                if saved is None:
+                    raise RuntimeError(f"the state of the optimizer has no options for {names[parameter]}")
+                group.update((key, value) for key, value in saved.items() if key != "params")
+        for name, held in nested["state"].items():
+            if name in own:
+                optimizer.state[own[name]] = {key: _state_taken(value, own[name]) for key, value in held.items()}
+
+
+def _state_taken(value: Any, parameter: Any) -> Any:
+    same = isinstance(value, torch.Tensor) and value.shape == parameter.shape
+    return _taken(value, parameter) if same else value
+
+
+def _nested(flat: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Undo `_flattened`, for parameters of these names."""
+    state: dict[str, Any] = {}
+    groups = []
+    for name in names:
+        for start, place in (("state", state), ("param_groups", None)):
+            beginning = f"{start}.{name}."
+            found = {
+                key[len(beginning) :]: value
+                for key, value in flat.items()
+                if key.startswith(beginning) and "." not in key[len(beginning) :]
+            }
+            if place is None:
+                groups.append({**found, "params": [name]})
+            elif found:
+                place[name] = found
+    return {"state": state, "param_groups": groups}
+
+
+def get_state_dict(
+    model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The states of a model and of its optimizers."""
+    return (
+        get_model_state_dict(model, submodules=submodules, options=options),
+        get_optimizer_state_dict(model, optimizers, options=options),
+    )
 
 
 def set_state_dict(
-    model: Any, optimizer: Any, *, model_state_dict: dict[str, Any], optim_state_dict: dict[str, Any]
-) -> None:
-    """Take over what `get_state_dict` has given, and `load` has filled."""
-    model.load_state_dict(model_state_dict)
-    named = dict(model.named_parameters())
-    for group, saved in zip(optimizer.param_groups, optim_state_dict["param_groups"], strict=True):
-        group.update((name, value) for name, value in saved.items() if name != "params")
-    for name, held in optim_state_dict["state"].items():
-        optimizer.state[named[name]] = dict(held)
+    model: Any,
+    optimizers: Any,
+    *,
+    model_state_dict: dict[str, Any],
+    optim_state_dict: dict[str, Any],
+    options: StateDictOptions | None = None,
+) -> Any:
+    """Take over the states of a model and of its optimizers; the missing and unexpected keys of the model."""
+    set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
+    return set_model_state_dict(model, model_state_dict, options=options)

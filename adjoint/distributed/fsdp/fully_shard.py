@@ -1,204 +1,388 @@
 """`fully_shard`: each rank holds a part of every parameter; a module gathers its parameters when it is called.
 
-Gathering is an operation that is recorded: its gradient is reduced over the ranks, of which each keeps its part. A node saves the
-name of a gathered parameter, which is gathered again when the node runs backward.
+What nodes save of gathered parameters is a note of where it lies; backward gathers the parameters again. While a module computes,
+the parameters of the one that followed it in the last step are gathered already.
 """
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import adjoint as torch
 
-from ...nn import Module, Parameter
-from ..collectives import all_gather_into_tensor, reduce_scatter_tensor
-from ..groups import get_rank, get_world_size, group
-from ..reductions import ReduceOp
+from ...nn import Parameter
+from ..device_mesh import DeviceMesh
+from ..groups import ProcessGroup
+from ..tensor.dtensor import whole_mesh
+from .parameter_group import ParameterGroup, places_of
+from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
-__all__ = ["FSDPModule", "fully_shard"]
-
-
-class _Sharding:
-    """How one parameter is shared out: in equal parts of its elements, the last one filled up with zeros."""
-
-    def __init__(self, process_group: Any, shape: Any, dtype: Any) -> None:
-        self.group, self.shape, self.dtype = process_group, shape, dtype
-        self.ranks, self.rank = get_world_size(process_group), get_rank(process_group)
-        self.count = shape.numel()
-        self.length = -(-self.count // self.ranks)
-
-    def part(self, whole: Any) -> Any:
-        """Of all elements, the part of this rank."""
-        return self.padded(whole)[self.rank * self.length : (self.rank + 1) * self.length].clone()
-
-    def padded(self, whole: Any) -> Any:
-        """All elements in one dimension, and zeros up to a number that the ranks share equally."""
-        flat = whole.detach().reshape(-1)
-        return torch.cat([flat, flat.new_zeros(self.length * self.ranks - self.count)])
-
-    def gather(self, part: Any) -> Any:
-        """The whole parameter."""
-        flat = torch.empty(self.length * self.ranks, dtype=part.dtype)
-        all_gather_into_tensor(flat, part.detach().contiguous(), group=self.group)
-        return flat[: self.count].view(self.shape)
-
-    def reduce(self, grad: Any) -> Any:
-        """Of the mean of a gradient over the ranks, the part of this rank."""
-        own = torch.empty(self.length, dtype=grad.dtype)
-        reduce_scatter_tensor(own, self.padded(grad), op=ReduceOp.AVG, group=self.group)
-        return own
+__all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
 
 class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, part: Any, sharding: _Sharding) -> Any:
-        """Gather a parameter."""
-        ctx.sharding = sharding
-        return sharding.gather(part)
+    """Whole parameters; the gradients of all of them come together, when the module's backward has ended.
+
+    `anchor` stands for the parts: it requires a gradient, and gets none. Those of the parts come later, when they are reduced.
+    """
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
-        """Reduce its gradient, and keep a part."""
-        return ctx.sharding.reduce(grad), None
+    def forward(ctx: Any, state: _State, anchor: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        ctx.state = state
+        whole = tuple(each.detach() for each in state.group.gather())
+        parts = zip(whole, state.group.parts(), strict=True)
+        ctx.mark_non_differentiable(*(each for each, part in parts if not part.requires_grad))
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        ctx.state.group.take(grads)
+        return None, None
 
 
-class _Part:
+class _Saved:
     """What is saved in the place of a view of a gathered parameter."""
 
-    def __init__(self, owner: _Sharded, name: str, view: Any) -> None:
-        self.owner, self.name = owner, name
+    def __init__(self, state: _State, number: int, view: Any) -> None:
+        self.state, self.number = state, number
         self.geometry = view.shape, view.stride(), view.storage_offset()
 
     def gathered(self) -> Any:
         """The view, of the parameter gathered once more."""
-        return self.owner.again(self.name).as_strided(*self.geometry)
+        return self.state.again()[self.number].as_strided(*self.geometry)
 
 
-class _Sharded:
+class _Order:
+    """The order in which modules ran in the last step, by which the next one is known; shared by the modules below a root."""
+
+    def __init__(self) -> None:
+        self.running: list[_State] = []
+        self.now: list[_State] = []
+        self.last: list[_State] = []
+
+    def next_of(self, state: _State, step: int) -> list[_State]:
+        """The module that ran after (or, with -1, before) this one."""
+        order = self.last if step > 0 else self.now
+        place = order.index(state) + step if state in order else -1
+        return [order[place]] if 0 <= place < len(order) else []
+
+
+class _State:
     """What a module knows about its parameters that are shared out."""
 
-    def __init__(self, module: Module, process_group: Any, reshard: bool) -> None:
-        self.group, self.reshard = process_group, reshard
-        self.owners: list[tuple[Module, str, str]] = []
-        self.shardings: dict[str, _Sharding] = {}
-        self.whole: dict[str, Any] = {}
-        self._pointers: dict[int, str] = {}
-        self._again: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-        self.parts: dict[str, Any] = {}
-        self._context: Any = None
-        held: dict[Any, str] = {}
-        for prefix, owner in module.named_modules():
-            if owner is not module and isinstance(owner, FSDPModule):
-                continue
-            if any(inside for inside in _sharded_below(module) if owner in inside):
-                continue
-            for name, parameter in list(owner._parameters.items()):
-                if parameter is None or isinstance(getattr(parameter, "_sharding", None), _Sharding):
-                    continue
-                key = held.setdefault(parameter, f"{prefix}.{name}".lstrip("."))
-                if key not in self.shardings:
-                    sharding = self.shardings[key] = _Sharding(process_group, parameter.shape, parameter.dtype)
-                    part = Parameter(sharding.part(parameter), parameter.requires_grad)
-                    part._sharding = sharding  # type: ignore[attr-defined]
-                    self.parts[key] = part
-                owner._parameters[name] = self.parts[key]
-                self.owners.append((owner, name, key))
+    def __init__(self, group: ParameterGroup, reshard: bool | None, policy: MixedPrecisionPolicy) -> None:
+        self.group, self.policy, self.reshard = group, policy, reshard
+        group.release = self.put_parts
+        self.order = _Order()
+        self.ahead: list[_State] | None = None
+        self.ahead_backward: list[_State] | None = None
+        self.unsharded = False
+        self._parts: list[Any] = []
+        self._pointers: dict[int, int] = {}
+        self._hooks: Any = None
+        self._swapped = False
 
-    def gather(self) -> None:
-        """Put whole parameters in the places of the parts."""
-        whole = {key: _Gather.apply(owner._parameters[name], self.shardings[key]) for owner, name, key in self.firsts()}
-        self._pointers = {tensor.untyped_storage().data_ptr(): key for key, tensor in whole.items()}
-        for owner, name, key in self.owners:
-            self.parts[key] = owner._parameters.pop(name)
-            owner.__dict__[name] = whole[key]
-        if self.reshard:
-            self._context = torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
-            self._context.__enter__()
+    # --- in a forward ----------------------------------------------------------------------------------------------
 
-    def firsts(self) -> list[tuple[Module, str, str]]:
-        """One place of each parameter."""
-        return list({key: (owner, name, key) for owner, name, key in reversed(self.owners)}.values())[::-1]
+    def before(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """Put whole parameters in the places of the parts, and let those of the next module come."""
+        order = self.order
+        if not order.running:
+            self._begin_as_root(module)
+        order.running.append(self)
+        if self._swapped and not self.unsharded:
+            return None  # a module that calls itself
+        if self.unsharded:
+            self._put_back()
+        order.now.append(self)
+        anchor = torch.empty(0, requires_grad=any(part.requires_grad for part in self.group.parts()))
+        whole = _Gather.apply(self, anchor) if self.group.places else ()
+        for following in order.next_of(self, 1) if self.ahead is None else self.ahead:
+            following.group.start_gathering()
+        self._put(whole)
+        self._pointers = {tensor.untyped_storage().data_ptr(): number for number, tensor in enumerate(whole)}
+        if self.reshard is not False and torch.is_grad_enabled():
+            self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
+            self._hooks.__enter__()
+        dtype = self.policy.param_dtype
+        if dtype is None or not self.policy.cast_forward_inputs:
+            return None
+        return converted(args, dtype), converted(kwargs, dtype)
 
-    def let_go(self) -> None:
+    def _begin_as_root(self, root: Any) -> None:
+        """The modules below take part in the order of this one."""
+        order = self.order
+        order.last, order.now = order.now, []
+        for module in root.modules():
+            if isinstance(module, FSDPModule):
+                module._fsdp.order = order
+        if self.reshard is None:
+            self.reshard = False  # backward begins with the root's parameters
+
+    def after(self, _: Any, args: Any, output: Any) -> Any:
         """Put the parts back."""
-        if self._context is not None:
-            self._context.__exit__(None, None, None)
-            self._context = None
-        for owner, name, key in self.owners:
-            if owner.__dict__.pop(name, None) is not None:
-                owner._parameters[name] = self.parts[key]
-        self._pointers = {}
+        order = self.order
+        if order.running and order.running[-1] is self:
+            order.running.pop()
+        if self in order.running:
+            return output
+        if self._hooks is not None:
+            self._hooks.__exit__(None, None, None)
+            self._hooks = None
+        self._put_back()
+        if self.unsharded and self.reshard is False:
+            self._put([Parameter(whole, whole.is_floating_point()) for whole in self.group.gather()])
+        else:
+            self.unsharded = False
+            self.group.let_go()
+        if not order.running:
+            for state in order.last:
+                if state.group.whole is None:
+                    state.group.let_go()  # what was to follow, and did not
+        return output if self.policy.output_dtype is None else converted(output, self.policy.output_dtype)
+
+    def _put(self, whole: Any) -> None:
+        self._parts = self.group.parts()
+        for tensor, shared in zip(whole, self.group.places, strict=True):
+            for owner, name in shared:
+                del owner._parameters[name]
+                owner.__dict__[name] = tensor
+        self._swapped = True
+
+    def _put_back(self) -> None:
+        if self._swapped:
+            for part, shared in zip(self._parts, self.group.places, strict=True):
+                for owner, name in shared:
+                    if owner.__dict__.pop(name, None) is not None:
+                        owner._parameters[name] = part
+        self._pointers, self._swapped, self._parts = {}, False, []
 
     def _pack(self, saved: Any) -> Any:
-        key = self._pointers.get(saved.untyped_storage().data_ptr())
-        return saved if key is None else _Part(self, key, saved)
+        number = self._pointers.get(saved.untyped_storage().data_ptr())
+        return saved if number is None else _Saved(self, number, saved)
 
     @staticmethod
     def _unpack(packed: Any) -> Any:
-        return packed.gathered() if isinstance(packed, _Part) else packed
+        return packed.gathered() if isinstance(packed, _Saved) else packed
 
-    def again(self, key: str) -> Any:
-        """A parameter gathered for backward; one gathering serves the nodes that need it at a time."""
-        found = self._again.get(key)
-        if found is None:
-            owner, name, _ = next(place for place in self.owners if place[2] == key)
-            found = self._again[key] = self.shardings[key].gather(owner._parameters[name])
-        return found
+    # --- in a backward ---------------------------------------------------------------------------------------------
+
+    def again(self) -> list[Any]:
+        """The whole parameters for backward; those of the module before are on their way from then on."""
+        group = self.group
+        if group.whole is None:
+            group.gather()
+            group.call_back()
+            for following in self.order.next_of(self, -1) if self.ahead_backward is None else self.ahead_backward:
+                if following.reshard is not False:
+                    following.group.start_gathering()
+                    following.group.call_back()
+        return group.whole or []
+
+    # --- at the program's wish -------------------------------------------------------------------------------------
+
+    def unshard(self) -> None:
+        """Put whole parameters in the places of the parts until `reshard`."""
+        whole = self.group.gather()
+        if not self._swapped:
+            self._put([Parameter(each, each.is_floating_point()) for each in whole])
+            self.unsharded = True
+
+    def put_parts(self) -> None:
+        """Put the parts back, and let the whole parameters go."""
+        self._put_back()
+        self.unsharded = False
+        self.group.let_go()
 
 
-def _sharded_below(module: Module) -> list[set[Module]]:
-    """The modules within those below that share out their own parameters."""
-    return [set(each.modules()) for each in module.modules() if each is not module and isinstance(each, FSDPModule)]
+def converted(values: Any, dtype: Any) -> Any:
+    """Tensors with a point, in nested containers, in another dtype."""
+    tree: Any = torch.utils._pytree
+    return tree.tree_map(
+        lambda each: each.to(dtype) if isinstance(each, torch.Tensor) and each.is_floating_point() else each, values
+    )
+
+
+class UnshardHandle:
+    """Parameters on their way; see `FSDPModule.unshard`."""
+
+    def __init__(self, state: _State) -> None:
+        self._state: _State | None = state
+
+    def wait(self) -> None:
+        """Wait until the module has its whole parameters."""
+        if self._state is not None:
+            self._state.unshard()
+            self._state = None
 
 
 class FSDPModule:
     """A module whose parameters are shared out. Its class is a subclass of this one and of what it was."""
 
-    _sharded: _Sharded
+    _fsdp: _State
 
-    def full_state_dict(self) -> dict[str, Any]:
-        """The state of the module as one process has it; called on all ranks."""
+    def _states(self, recurse: bool) -> list[_State]:
         own: Any = self
-        return {name: _whole(tensor) for name, tensor in own.state_dict(keep_vars=True).items()}
+        found = [module._fsdp for module in own.modules() if isinstance(module, FSDPModule)]
+        return found if recurse else [self._fsdp]
 
-    def load_full_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over this rank's parts of a state that one process has."""
-        own: Any = self
-        parts = {}
-        for name, tensor in own.state_dict(keep_vars=True).items():
-            sharding = getattr(tensor, "_sharding", None)
-            parts[name] = state_dict[name] if sharding is None else sharding.part(state_dict[name])
-        own.load_state_dict(parts)
+    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
+        """Gather the parameters of this module, without those of modules below that share out their own.
+
+        Args:
+            async_op: whether to return a handle at once; parameters are whole after its `wait()`, or the next forward.
+        """
+        if async_op:
+            self._fsdp.group.start_gathering()
+            return UnshardHandle(self._fsdp)
+        self._fsdp.unshard()
+        return None
+
+    def reshard(self) -> None:
+        """Let go of the whole parameters of this module."""
+        self._fsdp.put_parts()
+
+    def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """Gather the parameters of these modules while this one computes; by default the one that ran next last time."""
+        self._fsdp.ahead = [module._fsdp for module in _checked(modules)]
+
+    def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """Gather the parameters of these modules in the backward of this one; by default of the one that ran before."""
+        self._fsdp.ahead_backward = [module._fsdp for module in _checked(modules)]
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
+        """Whether backward reduces gradients. Otherwise they add up, and the next backward that reduces them has the sum."""
+        for state in self._states(recurse):
+            state.group.requires_sync = requires_gradient_sync
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Accepted: each backward waits for its gradients."""
+
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
+        """Whether, on a mesh of two dimensions, gradients are reduced along the first one."""
+        for state in self._states(recurse):
+            state.group.requires_all_reduce = requires_all_reduce
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Whether backward gathers parameters again; otherwise they stay whole until then."""
+        for state in self._states(recurse):
+            state.reshard = reshard_after_forward
+
+    def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
+        """Whether parameters that were gathered for backward are let go after it."""
+        for state in self._states(recurse):
+            state.group.reshard_after_backward = reshard_after_backward
+
+    def set_gradient_divide_factor(self, factor: float) -> None:
+        """Divide the sum of gradients by this instead of by the number of processes."""
+        self._fsdp.group.factor = factor
+
+    set_reduce_scatter_divide_factor = set_gradient_divide_factor
+
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Whether the parameters of this module are gathered before its backward; they are gathered when they are needed."""
+
+    def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
+        """Accepted: MPI adds, and sums are divided afterwards."""
+
+    def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
+        """Accepted: MPI needs no memory of its own kind."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
 
 
-def _whole(tensor: Any) -> Any:
-    sharding = getattr(tensor, "_sharding", None)
-    return tensor.detach().clone() if sharding is None else sharding.gather(tensor)
+def _checked(modules: Iterable[Any]) -> list[Any]:
+    found = list(modules)
+    for module in found:
+        if not isinstance(module, FSDPModule):
+            raise ValueError(f"Expects FSDPModule but got {type(module)}:\n{module}")
+    return found
 
 
 def fully_shard(
-    module: Any, *, mesh: Any = None, reshard_after_forward: bool | int | None = None, **others: Any
+    module: Any,
+    *,
+    mesh: DeviceMesh | ProcessGroup | None = None,
+    reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Any = None,
+    mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None,
+    ignored_params: set[Any] | None = None,
+    dp_mesh_dims: Any = None,
 ) -> Any:
     """Share out the parameters of a module and of the modules below that do not share out their own; returns the module.
 
-    Each parameter becomes the part of its elements that this rank holds, in one dimension. Make the optimizer afterwards: it then
+    Each parameter becomes a `DTensor`, the rows of which are divided among the ranks. Make the optimizer afterwards: it then
     updates the parts, and its state is shared out too. Ranks must begin with the same parameters.
 
     Args:
         module: the module.
-        mesh: the group of ranks; by default all.
-        reshard_after_forward: whether backward gathers parameters again; otherwise they stay whole until then.
+        mesh: the ranks, by default all; on a mesh of two dimensions parameters are divided along the second, and the same along
+            the first.
+        reshard_after_forward: whether backward gathers parameters again, instead of keeping them; by default all modules do but
+            the outermost.
+        mp_policy: in which dtypes to compute and to reduce.
+        offload_policy: accepted: parts are in the memory of the CPU.
+        ignored_params: parameters that stay as they are, in all processes.
 
     Raises:
-        NotImplementedError: for other options.
+        ValueError: for a module without a forward, such as a ModuleList, and for parameters of no dimension.
+        AssertionError: if it has been shared out already.
+        NotImplementedError: for a list of modules, and other placements than of rows.
     """
-    if any(value is not None for value in others.values()):
-        raise NotImplementedError(f"fully_shard does not support {', '.join(others)}")
-    process_group = mesh if mesh is not None else group.WORLD
+    if isinstance(module, (list, tuple)):
+        raise NotImplementedError("fully_shard takes one module at a time")
+    if shard_placement_fn is not None or dp_mesh_dims is not None:
+        raise NotImplementedError(
+            "fully_shard divides the first dimension of parameters, over a mesh of one or two dimensions"
+        )
+    if isinstance(module, FSDPModule):
+        raise AssertionError(
+            "Each distinct composable distributed API can only be applied to a module once. fully_shard has already been applied "
+            f"to the following module:\n{module}"
+        )
+    if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
+        raise ValueError(f"fully_shard does not support containers that do not implement forward: {module}")
+    if not isinstance(offload_policy, (OffloadPolicy, CPUOffloadPolicy, type(None))):
+        raise TypeError(f"offload_policy must be an OffloadPolicy, not {type(offload_policy).__name__}")
+    if mesh is None:
+        mesh = whole_mesh()
+    elif isinstance(mesh, ProcessGroup):
+        mesh = DeviceMesh.from_group(mesh, "cpu")
+    if mesh.ndim not in (1, 2):
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    policy = mp_policy or MixedPrecisionPolicy()
+    below = [each for each in module.modules() if each is not module and isinstance(each, FSDPModule)]
+    taken = {inner for each in below for inner in each.modules()}  # type: ignore[attr-defined]
+    group = ParameterGroup(places_of(module, taken, ignored_params or ()), mesh, policy)
+    reshard = None if reshard_after_forward is None else bool(reshard_after_forward)
+    state = module._fsdp = _State(group, reshard, policy)
     kind = type(module)
-    module._sharded = _Sharded(module, process_group, reshard_after_forward is not False)
     module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
-    module.register_forward_pre_hook(lambda *_: module._sharded.gather())
-    module.register_forward_hook(lambda *_: module._sharded.let_go(), always_call=True)
+    module.register_forward_pre_hook(state.before, prepend=True, with_kwargs=True)
+    module.register_forward_hook(state.after, always_call=True)
+    module.register_state_dict_pre_hook(lambda *_: state.put_parts())
+    module.register_load_state_dict_pre_hook(lambda *_: state.put_parts())
     return module
+
+
+def register_fsdp_forward_method(module: Any, method_name: str) -> None:
+    """Let a method of a module gather its parameters, as its forward does; modules that are not shared out stay as they are."""
+    if not isinstance(module, FSDPModule):
+        return
+    method, state = getattr(module, method_name), module._fsdp
+
+    def gathering(*args: Any, **kwargs: Any) -> Any:
+        changed = state.before(module, args, kwargs)
+        given, named = changed if changed is not None else (args, kwargs)
+        output = None
+        try:
+            output = method(*given, **named)
+        finally:
+            output = state.after(module, given, output)
+        return output
+
+    setattr(module, method_name, gathering)

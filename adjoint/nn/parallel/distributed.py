@@ -34,6 +34,7 @@ class DistributedDataParallel(Module):
         check_reduction: without effect, as in PyTorch.
         gradient_as_bucket_view: whether `.grad` is the memory that is reduced, which saves a copy of all gradients.
         static_graph: whether all steps use the same parameters, as often as the first.
+        device_mesh: a mesh of one dimension instead of `process_group`.
 
     Raises:
         RuntimeError: if no parameter requires a gradient, or the models of the processes differ; the error names the parameter.
@@ -58,6 +59,8 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        *,
+        device_mesh: Any = None,
     ) -> None:
         super().__init__()
         self._join_config = torch.distributed.algorithms.join._JoinConfig.construct_disabled_join_config()
@@ -71,6 +74,12 @@ class DistributedDataParallel(Module):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
             )
+        if device_mesh is not None:
+            if process_group is not None:
+                raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+            if device_mesh.ndim != 1:
+                raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
+            process_group = device_mesh.get_group(0)
         self.process_group = process_group if process_group is not None else torch.distributed.group.WORLD
         if self.process_group is None:
             raise ValueError(

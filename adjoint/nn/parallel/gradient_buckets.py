@@ -233,6 +233,11 @@ class Reducer:
             torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def _start(self, index: int) -> None:
+        """Reduce a bucket; profiles show its number."""
+        with torch.distributed.records.labelled(f"bucket {index}"):
+            self._reduce(index)
+
+    def _reduce(self, index: int) -> None:
         bucket = self.buckets[index]
         if self.hook is not None:
             state, hook = self.hook

@@ -1,7 +1,10 @@
 """`DistributedDataParallel` against one process with the whole batch, and its corners."""
 
 import copy
+import json
+import tempfile
 import warnings
+from pathlib import Path
 
 import pytest
 from checking import run_checks
@@ -249,6 +252,58 @@ def check_checkpoint(rank, size):
         grads = [torch.empty(2, 2) for _ in range(size)]
         dist.all_gather(grads, model.module.a.weight.grad)
         assert all(torch.equal(each, grads[0]) for each in grads)
+
+
+def check_communication_is_seen(rank, size):
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(300, 400), nn.ReLU(), nn.Linear(400, 3)), bucket_cap_mb=0.2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    nbytes = sum(parameter.nbytes for parameter in model.parameters())
+    for _ in range(2):
+        with torch.inspect.communication(model, optimizer) as seen:
+            model(torch.ones(2, 300)).sum().backward()
+        optimizer.step()
+    reduced = [call for call in seen.calls if call["for"]]
+    assert {call["for"] for call in reduced} == {f"bucket {row['bucket']}" for row in seen.parameters}
+    assert sum(call["bytes"] for call in reduced) == nbytes
+    assert all(0 <= call["waited"] <= call["took"] and 0 <= call["hidden"] <= 1 for call in seen.calls)
+    assert all(row["came"] is not None and row["gradient"] == row["bytes"] for row in seen.parameters)
+    mine = str(seen.calls)
+    seen.gather()
+    assert str(seen.calls) == mine
+    assert [each.number for each in seen.gathered] == list(range(size))
+    assert {row["rank"] for row in seen.ranks} == set(range(size))
+    assert seen.ranks[0]["state"] == seen.ranks[0]["parameters"] == nbytes
+    drawn = seen.svg(title="a < b")
+    assert drawn.count("all_reduce_coalesced bucket 0: ") == size
+    assert f">rank {size - 1}</text>" in drawn and "a &lt; b" in drawn
+    with torch.inspect.communication() as nothing:
+        dist.barrier()
+    with pytest.raises(ValueError, match="there is no picture"):
+        nothing.svg()
+
+
+def check_profiles_show_collectives(rank, size):
+    tensor = torch.ones(1000)
+    with torch.profiler.profile() as profile:
+        work = dist.all_reduce(tensor, async_op=True)
+        (torch.ones(300, 300) @ torch.ones(300, 300)).sum()
+        work.wait()
+        dist.all_gather_object([None] * size, {"rank": rank})
+        dist.reduce_scatter_tensor(torch.empty(3), torch.ones(3 * size))
+    called = [event for event in profile.events() if event.communication is not None]
+    assert [event.name for event in called] == ["mpi:all_reduce", "mpi:all_gather_object", "mpi:reduce_scatter_tensor"]
+    first = called[0].communication
+    assert (first.name, first.nbytes, first.ranks, first.complete) == ("all_reduce", 4000, list(range(size)), True)
+    assert called[2].communication.nbytes == 12 * size
+    assert called[0].self_cpu_time_total == 0
+    assert all(event.communication_wait <= event.cpu_time_total for event in called)
+    table = profile.key_averages().table()
+    assert all(title in table for title in ("Comm bytes", "Comm wait", "Overlap"))
+    with tempfile.TemporaryDirectory() as folder:
+        profile.export_chrome_trace(f"{folder}/trace.json")
+        events = json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
+    shown = next(event for event in events if event["name"] == "mpi:all_reduce")
+    assert (shown["tid"], shown["args"]["Bytes"]) == ("communication, group 0", 4000)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+"""What profiles say of calls between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CommunicationInfo:
+    """A collective or a message in a profile.
+
+    Attributes:
+        name, group, ranks: the call, the name of its group, and the ranks in it.
+        number: the number of the call in its group.
+        nbytes: the bytes of what it takes or gives in this rank, whichever is more.
+        label: what it is for, such as "bucket 0"; empty if nobody says so.
+        complete: whether it was complete when the profile ended.
+        waited: the microseconds, of those that it took, in which the program waited for this call or another one.
+    """
+
+    name: str
+    group: str
+    ranks: list[int]
+    number: int
+    nbytes: int
+    label: str
+    complete: bool
+    waited: float
+
+    def arguments(self) -> dict[str, Any]:
+        """The description in traces."""
+        return {
+            "Collective name": self.name,
+            "Process Group Name": self.group,
+            "Process Group Ranks": str(self.ranks),
+            "Group size": len(self.ranks),
+            "Sequence in group": self.number,
+            "Bytes": self.nbytes,
+            "Waited (us)": self.waited,
+            **({"Purpose": self.label} if self.label else {}),
+        }
+
+
+def length_within(spans: Iterable[tuple[float, float]], start: float, end: float) -> float:
+    """How much of the time from `start` to `end` lies in one of the spans, or several."""
+    covered, reached = 0.0, start
+    for low, high in sorted(spans):
+        low, high = max(low, reached), min(high, end)
+        if high > low:
+            covered += high - low
+            reached = high
+    return covered

@@ -1,0 +1,200 @@
+"""The parameters of a module that is shared out: gathered together before it is used, their gradients reduced together.
+
+After Zhao et al., "PyTorch FSDP: Experiences on scaling fully sharded data parallel" (2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import adjoint as torch
+
+from ...nn import Module
+from ..collectives import all_reduce
+from ..progress import watch
+from ..reductions import ReduceOp
+from ..steps import all_gather_steps, reduce_scatter_steps, source, target
+from ..tensor.dtensor import DTensor, part_of
+from ..tensor.placement_types import Placement, Replicate, Shard, span
+from ..work import Work
+from .policies import MixedPrecisionPolicy
+
+Place = tuple[Module, str]
+"""A module, and the name of its parameter."""
+
+
+class ParameterGroup:
+    """The parameters of a module, each divided along its first dimension.
+
+    Attributes:
+        places: for each parameter, where modules have it.
+        whole: the gathered parameters, or None.
+        requires_sync: whether a backward reduces gradients; otherwise they add up, whole, in each process.
+        factor: by what sums of gradients are divided; None: the number of processes.
+        release: what lets go of the whole parameters after a backward.
+    """
+
+    def __init__(self, places: list[list[Place]], mesh: Any, policy: MixedPrecisionPolicy) -> None:
+        self.places, self.mesh, self.policy = places, mesh, policy
+        self.group = mesh.get_group(mesh.ndim - 1)
+        self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
+        self.ranks = mesh.size(mesh.ndim - 1)
+        self.requires_sync = self.requires_all_reduce = self.reshard_after_backward = True
+        self.factor: float | None = None
+        self.whole: list[Any] | None = None
+        self.unreduced: dict[int, Any] = {}
+        self._gathering: tuple[Work, list[Any]] | None = None
+        self._reducing: list[tuple[Work, list[int], list[Any]]] = []
+        self._called_back = False
+        self.release: Callable[[], None] = self.let_go
+        placements: list[Placement] = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
+        for shared in places:
+            owner, name = shared[0]
+            parameter = owner._parameters[name]
+            assert parameter is not None
+            if not parameter.dim():
+                raise ValueError(
+                    f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
+                )
+            made: Any = DTensor._of(
+                part_of(parameter.detach(), mesh, placements), mesh, placements, parameter.shape
+            ).requires_grad_(parameter.requires_grad)
+            if made.data_ptr() == parameter.data_ptr():
+                made = made._like(made._local_tensor.clone()).requires_grad_(parameter.requires_grad)
+            vars(made)["_is_param"] = True
+            for owner, name in shared:
+                owner._parameters[name] = made
+
+    def parts(self) -> list[Any]:
+        """The parts of this process. Loading a state may have replaced them."""
+        return [owner._parameters[name] for (owner, name), *_ in self.places]
+
+    # --- gathering --------------------------------------------------------------------------------------------------
+
+    def start_gathering(self) -> None:
+        """Start to gather the parameters, unless they are there or on their way."""
+        if self.whole is not None or self._gathering is not None or not self.places:
+            return
+        buffers, parts, steps = [], [], []
+        for part in self.parts():
+            local = self._padded(part._local_tensor, part)
+            if self.policy.param_dtype is not None and local.is_floating_point():
+                local = local.to(self.policy.param_dtype)
+            buffer = torch.empty(self.ranks * local.shape[0], *local.shape[1:], dtype=local.dtype)
+            steps.append(all_gather_steps(self.group.comm, target(buffer), source(local), []))
+            buffers.append(buffer)
+            parts.append(local)
+        work = Work(self.group, "all_gather_into_tensor_coalesced", chain.from_iterable(steps), buffers, given=parts)
+        if not work.done:
+            watch()
+        self._gathering = work, [buffer[: part.shape[0]] for buffer, part in zip(buffers, self.parts(), strict=True)]
+
+    def _padded(self, local: Any, part: Any) -> Any:
+        """As many rows as the first process has."""
+        rows = span(part.shape[0], self.ranks, 0)[1]
+        return (
+            local
+            if local.shape[0] == rows
+            else torch.cat([local, local.new_zeros(rows - local.shape[0], *local.shape[1:])])
+        )
+
+    def gather(self) -> list[Any]:
+        """The whole parameters."""
+        self.start_gathering()
+        if self._gathering is not None:
+            work, whole = self._gathering
+            work.wait()
+            self.whole, self._gathering = whole, None
+        return self.whole or []
+
+    def let_go(self) -> None:
+        """Forget the whole parameters; those on their way are waited for."""
+        if self._gathering is not None:
+            self._gathering[0].wait()
+        self.whole = self._gathering = None
+
+    # --- gradients --------------------------------------------------------------------------------------------------
+
+    def take(self, grads: Sequence[Any]) -> None:
+        """Start to reduce the gradients of the whole parameters, or keep them for a later backward."""
+        if self.reshard_after_backward:
+            self.release()
+        for number, grad in enumerate(grads):
+            if grad is not None:
+                held = self.unreduced.get(number)
+                self.unreduced[number] = grad if held is None else held + grad
+        if not self.requires_sync or not self.unreduced:
+            return
+        self.call_back()
+        numbers, outputs, inputs, steps = [], [], [], []
+        op = ReduceOp.AVG if self.factor is None else ReduceOp.SUM
+        parts = self.parts()
+        for number, grad in sorted(self.unreduced.items()):
+            grad = grad.detach().to(self.policy.reduce_dtype or grad.dtype)
+            rows = span(parts[number].shape[0], self.ranks, 0)[1]
+            if grad.shape[0] != rows * self.ranks:
+                grad = torch.cat([grad, grad.new_zeros(rows * self.ranks - grad.shape[0], *grad.shape[1:])])
+            own = torch.empty(rows, *grad.shape[1:], dtype=grad.dtype)
+            steps.append(reduce_scatter_steps(self.group.comm, target(own), source(grad), op, self.ranks))
+            numbers.append(number)
+            outputs.append(own)
+            inputs.append(grad)
+        self.unreduced = {}
+        work = Work(self.group, "reduce_scatter_tensor_coalesced", chain.from_iterable(steps), outputs, given=inputs)
+        if not work.done:
+            watch()
+        self._reducing.append((work, numbers, outputs))
+
+    def call_back(self) -> None:
+        """Let the backward that is running end with `finish`."""
+        if not self._called_back:
+            self._called_back = True
+            torch.autograd.Variable._execution_engine.queue_callback(self.finish)
+
+    def finish(self) -> None:
+        """At the end of a backward: wait, and add the reduced gradients to those of the parts."""
+        self._called_back = False
+        reducing, self._reducing = self._reducing, []
+        parts = self.parts()
+        for work, numbers, outputs in reducing:
+            work.wait()
+            for number, output in zip(numbers, outputs, strict=True):
+                self._add(parts[number], output)
+        if self.reshard_after_backward:
+            self.release()
+
+    def _add(self, part: Any, reduced: Any) -> None:
+        if self.replicas is not None and self.requires_all_reduce:
+            all_reduce(reduced, ReduceOp.AVG if self.factor is None else ReduceOp.SUM, self.replicas)
+        if self.factor is not None:
+            reduced = reduced / self.factor
+        local = reduced[: part._local_tensor.shape[0]].to(part.dtype)
+        with torch.no_grad():
+            if part.grad is None:
+                part.grad = part._like(local)
+            else:
+                part.grad._local_tensor.add_(local)
+        for hook in list((part._post_accumulate_grad_hooks or {}).values()):
+            hook(part)
+
+
+def places_of(module: Module, taken: Iterable[Module], ignored: Iterable[Any]) -> list[list[Place]]:
+    """For each parameter that a module is to share out, where modules have it.
+
+    Args:
+        module: the module; the parameters of modules below it are its own too.
+        taken: modules below that share out their own.
+        ignored: parameters that stay as they are.
+    """
+    others, left_out = set(taken), {id(each) for each in ignored}
+    parameter: Any
+    found: dict[int, list[Place]] = {}
+    for owner in module.modules():
+        if owner in others:
+            continue
+        for name, parameter in owner._parameters.items():
+            if parameter is not None and not isinstance(parameter, DTensor) and id(parameter) not in left_out:
+                found.setdefault(id(parameter), []).append((owner, name))
+    return list(found.values())

@@ -1,0 +1,67 @@
+"""Collectives and messages as events of profiles: when a call began and was complete, its bytes, and waits for it.
+
+Only calls of a thread that is being profiled are recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from numpy import ndarray
+
+from ..tape import modes
+from ..tape.profile_recorder import WAIT, Communication
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from .groups import ProcessGroup
+
+_labels: list[str] = []
+"""What the calls that begin now are for; the innermost is last."""
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Calls that begin in it are for `label` in profiles, such as a bucket of gradients."""
+    _labels.append(label)
+    try:
+        yield
+    finally:
+        _labels.pop()
+
+
+def begin(group: ProcessGroup, name: str, number: int, given: Any, result: Any) -> Communication | None:
+    """Note that a call begins, if this thread is being profiled."""
+    recorder = modes.STATE.recorder
+    if recorder is None:
+        return None
+    size = max(_bytes(given), _bytes(result))
+    label = _labels[-1] if _labels else ""
+    return recorder.communicate(
+        f"mpi:{name}", Communication(name, group.group_name, list(group.ranks), number, size, label)
+    )
+
+
+def _bytes(values: Any) -> int:
+    """The bytes of the tensors and arrays in nested lists."""
+    if isinstance(values, (Tensor, ndarray)):
+        return int(values.nbytes)
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        return sum(map(_bytes, values))
+    return 0
+
+
+@contextmanager
+def waiting(call: Communication) -> Iterator[None]:
+    """A wait for a call: an event of its own where the waiting thread is profiled."""
+    recorder = modes.STATE.recorder
+    if recorder is None:
+        yield
+        return
+    event = recorder.begin(f"mpi:{call.name}{WAIT}")
+    try:
+        yield
+    finally:
+        recorder.finish(event)

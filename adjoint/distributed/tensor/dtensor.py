@@ -1,0 +1,461 @@
+"""`DTensor`: a tensor of which each process holds a part.
+
+As an object, a DTensor is the part: engine, optimizers and kernels work on it as on any tensor. What a program asks goes through
+`__torch_function__`. There, its shape is that of the whole; functions of single elements run on the parts; anything else runs on
+the whole, which is gathered first, in every process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import adjoint as torch
+
+from ..collectives import all_gather_into_tensor, all_reduce
+from ..device_mesh import DeviceMesh
+from ..reductions import ReduceOp
+from .placement_types import Partial, Placement, Replicate, Shard, span, spans
+
+__all__ = ["DTensor"]
+
+_PLAIN = torch._C.DisableTorchFunctionSubclass
+
+OF_THE_PART = frozenset(
+    """
+    requires_grad is_leaf grad_fn dtype device layout _version output_nr retains_grad retain_grad is_floating_point is_complex
+    element_size register_hook register_post_accumulate_grad_hook requires_grad_ is_cpu is_cuda is_sparse names name itemsize
+    is_contiguous data_ptr untyped_storage backward _backward_hooks _post_accumulate_grad_hooks is_inference is_meta __hash__
+    is_quantized volatile get_device is_shared share_memory_ is_conj is_neg is_signed __dlpack_device__ is_mps is_xpu
+    """.split()
+)
+"""What is asked of the part itself."""
+
+BY_ELEMENT = frozenset(
+    """
+    add sub mul div true_divide floor_divide remainder rsub pow neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt
+    square reciprocal sin cos tan tanh sigmoid relu gelu silu softplus erf clamp clip clamp_min clamp_max where lerp addcmul
+    addcdiv maximum minimum eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not nan_to_num zeros_like
+    ones_like empty_like full_like clone detach to float double half bfloat16 int long bool type type_as
+    contiguous copy_ fill_ zero_ add_ sub_ mul_ div_ pow_ neg_ abs_ sqrt_ clamp_ lerp_ addcmul_ addcdiv_ masked_fill_ masked_fill
+    detach_ cpu round floor ceil trunc exp_ log_ sign_ rsqrt_ reciprocal_ requires_grad_ positive
+    __iadd__ __isub__ __imul__ __itruediv__ __pos__ data alias view_as
+    """.split()
+)
+"""Functions of single elements: they run on the parts."""
+
+REDUCED = {
+    **dict.fromkeys(("sum", "nansum"), "sum"),
+    **dict.fromkeys(("max", "amax", "any"), "max"),
+    **dict.fromkeys(("min", "amin", "all"), "min"),
+}
+"""Functions that reduce all elements, and how the results for parts are reduced."""
+
+_OPERATIONS = {
+    "sum": ReduceOp.SUM,
+    "avg": ReduceOp.AVG,
+    "max": ReduceOp.MAX,
+    "min": ReduceOp.MIN,
+    "product": ReduceOp.PRODUCT,
+}
+
+
+class DTensor(torch.Tensor):
+    """A tensor that is divided among the processes of a mesh; see `distribute_tensor` and `from_local`.
+
+    Its shape is that of the whole. Functions of single elements, sums and norms run on the parts; others gather the whole in each
+    process.
+    """
+
+    __module__ = "torch.distributed.tensor"
+    _mesh: DeviceMesh
+    _placements: tuple[Placement, ...]
+    _shape: torch.Size
+
+    # --- making -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _of(part: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> DTensor:
+        """The tensor of a shape of which `part` is this process's; on its memory, and with its graph."""
+        with _PLAIN():
+            made: Any = part.as_subclass(DTensor)
+        vars(made).update(_mesh=mesh, _placements=tuple(placements), _shape=torch.Size(shape))
+        return made
+
+    def _like(self, part: torch.Tensor) -> DTensor:
+        return DTensor._of(part, self._mesh, self._placements, self._shape)
+
+    @staticmethod
+    def from_local(
+        local_tensor: torch.Tensor,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        run_check: bool = False,
+        shape: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+        grad_placements: Sequence[Placement] | None = None,
+    ) -> DTensor:
+        """The tensor whose parts the processes give; without `shape`, all parts have the same one."""
+        mesh = device_mesh if device_mesh is not None else whole_mesh()
+        chosen = tuple(placements) if placements is not None else (Replicate(),) * mesh.ndim
+        size = list(local_tensor.shape) if shape is None else list(shape)
+        if shape is None:
+            for number, placement in enumerate(chosen):
+                if isinstance(placement, Shard):
+                    size[placement.dim] *= mesh.size(number)
+        return DTensor._of(local_tensor, mesh, chosen, size)
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """The mesh of processes that hold it."""
+        return self._mesh
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """How it is divided along each dimension of the mesh."""
+        return self._placements
+
+    def to_local(self, *, grad_placements: Any = None) -> Any:
+        """The part of this process, on the same memory."""
+        with _PLAIN():
+            return self.as_subclass(torch.Tensor)
+
+    @property
+    def _local_tensor(self) -> Any:
+        with _PLAIN():
+            return self.detach().as_subclass(torch.Tensor)
+
+    def full_tensor(self, *, grad_placements: Any = None) -> Any:
+        """The whole tensor, in every process; all processes of the mesh call this."""
+        return _Whole.apply(self.to_local(), self._mesh, self._placements, self._shape)
+
+    def redistribute(
+        self,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        async_op: bool = False,
+        **dtypes: Any,
+    ) -> DTensor:
+        """The same tensor, divided in another way; all processes of the mesh call this."""
+        if placements is None:
+            raise RuntimeError("placements is needed for redistribute!")
+        mesh = device_mesh if device_mesh is not None else self._mesh
+        chosen = tuple(placements)
+        if any(isinstance(each, Partial) for each in chosen):
+            raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
+        if chosen == self._placements and mesh == self._mesh:
+            return self
+        whole = self.full_tensor()
+        return DTensor._of(part_of(whole, mesh, chosen), mesh, chosen, self._shape)
+
+    # --- what functions do with it ----------------------------------------------------------------------------------
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Answer for the whole what functions are asked."""
+        kwargs = kwargs or {}
+        name = _name(func)
+        answer = _ANSWERS.get(name)
+        if answer is not None:
+            return answer(func, *args, **kwargs)
+        if name in OF_THE_PART:
+            with _PLAIN():
+                return func(*args, **kwargs)
+        given = [each for each in _tensors((args, kwargs)) if isinstance(each, DTensor)]
+        first = next((each for each in given if not _is_number(each)), given[0])
+        if name in BY_ELEMENT and _fits(first, name, args, kwargs):
+            return _by_element(func, name, first, args, kwargs)
+        alone = len(args) == 1 and args[0] is first and not kwargs
+        if alone and name in REDUCED and not _has_partial(first):
+            return _reduced(func, first, REDUCED[name])
+        if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__":
+            return _change(func, name, args, kwargs)
+        return _on_whole(func, first._mesh, args, kwargs)
+
+    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
+        return f"DTensor(local_tensor={self._local_tensor!r}, device_mesh={self._mesh}, placements={self._placements})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DTensor:
+        if id(self) not in memo:
+            copied = self._like(self._local_tensor.clone())
+            copied.requires_grad_(self.requires_grad)
+            if getattr(self, "_is_param", False):
+                vars(copied)["_is_param"] = True
+            memo[id(self)] = copied
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            "a DTensor is saved by torch.distributed.checkpoint, or as what full_tensor() and to_local() return"
+        )
+
+
+def _name(func: Any) -> str:
+    """The name of a function; of the getter of a property, that of the property."""
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, property) and owner.fget is not None:
+        setter = func.__name__ == "__set__"
+        return f"{_PROPERTIES.get(id(owner), owner.fget.__name__)}{' =' if setter else ''}"
+    return str(getattr(func, "__name__", func))
+
+
+_PROPERTIES = {id(value): name for name, value in vars(torch.Tensor).items() if isinstance(value, property)}
+
+
+def _tensors(values: Any) -> list[Any]:
+    """The tensors in nested containers."""
+    if isinstance(values, torch.Tensor):
+        return [values]
+    if isinstance(values, dict):
+        values = values.values()
+    elif not isinstance(values, (list, tuple)):
+        return []
+    return [found for each in values for found in _tensors(each)]
+
+
+def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(values, torch.Tensor):
+        return change(values)
+    if isinstance(values, dict):
+        return {name: _mapped(value, change) for name, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        changed = [_mapped(each, change) for each in values]
+        return type(values)(*changed) if hasattr(values, "_fields") else type(values)(changed)
+    return values
+
+
+def _has_partial(tensor: DTensor) -> bool:
+    return any(isinstance(each, Partial) for each in tensor._placements)
+
+
+def _is_number(tensor: DTensor) -> bool:
+    """Whether it is a number that each process has."""
+    return not tensor._shape and all(isinstance(each, Replicate) for each in tensor._placements)
+
+
+def _fits(first: DTensor, name: str, args: Any, kwargs: Any) -> bool:
+    """Whether a function of elements can run on the parts: all tensors are divided in the same way, or are numbers.
+
+    Raises:
+        RuntimeError: if a plain tensor that is not a number is among them.
+    """
+    if _has_partial(first):
+        return name in ("clone", "detach", "zeros_like", "ones_like", "empty_like", "requires_grad_", "data")
+    for each in _tensors((args, kwargs)):
+        if isinstance(each, DTensor):
+            same = (each._mesh, each._placements, each._shape) == (first._mesh, first._placements, first._shape)
+            if not same and not _is_number(each):
+                return False
+        elif each.dim():
+            raise RuntimeError(
+                f"aten.{name}.default got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before "
+                "calling distributed operators! Please see https://docs.pytorch.org/docs/main/distributed.tensor.html#mixed-"
+                "tensor-and-dtensor-operations for more details."
+            )
+    return True
+
+
+def _by_element(func: Any, name: str, first: DTensor, args: Any, kwargs: Any) -> Any:
+    local_args, local_kwargs = (_mapped(each, _local) for each in (args, kwargs))
+    with _PLAIN():
+        result = func(*local_args, **local_kwargs)
+    if isinstance(result, torch.Tensor) and isinstance(args[0], DTensor) and result is local_args[0]:
+        return args[0]
+    if (name.endswith("_") and not name.endswith("__")) or name.startswith("__i"):
+        return args[0]
+    return _mapped(result, first._like)
+
+
+def _local(tensor: Any) -> Any:
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _reduced(func: Any, tensor: DTensor, how: str) -> DTensor:
+    """A reduction of all elements: of those of the part first."""
+    own = tensor.to_local()
+    mesh, shape = tensor._mesh, ()
+    last = [(high - low) for low, high in spans(tensor._shape, mesh, tensor._placements, [n - 1 for n in mesh.shape])]
+    if 0 in last and how != "sum":  # a part without elements has no largest one; all processes decide alike
+        return _on_whole(func, mesh, (tensor,), {})
+    return DTensor._of(
+        _Combined.apply(func(own), mesh, tensor._placements, how), mesh, (Replicate(),) * mesh.ndim, shape
+    )
+
+
+def _norm(func: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The norm of a vector: sums of powers of the parts are added."""
+    p = args[0] if args else kwargs.pop("ord", kwargs.pop("p", 2))
+    p = 2.0 if p in (None, "fro") else float(p)
+    if (
+        len(args) > 1
+        or any(value is not None for name, value in kwargs.items() if name != "dtype")
+        or _has_partial(self)
+    ):
+        return _on_whole(func, self._mesh, (self, p, *args[1:]), kwargs)
+    if not p > 0:
+        return _on_whole(func, self._mesh, (self, p), kwargs)
+    mesh, largest = self._mesh, p == float("inf")
+    own = (
+        torch.linalg.vector_norm(self.to_local(), p, **kwargs) if self._local_tensor.numel() else self.to_local().sum()
+    )
+    combined = _Combined.apply(own if largest else own.pow(p), mesh, self._placements, "max" if largest else "sum")
+    return DTensor._of(combined if largest else combined.pow(1 / p), mesh, (Replicate(),) * mesh.ndim, ())
+
+
+def _on_whole(func: Any, mesh: DeviceMesh, args: Any, kwargs: Any) -> Any:
+    """Run a function on whole tensors, in every process."""
+    whole = [
+        _mapped(each, lambda tensor: tensor.full_tensor() if isinstance(tensor, DTensor) else tensor)
+        for each in (args, kwargs)
+    ]
+    with _PLAIN():
+        result = func(*whole[0], **whole[1])
+    everywhere = (Replicate(),) * mesh.ndim
+    return _mapped(result, lambda tensor: DTensor._of(tensor, mesh, everywhere, tensor.shape))
+
+
+def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Change the whole tensor in place, in every process, each of which keeps its part.
+
+    So random numbers are those of one process.
+
+    Raises:
+        NotImplementedError: if the change would have to be recorded.
+    """
+    changed = _tensors((args, kwargs))[0]
+    recorded = torch.is_grad_enabled() and any(each.requires_grad for each in _tensors((args, kwargs))[1:])
+    if not isinstance(changed, DTensor) or changed.grad_fn is not None or recorded:
+        raise NotImplementedError(f"{name} cannot change a DTensor in a graph")
+    with torch.no_grad():
+        whole = changed.full_tensor()
+
+        def found(tensor: Any) -> Any:
+            return whole if tensor is changed else tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+        func(*_mapped(args, found), **_mapped(kwargs, found))
+        changed.to_local().copy_(part_of(whole, changed._mesh, changed._placements))
+    return changed
+
+
+def _grad(func: Any, self: Any) -> Any:
+    with _PLAIN():
+        grad = func(self)
+    return grad if grad is None or isinstance(grad, DTensor) else self._like(grad)
+
+
+def _set(func: Any, self: Any, value: Any) -> None:
+    with _PLAIN():
+        func(self, value)
+
+
+def _stride(func: Any, self: Any, dim: int | None = None) -> Any:
+    strides = torch.empty(self._shape, device="meta").stride()
+    return strides if dim is None else strides[dim]
+
+
+_ANSWERS: dict[str, Callable[..., Any]] = {
+    "shape": lambda func, self: self._shape,
+    "size": lambda func, self, dim=None: self._shape if dim is None else self._shape[dim],
+    "numel": lambda func, self: self._shape.numel(),
+    "nelement": lambda func, self: self._shape.numel(),
+    "ndim": lambda func, self: len(self._shape),
+    "dim": lambda func, self: len(self._shape),
+    "__len__": lambda func, self: self._shape[0],
+    "nbytes": lambda func, self: self._shape.numel() * self.element_size(),
+    "stride": _stride,
+    "grad": _grad,
+    "grad =": _set,
+    "data =": _set,
+    "requires_grad =": _set,
+    "norm": _norm,
+    "vector_norm": _norm,
+    "linalg_vector_norm": _norm,
+    "item": lambda func, self: self.full_tensor().item(),
+    "tolist": lambda func, self: self.full_tensor().tolist(),
+    "__format__": lambda func, self, form: format(self.full_tensor(), form) if not self._shape else repr(self),
+    "__bool__": lambda func, self: bool(self.full_tensor()),
+    "__float__": lambda func, self: float(self.full_tensor()),
+    "__int__": lambda func, self: int(self.full_tensor()),
+    "__repr__": lambda func, self, **options: repr(self),
+}
+"""What is answered for the whole."""
+
+
+# --- between parts and the whole -----------------------------------------------------------------------------------------
+
+
+def whole_mesh() -> DeviceMesh:
+    """All processes, in a line."""
+    group = torch.distributed.group.WORLD
+    return DeviceMesh.from_group(group, "cpu")
+
+
+def part_of(whole: Any, mesh: DeviceMesh, placements: Sequence[Placement]) -> Any:
+    """The part of this process, contiguous and of its own memory unless it is all."""
+    place = mesh.get_coordinate() or (0,) * mesh.ndim
+    part = whole
+    for dim, (start, stop) in enumerate(spans(whole.shape, mesh, placements, place)):
+        if (start, stop) != (0, whole.shape[dim]):
+            part = part.narrow(dim, start, stop - start)
+    return part if part is whole else part.contiguous() if not part.is_contiguous() else part.clone()
+
+
+def gathered(part: Any, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> Any:
+    """The whole tensor of a shape, of the parts of all processes."""
+    whole = part.detach()
+    place = mesh.get_coordinate() or (0,) * mesh.ndim
+    for number in reversed(range(mesh.ndim)):
+        placement = placements[number]
+        if isinstance(placement, Partial):
+            whole = whole.clone()
+            all_reduce(whole, _OPERATIONS[placement.reduce_op], mesh.get_group(number))
+        elif isinstance(placement, Shard):
+            dim = placement.dim % len(shape)
+            start, stop = spans(shape, mesh, placements[:number], place)[dim]
+            whole = _joined(whole, dim, stop - start, mesh.get_group(number), mesh.size(number))
+    return whole if whole is not part else whole.clone()
+
+
+def _joined(part: Any, dim: int, length: int, group: Any, count: int) -> Any:
+    """Parts of a dimension of a length, joined; all but the last ones are equally long."""
+    size = span(length, count, 0)[1]
+    moved = part.movedim(dim, 0)
+    if moved.shape[0] < size:
+        moved = torch.cat([moved, moved.new_zeros(size - moved.shape[0], *moved.shape[1:])])
+    whole = torch.empty(size * count, *moved.shape[1:], dtype=part.dtype)
+    all_gather_into_tensor(whole, moved.contiguous(), group=group)
+    return whole[:length].movedim(0, dim)
+
+
+class _Whole(torch.autograd.Function):
+    """Gather; the gradient of each process's part is its part of the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Any, mesh: Any, placements: Any, shape: Any) -> Any:
+        ctx.mesh, ctx.placements = mesh, placements
+        return gathered(part, mesh, placements, shape)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return part_of(grad, ctx.mesh, ctx.placements), None, None, None
+
+
+class _Combined(torch.autograd.Function):
+    """Reduce what processes have computed of their parts; the gradient passes to the parts that count."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Any, mesh: Any, placements: Any, how: str) -> Any:
+        whole = value.detach().clone()
+        for number, placement in enumerate(placements):
+            if isinstance(placement, Shard):
+                all_reduce(whole, _OPERATIONS[how], mesh.get_group(number))
+        ctx.counts = (whole == value) if how != "sum" else None
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad if ctx.counts is None else grad * ctx.counts, None, None, None

@@ -1,0 +1,111 @@
+"""How a tensor is divided along a dimension of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+
+class Placement:
+    """How a tensor is divided along one dimension of a mesh: `Shard`, `Replicate` or `Partial`."""
+
+    __module__ = "torch.distributed.tensor.placement_types"
+    __slots__ = ()
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Whether each process has a part, of dimension `dim` if that is given."""
+        return isinstance(self, Shard) and (dim is None or self.dim == dim)
+
+    def is_replicate(self) -> bool:
+        """Whether each process has all of it."""
+        return isinstance(self, Replicate)
+
+    def is_partial(self) -> bool:
+        """Whether it is the sum of what the processes have."""
+        return isinstance(self, Partial)
+
+
+class Shard(Placement):
+    """Each process has a part of dimension `dim`: parts are equal but for the last ones, which may be smaller, or empty."""
+
+    __module__ = Placement.__module__
+    __slots__ = ("dim",)
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shard) and other.dim == self.dim
+
+    def __hash__(self) -> int:
+        return hash((Shard, self.dim))
+
+    def __repr__(self) -> str:
+        return f"Shard(dim={self.dim})"
+
+    def __str__(self) -> str:
+        return f"S({self.dim})"
+
+
+class Replicate(Placement):
+    """Each process has the whole tensor."""
+
+    __module__ = Placement.__module__
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Replicate)
+
+    def __hash__(self) -> int:
+        return hash(Replicate)
+
+    def __repr__(self) -> str:
+        return "Replicate()"
+
+    def __str__(self) -> str:
+        return "R"
+
+
+class Partial(Placement):
+    """The tensor is what a reduction, such as "sum", makes of the tensors of the processes."""
+
+    __module__ = Placement.__module__
+    __slots__ = ("reduce_op",)
+
+    def __init__(self, reduce_op: str = "sum") -> None:
+        self.reduce_op = reduce_op
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Partial) and other.reduce_op == self.reduce_op
+
+    def __hash__(self) -> int:
+        return hash((Partial, self.reduce_op))
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
+        return "P"
+
+
+def span(length: int, count: int, place: int) -> tuple[int, int]:
+    """Which indices of a dimension the process at a place has, of so many processes; as `torch.chunk` divides."""
+    size = -(-length // count)
+    start = min(place * size, length)
+    return start, min(start + size, length)
+
+
+def spans(
+    shape: Sequence[int], mesh: Any, placements: Sequence[Placement], place: Sequence[int]
+) -> list[tuple[int, int]]:
+    """For each dimension of a tensor, which indices the process at a place of the mesh has."""
+    found = [(0, length) for length in shape]
+    for number, placement in enumerate(placements):
+        if isinstance(placement, Shard):
+            dim = placement.dim % len(shape)
+            start, stop = found[dim]
+            low, high = span(stop - start, mesh.size(number), place[number])
+            found[dim] = start + low, start + high
+    return found

@@ -1,0 +1,40 @@
+"""Checkpoint folders: PyTorch reads what is written here, and the other way round."""
+
+import pytest
+
+import adjoint
+from adjoint.distributed import checkpoint
+from tests.test_distributed_checkpoint import example, same
+
+torch = pytest.importorskip("torch")
+theirs = pytest.importorskip("torch.distributed.checkpoint")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_reads_what_the_other_has_written(tmp_path):
+    checkpoint.save(example(adjoint, 2.5), checkpoint_id=tmp_path / "ours")
+    loaded = example(torch, 0.0)
+    theirs.load(loaded, checkpoint_id=tmp_path / "ours", no_dist=True)
+    same(loaded, example(torch, 2.5))
+    theirs.save(example(torch, 1.5), checkpoint_id=tmp_path / "theirs", no_dist=True)
+    found = example(adjoint, 0.0)
+    checkpoint.load(found, checkpoint_id=tmp_path / "theirs")
+    same(found, example(adjoint, 1.5))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_names_in_folders_are_the_same(tmp_path):
+    state = {
+        "a": [1, 2],
+        "b": [{"p": 1}],
+        "c": [[1, [2]]],
+        "d": {},
+        "e": {"f": [], "g": ()},
+        "h": {3: None},
+        "i": (1, [2]),
+    }
+    checkpoint.save(state, checkpoint_id=tmp_path / "ours")
+    theirs.save(state, checkpoint_id=tmp_path / "theirs", no_dist=True)
+    ours, its = (checkpoint.FileSystemReader(tmp_path / name).read_metadata() for name in ("ours", "theirs"))
+    assert ours.state_dict_metadata == its.state_dict_metadata
+    assert ours.planner_data == its.planner_data
