@@ -93,7 +93,7 @@ class Node(NodeInterface):
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
 
-        Gradients are arrays. Saved values are released unless `retain_graph`. `_edges` are the edges of the node, with
+        Gradients are arrays. Saved values are released unless `retain_graph`. `edges` are the edges of the node, with
         None for those whose gradient is not needed in this backward.
         """
         raise NotImplementedError
