@@ -13,7 +13,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.selection import choose
 from ...dtypes import from_numpy
 from ...notices import warn
-from ..memory.copying import copy_elements, distinct, empty_like
+from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import widen
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array
@@ -145,6 +145,21 @@ def _stacked_by_loops(arrays: list[Array]) -> Array | None:
         return None
     result = numpy.empty((len(arrays), *first.shape), first.dtype)
     for target, array in zip(result, arrays, strict=True):
+        copy_elements(target, array)
+    return result
+
+
+def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> Array:
+    """As `stack`; the result of large arrays has its dimensions in memory in the order of `strides`, as an operand that was
+    permuted has: what permutes it back then finds it row by row."""
+    first = arrays[0]
+    if not LOOPS.takes(first.size, _COMPILED):
+        return stack(arrays, dim)
+    dim = normalize_dim(dim, len(strides))
+    shape = (*first.shape[:dim], len(arrays), *first.shape[dim:])
+    order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    result = ordered_empty(shape, first.dtype, tuple(order))
+    for target, array in zip(unstack(result, dim), arrays, strict=True):
         copy_elements(target, array)
     return result
 
