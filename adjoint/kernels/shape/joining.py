@@ -153,7 +153,7 @@ def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> A
     """As `stack`; the result of large arrays has its dimensions in memory in the order of `strides`, as an operand that was
     permuted has: what permutes it back then finds it row by row."""
     first = arrays[0]
-    if not LOOPS.takes(first.size, _COMPILED):
+    if not first.ndim or not LOOPS.takes(first.size, _COMPILED):
         return stack(arrays, dim)
     dim = normalize_dim(dim, len(strides))
     shape = (*first.shape[:dim], len(arrays), *first.shape[dim:])

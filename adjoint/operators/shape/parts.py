@@ -152,6 +152,8 @@ class unfold_backward:
 class unbind:
     """The slices of dimension `dim`, one view each."""
 
+    saved_display = {"self_sym_strides": None}
+
     def forward(self: Array, dim: Int = 0): ...
 
     def grad_self(grads, self_strides, dim, xp):
