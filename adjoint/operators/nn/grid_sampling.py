@@ -57,7 +57,9 @@ def grid_sampler_gradients(grad, input, grid, sampling, needs):
         to_input = tensors.grid_scattered(at_places * counted[:, None], grid, sizes, sampling)
     if needs[1]:
         products = (at_places * tensors.grid_pixels(input, grid, sampling)).sum(1)
-        parts = [(products * tensors.grid_weights(grid, sizes, sampling, each)).sum(1) for each in kernels.raised(zeros)]
+        parts = [
+            (products * tensors.grid_weights(grid, sizes, sampling, each)).sum(1) for each in kernels.raised(zeros)
+        ]
         to_grid = tensors.stack([part.reshape(grid.shape[:-1]) for part in parts], -1)
     return to_input, to_grid
 

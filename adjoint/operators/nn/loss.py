@@ -12,6 +12,7 @@ from ...dispatch.sequential import is_readable
 from ...kernels.index.scatter import one_hot as one_hot_array
 from ...kernels.index.scatter import out_of_bounds
 from ...kernels.nn import loss as kernels
+from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import wrap
 from . import batched_losses
 
@@ -32,9 +33,18 @@ def scaled(grad, reduction, count):
     return grad / count if reduction == "mean" else grad
 
 
-def _difference(first, second):
-    """`first - second`, where one of them may be of booleans."""
-    return first - second if first.dtype == second.dtype else first * 1 - second * 1
+@public(namespace=None, on_arrays=kernels.shared_difference)
+def shared_difference(first, second, share, divisor=1.0, limit=None):
+    """`(first - second) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
+    difference = first - second if first.dtype == second.dtype else first * 1 - second * 1
+    if divisor != 1:
+        difference = difference / divisor
+    return (difference if limit is None else difference.clamp(-limit, limit)) * share
+
+
+def _joint_size(first, second):
+    """How many elements two tensors have, broadcast to one another."""
+    return _size(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
 
 
 @operator(
@@ -47,13 +57,11 @@ class mse_loss:
 
     def forward(self: Array, target: Array, reduction="mean"): ...
 
-    def grad_self(grad, self, target, reduction):
-        difference = _difference(self, target)
-        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
+    def grad_self(grad, self, target, reduction, xp):
+        return xp.shared_difference(self, target, scaled(grad, reduction, _joint_size(self, target)) * 2)
 
-    def grad_target(grad, self, target, reduction):
-        difference = _difference(target, self)
-        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
+    def grad_target(grad, self, target, reduction, xp):
+        return xp.shared_difference(target, self, scaled(grad, reduction, _joint_size(self, target)) * 2)
 
 
 @public(namespace=None)
@@ -87,17 +95,17 @@ class smooth_l1_loss:
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
     def grad_self(grad, self, target, reduction, beta, xp):
-        return _smooth(grad, _difference(self, target), reduction, beta, xp)
+        return _smooth(grad, self, target, reduction, beta, xp)
 
     def grad_target(grad, self, target, reduction, beta, xp):
-        return _smooth(grad, _difference(target, self), reduction, beta, xp)
+        return _smooth(grad, target, self, reduction, beta, xp)
 
 
-def _smooth(grad, difference, reduction, beta, xp):
-    share = scaled(grad, reduction, _size(difference.shape))
+def _smooth(grad, first, second, reduction, beta, xp):
+    share = scaled(grad, reduction, _joint_size(first, second))
     if beta == 0:
-        return xp.sgn(difference) * share
-    return xp.clamp(difference / beta, -1.0, 1.0) * share
+        return xp.sgn(first - second) * share
+    return xp.shared_difference(first, second, share, beta, 1.0)
 
 
 @operator(
@@ -116,12 +124,12 @@ class huber_loss:
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
     def grad_self(grad, self, target, reduction, delta, xp):
-        difference = self - target
-        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
+        share = scaled(grad, reduction, _joint_size(self, target))
+        return xp.shared_difference(self, target, share, 1.0, delta)
 
     def grad_target(grad, self, target, reduction, delta, xp):
-        difference = target - self
-        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
+        share = scaled(grad, reduction, _joint_size(self, target))
+        return xp.shared_difference(target, self, share, 1.0, delta)
 
 
 def _check_batch(shape, wanted):

@@ -223,7 +223,10 @@ def spread(
                 index = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
                 store(indices + TAP * W, where(index >= 0, index, 0))
                 # What counts nothing is added to the first pixel.
-                store(counts + TAP * W, where(index >= 0, product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W), 0.0))
+                store(
+                    counts + TAP * W,
+                    where(index >= 0, product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W), 0.0),
+                )
             count = minimum(places - place, W)
             for channel in range(first, minimum(first + planes, channels)):
                 plane = to_images + (image * channels + channel) * area
@@ -295,7 +298,9 @@ class _Call:
         """Run a function over pieces of places."""
         places = _VECTORS * self.lanes
         pieces = self.count * -(-self.places // places)
-        launch(function.compiled(**self.static), pieces, places * self.place_bytes, *map(address, arrays), *self.numbers)
+        launch(
+            function.compiled(**self.static), pieces, places * self.place_bytes, *map(address, arrays), *self.numbers
+        )
 
     def over_planes(self, function: Any, *arrays: Array) -> None:
         """Run a function over pieces of planes."""
