@@ -67,7 +67,10 @@ class LargeUfunc:
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
-        if LOOPS.takes(operands[0].size if self.with_number else numpy.broadcast(*operands).size, self.elements):
+        first, *others = operands
+        if type(first) is ndarray and LOOPS.takes(
+            first.size if self.with_number or not others else numpy.broadcast(first, *others).size, self.elements
+        ):
             result = self._compute(operands, out)
             if result is not NotImplemented:
                 return result

@@ -10,7 +10,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
-from ...codegen.compiled_ufuncs import large_with_number
+from ...codegen.compiled_ufuncs import large, large_with_number
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
@@ -79,16 +79,32 @@ def scaled(other: Array, alpha: Any) -> Array:
     return other if alpha == 1 else other * typed(alpha, other.dtype)
 
 
+@pointwise("add_cpu")
+def _add_multiple(self: Array, other: Array, alpha: float) -> Any:
+    return self + other * alpha
+
+
+def _are_large(self: Array, other: Array) -> bool:
+    return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), _LARGE)
+
+
+_ADD, _SUBTRACT = (large(ufunc) or ufunc for ufunc in (numpy.add, numpy.subtract))
+
+
 @in_float32
 def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self + alpha * other`."""
-    return self + scaled(other, alpha)
+    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+        return numpy.asarray(_add_multiple.general(self, other, alpha))
+    return _ADD(self, scaled(other, alpha))
 
 
 @in_float32
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self - alpha * other`."""
-    return self - scaled(other, alpha)
+    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+        return numpy.asarray(_add_multiple.general(self, other, -alpha))
+    return _SUBTRACT(self, scaled(other, alpha))
 
 
 def subtracted_from(self: Array, other: Array) -> Array:
