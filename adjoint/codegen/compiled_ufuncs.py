@@ -85,12 +85,21 @@ class LargeUfunc:
         if dtype is BOOLEAN and self.ufunc.__name__ in _OF_TRUTHS:
             operands = arrays = [item.view(numpy.uint8) for item in arrays]
             dtype = arrays[0].dtype
+        if dtype.kind == "c" and not self.with_number and out is None:
+            return self._of_complex(arrays)
         compute = computed_in(dtype)
         if compute.kind not in self.kinds:
             return NotImplemented
         if out is not None and out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays]):
             return NotImplemented
         return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
+
+
+    def _of_complex(self, arrays: tuple[ndarray, ...]) -> Any:
+        from .compiled_complex import FUNCTIONS
+
+        function = FUNCTIONS.get(self.ufunc.__name__)
+        return NotImplemented if function is None else function.run(arrays)
 
 
 @cache

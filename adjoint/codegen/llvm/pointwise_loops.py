@@ -1,7 +1,8 @@
 """Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
 
 A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
-one behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in the table of a call
+one behind another, `PAIRED` every other number, as the parts of complex ones lie, `REPEATED` one number for the whole row, `SPACED`
+any distance. Everything else is in the table of a call
 (`calls`); its layout holds lengths and strides.
 """
 
@@ -36,6 +37,7 @@ from .language import (
     loops,
     minimum,
     rolled,
+    shuffle,
     store,
     unrolled,
     vector,
@@ -43,7 +45,7 @@ from .language import (
 from .lowering import Lowering
 from .values import Value, constant
 
-DENSE, REPEATED, SPACED = "dense", "repeated", "spaced"
+DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
@@ -165,6 +167,22 @@ def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEME
 
 
 @loops(noalias=False)
+def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
+    """The next numbers of a row, of which every other one counts; those after the last are not read."""
+    there = lanes(i32, 2 * WIDTH) < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))
+    pairs = load(place, 2 * WIDTH, there)
+    return shuffle(pairs, pairs, [2 * LANE for LANE in unrolled(WIDTH)])
+
+
+@loops(noalias=False)
+def _write_paired(place: Pointer[S], values: T, left: Int, WIDTH: Static) -> None:
+    """Write the next numbers of a row to every other place."""
+    places = lanes(i32, 2 * WIDTH)
+    there = (places < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))) & (places % 2 == 0)
+    store(place, shuffle(values, values, [LANE // 2 for LANE in unrolled(2 * WIDTH)]), there)
+
+
+@loops(noalias=False)
 def _write(place: Pointer[S], values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
     """Write the next numbers of a row."""
     if left >= WIDTH:
@@ -230,6 +248,8 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: 
         return _read(at, left, WIDTH, OPERAND.type)
     if OPERAND.mode == REPEATED:
         return vector(OPERAND.type, WIDTH)(at[0])
+    if OPERAND.mode == PAIRED:
+        return _read_paired(at, left, WIDTH)
     return _read_spaced(at, stride, left, WIDTH, OPERAND.type)
 
 
@@ -239,6 +259,8 @@ def write_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left:
     at = as_pointer(place, OPERAND.type)
     if OPERAND.mode == DENSE:
         _write(at, values, left, WIDTH, OPERAND.type)
+    elif OPERAND.mode == PAIRED:
+        _write_paired(at, values, left, WIDTH)
     else:
         _write_spaced(at, stride, values, left, WIDTH, OPERAND.type)
 
