@@ -122,15 +122,18 @@ def operand_of(node: Node, type_: Any, mode: str) -> Operand:
 
 
 @loops(noalias=False)
-def _row_start(layout: Pointer[i64], strides: Pointer[i64], row: Int) -> Int:
-    """How far from an operand's beginning its part of a row is."""
-    distance = i64(0)
+def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS: Static) -> None:
+    """How far from the beginning of each operand its part of a row is."""
+    rank = layout[1] + 1
+    for K in unrolled(OPERANDS):
+        distances[K] = 0
     for d in rolled(layout[1]):
         length = layout[d + 2]
         following = row // length
-        distance += (row - following * length) * strides[d + 1]
+        index = row - following * length
+        for K in unrolled(OPERANDS):
+            distances[K] = distances[K] + index * layout[rank + 2 + K * rank + d]
         row = following
-    return distance
 
 
 def masks_are_cheap(type_: Any) -> bool:
@@ -215,16 +218,15 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     begins = [elements_at(table, K) for K in unrolled(len(PLAN.operands))]
     row_length = layout[0]
     rank = layout[1] + 1
-    steps = [layout + (rank + 1 + K * rank) for K in unrolled(len(PLAN.operands))]
-    strides = [steps[K][0] for K in unrolled(len(PLAN.operands))]
+    strides = [layout[rank + 1 + K * rank] for K in unrolled(len(PLAN.operands))]
+    distances = local(i64, len(PLAN.operands))
     position = start
     while position < stop:
         row = position // row_length
         column = position - row * row_length
         count = minimum(row_length - column, stop - position)
-        places = [
-            begins[K] + _row_start(layout, steps[K], row) + column * strides[K] for K in unrolled(len(PLAN.operands))
-        ]
+        _find_row(distances, layout, row, len(PLAN.operands))
+        places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
         done = i64(0)
         while done < count:
             left = count - done

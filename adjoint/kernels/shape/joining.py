@@ -260,7 +260,10 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     if k % 4 == 0:
         return self.copy()
-    return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy(order="K")
+    turned = numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim)))
+    result = numpy.empty_like(turned, order="K")
+    copy_elements(result, turned)
+    return result
 
 
 def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:
