@@ -117,7 +117,7 @@ class Walk:
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
-        numbers = [node.sequence for node in self.order]
+        numbers = [node._sequence for node in self.order]
         calls = calls_of(sorted(numbers))
         name_models(self.names, calls, leaves, self.callers)
         add_variables(self.names, self.callers)
@@ -136,7 +136,7 @@ class Walk:
         self.picture.storages = {key: size for key, size in self.held.items() if key not in self.leaf_bytes}
         self.picture.bytes = sum(self.picture.storages.values())
         self.picture.leaf_bytes = sum(self.leaf_bytes.values())
-        codes = [Code(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
+        codes = [Code(getattr(node, "_code", None), getattr(node, "_lasti", -1)) for node in self.order]
         group(self.picture, codes, places(numbers, calls))
         describe(self.picture)
 
@@ -241,9 +241,9 @@ class Walk:
     def add(self, node: Node) -> None:
         """Add the boxes of a node, of its operation and of its outputs; the boxes of its inputs exist already."""
         picture = self.picture
-        inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node.edges]
+        inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node._edges]
         kind = kind_of(type(node))
-        box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node.sequence)
+        box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node._sequence)
         picture.nodes.append(box)
         self.ids[id(node)] = box.id
         performed = OperationBox(f"o{len(picture.operations) + 1}", operation(node), node=box.id)
@@ -268,7 +268,7 @@ class Walk:
                 self.show(made, value_of(node, number))
         self.operands(node, performed, kind, inputs, constants, box.inputs)
         box.line = self.line(node)
-        if node.hooks is not None:
+        if node._hooks is not None:
             box.hooks = hooks_of_node(node)
         box.formula = formula_of(node)
         if box.formula and kind.operator is not None:
@@ -427,12 +427,12 @@ class Walk:
 
     def line(self, node: Node) -> Line | None:
         """The user's line that made `node`."""
-        code = getattr(node, "code", None)
+        code = getattr(node, "_code", None)
         if code is None:
             return None
-        key = id(code), node.lasti  # comparing code objects would be slow
+        key = id(code), node._lasti  # comparing code objects would be slow
         if key not in self.lines:
-            number = line_of(code, node.lasti)
+            number = line_of(code, node._lasti)
             text = linecache.getline(code.co_filename, number or 0).strip()
             self.lines[key] = Line(code.co_filename, number or 0, code.co_qualname, text)
         return self.lines[key]

@@ -202,7 +202,7 @@ class Tracer(Passing):
         """The gradients that a node has computed, in the form that their receivers take."""
         return [
             _flow(target, index, None if result is None or target is None else as_taken(result, edge, node))
-            for edge, result, (target, index) in zip(node.edges, outcome, box.next, strict=True)
+            for edge, result, (target, index) in zip(node._edges, outcome, box.next, strict=True)
         ]
 
     def _note_freed(self, step: Step, box: NodeBox, held: list[str], node: Node) -> None:

@@ -175,7 +175,7 @@ def calls_seen_by_hooks(model, inputs):
 
 
 def recorded():
-    return (torch.ones(1, requires_grad=True) * 1).grad_fn.sequence
+    return (torch.ones(1, requires_grad=True) * 1).grad_fn._sequence
 
 
 @pytest.mark.parametrize("name", MODELS)

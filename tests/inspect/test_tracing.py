@@ -191,7 +191,7 @@ def test_hooks_run_and_are_told():
 def assert_nothing_left(y, w):
     assert modes.STATE.recorder is None
     assert not modes.FLAGS.special
-    assert y.grad_fn.hooks is None
+    assert y.grad_fn._hooks is None
     assert w._extra is None or w._extra.hooks is None
 
 
