@@ -82,7 +82,9 @@ def test_functions_of_floats(name, dtype, monkeypatch):
     y = numpy.concatenate([numpy.tile(values, len(values)), rng.permutation(wide) / 1e4]).astype(dtype)
     found, expected = _both(PAIRS[name], x, y, monkeypatch=monkeypatch)
     if name.startswith("logaddexp"):
-        numpy.testing.assert_allclose(found, expected, rtol=4e-7 if dtype == "f4" else 1e-15, atol=4e-7 if dtype == "f4" else 1e-15)
+        numpy.testing.assert_allclose(
+            found, expected, rtol=4e-7 if dtype == "f4" else 1e-15, atol=4e-7 if dtype == "f4" else 1e-15
+        )
     else:
         numpy.testing.assert_array_equal(found, expected)
         assert (numpy.signbit(found) == numpy.signbit(expected))[~numpy.isnan(expected)].all()

@@ -44,7 +44,7 @@ def _same(sizes, places, sampling, dtype, special=False):
 @pytest.mark.usefixtures("numpy_alone")
 @pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("mode, padding, align_corners", list(product(range(3), range(3), (False, True))))
+@pytest.mark.parametrize(("mode", "padding", "align_corners"), list(product(range(3), range(3), (False, True))))
 def test_modes_and_paddings(mode, padding, align_corners, dtype):
     sampling = Sampling(mode, padding, align_corners)
     _same((7, 6), (3, 11), sampling, dtype, special=True)

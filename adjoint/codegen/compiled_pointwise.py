@@ -79,14 +79,12 @@ class _Plan:
         self.tables: Any = None
         self.pack: Any = None
 
-    def run(
-        self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | tuple[ndarray, ...] | None
-    ) -> Any:
+    def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | tuple[ndarray, ...] | None) -> Any:
         """The outputs; NotImplemented if the scalars are no numbers."""
         if out is None:
             outs = [allocate() for allocate in self.allocate]
         else:
-            outs = list(out) if type(out) is tuple else [out]
+            outs = list(out) if isinstance(out, tuple) else [out]
         if self.size:
             try:
                 table = self.tables.make((*operands, *outs), values)
@@ -198,7 +196,7 @@ class CompiledPointwise:
         else:
             key = (dtype, *[item.shape for item in operands], *[item.strides for item in operands])
         if out is not None:
-            outs = out if type(out) is tuple else (out,)
+            outs = out if isinstance(out, tuple) else (out,)
             if any(item.dtype != dtype or not _may_be_written(item, operands) for item in outs):
                 return NotImplemented
             key = (*[item.strides for item in outs], key)
@@ -225,7 +223,7 @@ class CompiledPointwise:
         if out is None:
             outs = [result_like(operands, BOOLEAN if truth else dtype, self.contiguous) for truth in variant.truths]
         elif not any(variant.truths):
-            outs = list(out) if type(out) is tuple else [out]
+            outs = list(out) if isinstance(out, tuple) else [out]
         else:  # NumPy writes truth values as numbers
             return None
         plan = _Plan(outs[0].size, [_memory_like(item) for item in outs] if out is None else [])

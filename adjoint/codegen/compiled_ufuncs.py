@@ -83,7 +83,7 @@ class LargeUfunc:
             if type(item) is not ndarray or item.dtype is not dtype:
                 return NotImplemented
         if dtype is BOOLEAN and self.ufunc.__name__ in _OF_TRUTHS:
-            operands = arrays = [item.view(numpy.uint8) for item in arrays]
+            operands = arrays = tuple([item.view(numpy.uint8) for item in arrays])
             dtype = arrays[0].dtype
         if dtype.kind == "c" and not self.with_number and out is None:
             return self._of_complex(arrays)
@@ -93,7 +93,6 @@ class LargeUfunc:
         if out is not None and out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays]):
             return NotImplemented
         return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
-
 
     def _of_complex(self, arrays: tuple[ndarray, ...]) -> Any:
         from .compiled_complex import FUNCTIONS

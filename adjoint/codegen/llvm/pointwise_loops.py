@@ -1,9 +1,8 @@
 """Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
 
 A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
-one behind another, `PAIRED` every other number, as the parts of complex ones lie, `REPEATED` one number for the whole row, `SPACED`
-any distance. Everything else is in the table of a call
-(`calls`); its layout holds lengths and strides.
+one behind another, `PAIRED` every other number, as the parts of complex ones lie, `REPEATED` one number for the whole row,
+`SPACED` any distance. Everything else is in the table of a call (`calls`); its layout holds lengths and strides.
 """
 
 from __future__ import annotations

@@ -274,7 +274,12 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
             if isinstance(factor, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     shape = vec1.shape + vec2.shape
-    if beta != 0 and self.dtype.char in "fd" and can_expand(self.shape, shape) and LOOPS.takes(vec1.size * vec2.size, _LARGE):
+    if (
+        beta != 0
+        and self.dtype.char in "fd"
+        and can_expand(self.shape, shape)
+        and LOOPS.takes(vec1.size * vec2.size, _LARGE)
+    ):
         return laid_out(asarray(_added_outer.general(expand(self, shape), vec1[:, None], vec2, beta, alpha)), (self,))
     return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))
 

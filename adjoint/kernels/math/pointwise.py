@@ -253,9 +253,7 @@ def signbit(self: Array) -> Array:
 
 @pointwise("nan_to_num")
 def _finite(self: Array, nan: float, posinf: float, neginf: float) -> Any:
-    return xp.where(
-        xp.isnan(self), nan, xp.where(self == math.inf, posinf, xp.where(self == -math.inf, neginf, self))
-    )
+    return xp.where(xp.isnan(self), nan, xp.where(self == math.inf, posinf, xp.where(self == -math.inf, neginf, self)))
 
 
 def nan_to_num(

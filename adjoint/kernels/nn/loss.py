@@ -68,7 +68,9 @@ def _shared_difference(self: Array, target: Array, share: Array, divisor: float,
     return xp.where(difference < -limit, -limit, xp.where(difference > limit, limit, difference)) * share
 
 
-def shared_difference(self: Array, target: Array, share: Array, divisor: float = 1.0, limit: float | None = None) -> Any:
+def shared_difference(
+    self: Array, target: Array, share: Array, divisor: float = 1.0, limit: float | None = None
+) -> Any:
     """`(self - target) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
     if self.dtype is target.dtype and is_floating(self.dtype) and LOOPS.takes(self.size, _LARGE):
         return _shared_difference.general(self, target, numpy.asarray(share, self.dtype), divisor, limit)

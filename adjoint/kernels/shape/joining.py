@@ -150,8 +150,10 @@ def _stacked_by_loops(arrays: list[Array]) -> Array | None:
 
 
 def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> Array:
-    """As `stack`; the result of large arrays has its dimensions in memory in the order of `strides`, as an operand that was
-    permuted has: what permutes it back then finds it row by row."""
+    """As `stack`, but a large result has its dimensions in memory in the order of `strides`.
+
+    If these are the strides of what was permuted, permuting back gives rows that lie one behind another.
+    """
     first = arrays[0]
     if not first.ndim or not LOOPS.takes(first.size, _COMPILED):
         return stack(arrays, dim)
