@@ -113,6 +113,11 @@ def large_with_number(ufunc: Any) -> LargeUfunc | None:
     return LargeUfunc(ufunc, True) if _is_known(ufunc) else None
 
 
+def of_any_size(form: Any) -> Any:
+    """The form for large arrays of a ufunc, if it has one; any other function as it is."""
+    return (large(form) or form) if isinstance(form, numpy.ufunc) else form
+
+
 class LargeUfuncs(dict[str, LargeUfunc]):
     """`large` by the name of a ufunc, for generated code."""
 

@@ -16,14 +16,6 @@ from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import wrap
 from . import batched_losses
 
-
-def _size(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
 REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
 """A reduction as nodes show it."""
 
@@ -42,9 +34,10 @@ def shared_difference(first, second, share, divisor=1.0, limit=None):
     return (difference if limit is None else difference.clamp(-limit, limit)) * share
 
 
-def _joint_size(first, second):
-    """How many elements two tensors have, broadcast to one another."""
-    return _size(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
+def _of_difference(grad, first, second, reduction, xp, **limits):
+    """The gradient of `first` if its difference from `second`, so limited, is that of each loss."""
+    count = math.prod(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
+    return xp.shared_difference(first, second, scaled(grad, reduction, count), **limits)
 
 
 @operator(
@@ -58,10 +51,10 @@ class mse_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
-        return xp.shared_difference(self, target, scaled(grad, reduction, _joint_size(self, target)) * 2)
+        return _of_difference(grad * 2, self, target, reduction, xp)
 
     def grad_target(grad, self, target, reduction, xp):
-        return xp.shared_difference(target, self, scaled(grad, reduction, _joint_size(self, target)) * 2)
+        return _of_difference(grad * 2, target, self, reduction, xp)
 
 
 @public(namespace=None)
@@ -102,10 +95,10 @@ class smooth_l1_loss:
 
 
 def _smooth(grad, first, second, reduction, beta, xp):
-    share = scaled(grad, reduction, _joint_size(first, second))
     if beta == 0:
-        return xp.sgn(first - second) * share
-    return xp.shared_difference(first, second, share, beta, 1.0)
+        difference = first - second
+        return xp.sgn(difference) * scaled(grad, reduction, math.prod(difference.shape))
+    return _of_difference(grad, first, second, reduction, xp, divisor=beta, limit=1.0)
 
 
 @operator(
@@ -124,12 +117,10 @@ class huber_loss:
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
     def grad_self(grad, self, target, reduction, delta, xp):
-        share = scaled(grad, reduction, _joint_size(self, target))
-        return xp.shared_difference(self, target, share, 1.0, delta)
+        return _of_difference(grad, self, target, reduction, xp, limit=delta)
 
     def grad_target(grad, self, target, reduction, delta, xp):
-        share = scaled(grad, reduction, _joint_size(self, target))
-        return xp.shared_difference(target, self, share, 1.0, delta)
+        return _of_difference(grad, target, self, reduction, xp, limit=delta)
 
 
 def _check_batch(shape, wanted):
@@ -233,7 +224,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     _check_batch(shape, target._array.shape)
     if target._array.shape != (shape[0], *shape[2:]):
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target._array.shape)}")
-    places = _size(shape[2:])
+    places = math.prod(shape[2:])
     flat = nll_loss2d_of(
         input.reshape((shape[0], shape[1], 1, places)),
         target.reshape((shape[0], 1, places)),
@@ -306,7 +297,7 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
         shape[class_dim] = classes
         products = products * weight.reshape(tuple(shape))
     if reduction == "mean":
-        count = _size(input._array.shape) // classes if classes else 0
+        count = math.prod(input._array.shape) // classes if classes else 0
         return tensors.div_number(-products.sum(), count)
     return -products.sum() if reduction == "sum" else -products.sum(class_dim)
 
@@ -327,7 +318,7 @@ class binary_cross_entropy:
 
     def grad_target(grad, self, target, weight, reduction, xp):
         slope = xp.clamp(xp.log1p(-self), -100, None) - xp.clamp(xp.log(self), -100, None)
-        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+        return _weigh(slope * scaled(grad, reduction, math.prod(self.shape)), weight)
 
 
 @operator(
@@ -348,14 +339,14 @@ class binary_cross_entropy_backward:
 
     def grad_grad_output(grad, self, target, weight, reduction):
         slope = (self - target) / ((self + 1e-12) * (1 - self + 1e-12))
-        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+        return _weigh(slope * scaled(grad, reduction, math.prod(self.shape)), weight)
 
     def grad_self(grad, grad_output, self, target, weight, reduction):
         bend = (self * self - 2 * self * target + target) / ((self + 1e-12) * (1 - self + 1e-12)) ** 2
-        return _weigh(bend * grad * scaled(grad_output, reduction, _size(self.shape)), weight)
+        return _weigh(bend * grad * scaled(grad_output, reduction, math.prod(self.shape)), weight)
 
     def grad_target(grad, grad_output, self, weight, reduction, xp):
-        slope = grad * scaled(grad_output, reduction, _size(self.shape)) / xp.clamp(self * (1 - self), 1e-12, None)
+        slope = grad * scaled(grad_output, reduction, math.prod(self.shape)) / xp.clamp(self * (1 - self), 1e-12, None)
         return -_weigh(slope, weight)
 
 
@@ -384,14 +375,14 @@ class bce_with_logits:
     ): ...
 
     def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
-        share = scaled(grad, reduction, _size(self.shape))
+        share = scaled(grad, reduction, math.prod(self.shape))
         if pos_weight is None:
             return _weigh((xp.sigmoid(self) - target) * share, weight)
         positive = pos_weight * target
         return _weigh(((positive + 1 - target) * xp.sigmoid(self) - positive) * share, weight)
 
     def grad_target(grad, self, target, weight, pos_weight, reduction, xp):
-        share = scaled(grad, reduction, _size(self.shape))
+        share = scaled(grad, reduction, math.prod(self.shape))
         if pos_weight is None:
             return _weigh(-self * share, weight)
         return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
@@ -488,7 +479,7 @@ class soft_margin_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
-        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, _size(self.shape))
+        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, math.prod(self.shape))
 
 
 @operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)
