@@ -52,6 +52,13 @@ def recurrence(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
 
 
 @case
+def sampling(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
+    for mode in ("bilinear", "nearest", "bicubic"):
+        images, grid = random(1, 2, 3, n, dtype=dtype), random(1, n, 3, 2, dtype=dtype)
+        yield F.grid_sample(images, grid, mode, "reflection", align_corners=False)
+
+
+@case
 def attention(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
     for width, keys, causal in ((n, 5, False), (16, n, False), (7, n, True)):
         q, k, v = (random(2, 2, size, width, dtype=dtype) for size in (n, keys, keys))

@@ -79,9 +79,12 @@ class _Plan:
         self.tables: Any = None
         self.pack: Any = None
 
-    def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | None) -> Any:
+    def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | tuple[ndarray, ...] | None) -> Any:
         """The outputs; NotImplemented if the scalars are no numbers."""
-        outs = [allocate() for allocate in self.allocate] if out is None else [out]
+        if out is None:
+            outs = [allocate() for allocate in self.allocate]
+        else:
+            outs = list(out) if isinstance(out, tuple) else [out]
         if self.size:
             try:
                 table = self.tables.make((*operands, *outs), values)
@@ -178,9 +181,9 @@ class CompiledPointwise:
         scalars: Sequence[Any],
         dtype: numpy.dtype[Any],
         compute: numpy.dtype[Any],
-        out: ndarray | None = None,
+        out: ndarray | tuple[ndarray, ...] | None = None,
     ) -> Any:
-        """The outputs for arrays of `dtype`; NotImplemented if NumPy is to compute."""
+        """The outputs for arrays of `dtype`, written to `out` if that is given; NotImplemented if NumPy is to compute."""
         choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)
         chosen = choose(*scalars)
         if chosen is None:
@@ -193,9 +196,10 @@ class CompiledPointwise:
         else:
             key = (dtype, *[item.shape for item in operands], *[item.strides for item in operands])
         if out is not None:
-            if out.dtype != dtype or not _may_be_written(out, operands):
+            outs = out if isinstance(out, tuple) else (out,)
+            if any(item.dtype != dtype or not _may_be_written(item, operands) for item in outs):
                 return NotImplemented
-            key = (out.strides, key)
+            key = (*[item.strides for item in outs], key)
         try:
             plan = variant.plans[key]
         except KeyError:
@@ -212,14 +216,14 @@ class CompiledPointwise:
         operands: Sequence[ndarray],
         dtype: numpy.dtype[Any],
         compute: numpy.dtype[Any],
-        out: ndarray | None,
+        out: ndarray | tuple[ndarray, ...] | None,
     ) -> _Plan | None:
         if compute.kind not in "fiu" or self.of_arrays or not dtype.isnative:
             return None
         if out is None:
             outs = [result_like(operands, BOOLEAN if truth else dtype, self.contiguous) for truth in variant.truths]
-        elif variant.truths == [False]:
-            outs = [out]
+        elif not any(variant.truths):
+            outs = list(out) if isinstance(out, tuple) else [out]
         else:  # NumPy writes truth values as numbers
             return None
         plan = _Plan(outs[0].size, [_memory_like(item) for item in outs] if out is None else [])
@@ -297,6 +301,11 @@ def _mode(view: ndarray) -> str:
     stride = view.strides[-1]
     if stride == view.itemsize or view.shape[-1] == 1:
         return "dense"
+    if stride == 2 * view.itemsize and view.dtype.char in "fd":
+        from .llvm.element_types import type_of
+        from .llvm.pointwise_loops import PAIRED, masks_are_cheap
+
+        return PAIRED if masks_are_cheap(type_of(view.dtype)) else "spaced"
     return "repeated" if stride == 0 else "spaced"
 
 

@@ -14,8 +14,8 @@ from numpy import ndarray
 
 from . import source
 from .acceleration import LOOPS
-from .compiled_pointwise import CompiledPointwise, computed_in, is_costly, smallest
-from .expression import INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
+from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
+from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
 ELEMENTS = 1 << 15
 """From how many elements on compiled loops are faster than NumPy's for what takes little time for one element."""
@@ -27,6 +27,10 @@ _OF_FLOATS = frozenset(
     "divide square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
     "arccosh arctanh sqrt cbrt floor ceil trunc rint isnan isinf isfinite signbit power fmax fmin copysign arctan2 hypot".split()
 )
+_OF_TRUTHS = frozenset("logical_and logical_or logical_xor logical_not".split())
+"""Those that ask which elements are 0."""
+
+_KNOWN = _OF_INTEGERS | _OF_FLOATS | _OF_TRUTHS
 
 
 class LargeUfunc:
@@ -41,11 +45,16 @@ class LargeUfunc:
         if with_number:
             nodes[1] = graph.node(PARAMETER, (), SCALAR, names[1])
         kind = OPERATIONS[name].result
-        result = graph.node(name, tuple(nodes), kind if kind != "same" and kind != "real" else NUMBER)
+        if name in _OF_TRUTHS:
+            zero = graph.node(CONSTANT, (), SCALAR, 0)
+            operands = [graph.node("not_equal", (node, zero), BOOL) for node in nodes]
+        else:
+            operands = nodes
+        result = graph.node(name, tuple(operands), kind if kind != "same" and kind != "real" else NUMBER)
         arrays = names[:1] if with_number else names
         self.with_number = with_number
         tree = Expression((result,))
-        self.kinds = "fiu" if name in _OF_INTEGERS and not with_number else "f"
+        self.kinds = "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.elements = smallest(tree) if is_costly(tree) else ELEMENTS
         namespace = {"general": self}
@@ -58,7 +67,10 @@ class LargeUfunc:
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
-        if LOOPS.takes(operands[0].size if self.with_number else numpy.broadcast(*operands).size, self.elements):
+        first, *others = operands
+        if type(first) is ndarray and LOOPS.takes(
+            first.size if self.with_number or not others else numpy.broadcast(first, *others).size, self.elements
+        ):
             result = self._compute(operands, out)
             if result is not NotImplemented:
                 return result
@@ -70,12 +82,23 @@ class LargeUfunc:
         for item in arrays:
             if type(item) is not ndarray or item.dtype is not dtype:
                 return NotImplemented
+        if dtype is BOOLEAN and self.ufunc.__name__ in _OF_TRUTHS:
+            operands = arrays = tuple([item.view(numpy.uint8) for item in arrays])
+            dtype = arrays[0].dtype
+        if dtype.kind == "c" and not self.with_number and out is None:
+            return self._of_complex(arrays)
         compute = computed_in(dtype)
         if compute.kind not in self.kinds:
             return NotImplemented
         if out is not None and out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays]):
             return NotImplemented
         return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
+
+    def _of_complex(self, arrays: tuple[ndarray, ...]) -> Any:
+        from .compiled_complex import FUNCTIONS
+
+        function = FUNCTIONS.get(self.ufunc.__name__)
+        return NotImplemented if function is None else function.run(arrays)
 
 
 @cache
@@ -90,6 +113,11 @@ def large_with_number(ufunc: Any) -> LargeUfunc | None:
     return LargeUfunc(ufunc, True) if _is_known(ufunc) else None
 
 
+def of_any_size(form: Any) -> Any:
+    """The form for large arrays of a ufunc, if it has one; any other function as it is."""
+    return (large(form) or form) if isinstance(form, numpy.ufunc) else form
+
+
 class LargeUfuncs(dict[str, LargeUfunc]):
     """`large` by the name of a ufunc, for generated code."""
 
@@ -101,4 +129,4 @@ class LargeUfuncs(dict[str, LargeUfunc]):
 
 
 def _is_known(ufunc: Any) -> bool:
-    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _OF_INTEGERS | _OF_FLOATS and LOOPS.available
+    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _KNOWN and LOOPS.available

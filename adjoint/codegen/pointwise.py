@@ -10,6 +10,7 @@ others are scalars, equal for all elements.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -241,6 +242,38 @@ def pointwise(
         )
 
     return declare
+
+
+def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], Kernel]:
+    """Compute large floating-point arrays by a pointwise kernel, which has the same parameters; others as before.
+
+    `small` computes small arrays of float32 and float64, if another form than that of the kernel does so faster.
+    """
+    program: Program = expression.expression
+
+    def decorate(kernel: Any) -> Kernel:
+        form = kernel.general if isinstance(kernel, Kernel) else kernel
+
+        @functools.wraps(form)
+        def computing(*args: Any, **options: Any) -> Any:
+            arrays = args[: len(program.parameters.arrays)]
+            dtype = arrays[0].dtype
+            if (
+                LOOPS.takes(max([item.size for item in arrays]), SMALL)
+                and (dtype.kind == "f" or dtype in HALVES)
+                and all(type(item) is ndarray and item.dtype is dtype for item in arrays)
+            ):
+                return expression.general(*args, **options)
+            return form(*args, **options)
+
+        limit = -1 if LOOPS.every_size else SMALL - 1 if LOOPS.available else None
+        if small is not None:
+            return Kernel(computing, small=small, dtypes=FLOATS, limit=limit)
+        if isinstance(kernel, Kernel) and kernel.small is not None:
+            return Kernel(computing, small=kernel.small, dtypes=kernel.dtypes, limit=limit)
+        return Kernel(computing)
+
+    return decorate
 
 
 def _begin(*args: Any, **options: Any) -> Any:

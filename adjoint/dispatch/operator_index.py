@@ -330,7 +330,10 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "nn.grid_sampling": {
         "functional operators": "affine_grid grid_sample",
-        "operators": "affine_grid_backward grid_pixels grid_sampler_2d_of grid_sampler_3d_of grid_scattered grid_weights",
+        "operators": (
+            "affine_grid_backward grid_pixels grid_sampler_2d_of grid_sampler_3d_of grid_sampler_gradients "
+            "grid_scattered grid_weights "
+        ),
         "torch": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
     },
     "nn.images": {
@@ -351,7 +354,7 @@ FAMILIES: dict[str, dict[str, str]] = {
             "margin_ranking_loss mse_loss multi_margin_loss multi_margin_loss_backward multilabel_margin_loss "
             "multilabel_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_slopes nll_loss "
             "nll_loss2d_backward nll_loss2d_of nll_loss_backward nll_loss_of poisson_nll_loss reduced "
-            "smooth_l1_loss soft_margin_loss triplet_margin_loss "
+            "shared_difference smooth_l1_loss soft_margin_loss triplet_margin_loss "
         ),
         "torch": "binary_cross_entropy_with_logits",
     },
@@ -456,8 +459,8 @@ FAMILIES: dict[str, dict[str, str]] = {
             "split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
         ),
         "operators": (
-            "diagonal_backward select_backward slice slice_backward split_method split_size unfold_backward "
-            "zeros_like_shape "
+            "diagonal_backward select_backward slice slice_backward split_method split_size stack_in_order "
+            "unfold_backward zeros_like_shape "
         ),
     },
     "shape.view": {

@@ -8,7 +8,7 @@ import numpy
 
 from .. import dtypes
 from ..kernels.memory import storage
-from ..kernels.memory.copying import preserved_order
+from ..kernels.memory.copying import copy_, preserved_order
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.scalar import C_NAMES
 from ..notices import warn
@@ -245,7 +245,10 @@ def store(result: Any, target: Tensor) -> None:
     """Write `result` to `target`, and give `target` its shape."""
     about_to_change(target)
     resize(target, result.shape, preserved_order(result))
-    numpy.copyto(target._array, result, casting="unsafe")
+    if result.dtype == target._array.dtype:
+        copy_(target._array, result)
+    else:
+        numpy.copyto(target._array, result, casting="unsafe")
 
 
 def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:

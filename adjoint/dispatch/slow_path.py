@@ -15,6 +15,7 @@ import numpy
 
 from .. import dtypes
 from ..codegen.backend import NUMPY
+from ..codegen.compiled_ufuncs import of_any_size
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
@@ -190,7 +191,7 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     positional = arrays[: len(arrays) - len(keywords)]
     token = WARNINGS[OFF]
     try:
-        return (kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
+        return of_any_size(kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
     except ValueError as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))

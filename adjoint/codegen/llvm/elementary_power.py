@@ -12,7 +12,24 @@ import math
 
 from .elementary_exponential import clamped, exp, exp_times_power, polynomial
 from .elementary_logarithm import log, log1p, parted
-from .language import T, copysign, f32, f64, fabs, fma, loops, rint, where
+from .language import (
+    Static,
+    T,
+    copysign,
+    f32,
+    f64,
+    fabs,
+    fma,
+    load,
+    local,
+    loops,
+    reduce_or,
+    rint,
+    rolled,
+    store,
+    trunc,
+    where,
+)
 
 # (atanh(s) - s - s ** 3 / 3) / s ** 5 * 2 by s ** 2 where |s| <= 0.1716; error 2.8e-16.
 _ATANH_TAIL64 = (
@@ -23,6 +40,7 @@ _ATANH_TAIL64 = (
 _LN2 = (0.6931471805598903, 5.497923018708371e-14)
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 _LIMITS = (-746.0, 710.0)
+_WHOLE = {f32: 2.0**22, f64: 2.0**51}
 
 
 @loops
@@ -96,9 +114,31 @@ def pow(x: T, y: T) -> T:
 
 
 @loops
+def _one_by_one(x: T, y: T, WIDTH: Static) -> T:
+    """What is left of each element by a division, by C's own function."""
+    rests, divisors = local(T.element, WIDTH), local(T.element, WIDTH)
+    store(rests, x)
+    store(divisors, y)
+    for i in rolled(WIDTH):
+        rests[i] = rests[i] % divisors[i]
+    return load(rests, WIDTH)
+
+
+@loops
 def fmod(x: T, y: T) -> T:
-    """What is left of `x` by division by `y`, with the sign of `x`."""
-    return x % y
+    """What is left of `x` by division by `y`, with the sign of `x`; exact.
+
+    The quotient is rounded, so that it may be one too large; up to `_WHOLE` what is left is exact all the same.
+    """
+    a, b = fabs(x), fabs(y)
+    quotient = trunc(a / b)
+    rest = fma(-quotient, b, a)
+    rest = where(rest < 0, rest + b, rest)
+    rest = where((b == math.inf) & (a < math.inf), a, rest)
+    beyond = (quotient >= _WHOLE[T.element]) | (quotient != quotient)
+    if reduce_or(beyond):
+        rest = where(beyond, _one_by_one(a, b, x.type.width), rest)
+    return copysign(rest, x)
 
 
 @loops

@@ -1,8 +1,8 @@
 """Loops over arrays for expressions of elements: which memory they walk, in vectors, with what each operand needs.
 
 A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
-one behind another, `REPEATED` one number for the whole row, `SPACED` any distance. Everything else is in the table of a call
-(`calls`); its layout holds lengths and strides.
+one behind another, `PAIRED` every other number, as the parts of complex ones lie, `REPEATED` one number for the whole row,
+`SPACED` any distance. Everything else is in the table of a call (`calls`); its layout holds lengths and strides.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from .language import (
     loops,
     minimum,
     rolled,
+    shuffle,
     store,
     unrolled,
     vector,
@@ -43,7 +44,7 @@ from .language import (
 from .lowering import Lowering
 from .values import Value, constant
 
-DENSE, REPEATED, SPACED = "dense", "repeated", "spaced"
+DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
@@ -120,15 +121,18 @@ def operand_of(node: Node, type_: Any, mode: str) -> Operand:
 
 
 @loops(noalias=False)
-def _row_start(layout: Pointer[i64], strides: Pointer[i64], row: Int) -> Int:
-    """How far from an operand's beginning its part of a row is."""
-    distance = i64(0)
+def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS: Static) -> None:
+    """How far from the beginning of each operand its part of a row is."""
+    rank = layout[1] + 1
+    for K in unrolled(OPERANDS):
+        distances[K] = 0
     for d in rolled(layout[1]):
         length = layout[d + 2]
         following = row // length
-        distance += (row - following * length) * strides[d + 1]
+        index = row - following * length
+        for K in unrolled(OPERANDS):
+            distances[K] = distances[K] + index * layout[rank + 2 + K * rank + d]
         row = following
-    return distance
 
 
 def masks_are_cheap(type_: Any) -> bool:
@@ -165,6 +169,22 @@ def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEME
 
 
 @loops(noalias=False)
+def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
+    """The next numbers of a row, of which every other one counts; those after the last are not read."""
+    there = lanes(i32, 2 * WIDTH) < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))
+    pairs = load(place, 2 * WIDTH, there)
+    return shuffle(pairs, pairs, [2 * LANE for LANE in unrolled(WIDTH)])
+
+
+@loops(noalias=False)
+def _write_paired(place: Pointer[S], values: T, left: Int, WIDTH: Static) -> None:
+    """Write the next numbers of a row to every other place."""
+    places = lanes(i32, 2 * WIDTH)
+    there = (places < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))) & (places % 2 == 0)
+    store(place, shuffle(values, values, [LANE // 2 for LANE in unrolled(2 * WIDTH)]), there)
+
+
+@loops(noalias=False)
 def _write(place: Pointer[S], values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
     """Write the next numbers of a row."""
     if left >= WIDTH:
@@ -197,16 +217,15 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     begins = [elements_at(table, K) for K in unrolled(len(PLAN.operands))]
     row_length = layout[0]
     rank = layout[1] + 1
-    steps = [layout + (rank + 1 + K * rank) for K in unrolled(len(PLAN.operands))]
-    strides = [steps[K][0] for K in unrolled(len(PLAN.operands))]
+    strides = [layout[rank + 1 + K * rank] for K in unrolled(len(PLAN.operands))]
+    distances = local(i64, len(PLAN.operands))
     position = start
     while position < stop:
         row = position // row_length
         column = position - row * row_length
         count = minimum(row_length - column, stop - position)
-        places = [
-            begins[K] + _row_start(layout, steps[K], row) + column * strides[K] for K in unrolled(len(PLAN.operands))
-        ]
+        _find_row(distances, layout, row, len(PLAN.operands))
+        places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
         done = i64(0)
         while done < count:
             left = count - done
@@ -230,6 +249,8 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: 
         return _read(at, left, WIDTH, OPERAND.type)
     if OPERAND.mode == REPEATED:
         return vector(OPERAND.type, WIDTH)(at[0])
+    if OPERAND.mode == PAIRED:
+        return _read_paired(at, left, WIDTH)
     return _read_spaced(at, stride, left, WIDTH, OPERAND.type)
 
 
@@ -239,6 +260,8 @@ def write_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left:
     at = as_pointer(place, OPERAND.type)
     if OPERAND.mode == DENSE:
         _write(at, values, left, WIDTH, OPERAND.type)
+    elif OPERAND.mode == PAIRED:
+        _write_paired(at, values, left, WIDTH)
     else:
         _write_spaced(at, stride, values, left, WIDTH, OPERAND.type)
 

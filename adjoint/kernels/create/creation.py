@@ -463,6 +463,10 @@ def _indices(mask: Array) -> Array:
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
+_LARGE = 1 << 13
+"""From how many elements on compiled loops are faster."""
+
+
 def complex_from_parts(real: Array, imag: Array) -> Array:
     """Complex numbers of the given real and imaginary parts, broadcast together.
 
@@ -472,6 +476,11 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     _check_parts(real, imag)
     kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
     result = laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag))
+    if LOOPS.takes(result.size, _LARGE):
+        from ...codegen.compiled_complex import joined
+
+        if joined(result, real, imag):
+            return result
     result.real, result.imag = real, imag
     return result
 

@@ -9,6 +9,7 @@ from numpy import asarray
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..runtime.floating import type_name, widen
 from ..runtime.layout import laid_out
@@ -254,6 +255,15 @@ def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: A
     return _combine(self, result, beta, alpha)
 
 
+_LARGE = 1 << 13
+"""From how many elements on compiled loops are faster."""
+
+
+@pointwise("addr_cpu")
+def _added_outer(self: Array, column: Array, row: Array, beta: float, alpha: float) -> Any:
+    return self * beta + column * row * alpha
+
+
 def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * self + alpha * outer(vec1, vec2)`."""
     if vec1.ndim != 1 or vec2.ndim != 1:
@@ -263,6 +273,14 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
         for name, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    shape = vec1.shape + vec2.shape
+    if (
+        beta != 0
+        and self.dtype.char in "fd"
+        and can_expand(self.shape, shape)
+        and LOOPS.takes(vec1.size * vec2.size, _LARGE)
+    ):
+        return laid_out(asarray(_added_outer.general(expand(self, shape), vec1[:, None], vec2, beta, alpha)), (self,))
     return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))
 
 

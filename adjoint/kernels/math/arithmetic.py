@@ -10,9 +10,9 @@ import numpy
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
-from ...codegen.compiled_ufuncs import large_with_number
+from ...codegen.compiled_ufuncs import large, large_with_number
 from ...codegen.kernel import FLOATS, Kernel
-from ...codegen.pointwise import pointwise
+from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
@@ -79,16 +79,32 @@ def scaled(other: Array, alpha: Any) -> Array:
     return other if alpha == 1 else other * typed(alpha, other.dtype)
 
 
+@pointwise("add_cpu")
+def _add_multiple(self: Array, other: Array, alpha: float) -> Any:
+    return self + other * alpha
+
+
+def _are_large(self: Array, other: Array) -> bool:
+    return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), _LARGE)
+
+
+_ADD, _SUBTRACT = (large(ufunc) or ufunc for ufunc in (numpy.add, numpy.subtract))
+
+
 @in_float32
 def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self + alpha * other`."""
-    return self + scaled(other, alpha)
+    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+        return numpy.asarray(_add_multiple.general(self, other, alpha))
+    return _ADD(self, scaled(other, alpha))
 
 
 @in_float32
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self - alpha * other`."""
-    return self - scaled(other, alpha)
+    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+        return numpy.asarray(_add_multiple.general(self, other, -alpha))
+    return _SUBTRACT(self, scaled(other, alpha))
 
 
 def subtracted_from(self: Array, other: Array) -> Array:
@@ -143,6 +159,12 @@ def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
+@pointwise("div_trunc_cpu")
+def _trunc_divide_of_floats(self: Array, other: Array) -> Any:
+    return xp.trunc(self / other)
+
+
+@by_expression(_trunc_divide_of_floats)
 @in_float32
 def trunc_divide(self: Array, other: Array) -> Array:
     """The quotient rounded towards zero."""
@@ -162,6 +184,18 @@ def trunc_divide(self: Array, other: Array) -> Array:
     return quotient
 
 
+@pointwise("div_floor_cpu")
+def _floor_divide_of_floats(self: Array, other: Array) -> Any:
+    left = xp.fmod(self, other)
+    quotient = (self - left) / other
+    quotient = xp.where((left != 0) & ((other < 0) ^ (left < 0)), quotient - 1, quotient)
+    down = xp.floor(quotient)
+    down = xp.where(quotient - down > 0.5, down + 1, down)
+    down = xp.where(quotient == 0, xp.copysign(0, self / other), down)
+    return xp.where(other == 0, self / other, down)
+
+
+@by_expression(_floor_divide_of_floats, small=numpy.floor_divide)
 @in_float32
 def floor_divide(self: Array, other: Array) -> Array:
     """The quotient rounded down."""
@@ -176,6 +210,13 @@ def floor_divide(self: Array, other: Array) -> Array:
     return numpy.floor_divide(self, other)
 
 
+@pointwise("remainder_cpu")
+def _remainder_of_floats(self: Array, other: Array) -> Any:
+    left = xp.fmod(self, other)
+    return xp.where((left != 0) & ((other < 0) ^ (left < 0)), left + other, left)
+
+
+@by_expression(_remainder_of_floats)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
     """What is left of the division rounded down; it has the sign of `other`, or of `self` where it is zero."""
@@ -192,6 +233,12 @@ def remainder(self: Array, other: Array) -> Array:
     return result
 
 
+@pointwise("fmod_cpu")
+def _fmod_of_floats(self: Array, other: Array) -> Any:
+    return xp.fmod(self, other)
+
+
+@by_expression(_fmod_of_floats, small=numpy.fmod)
 @in_float32
 def fmod(self: Array, other: Array) -> Array:
     """What is left of the division rounded towards zero; it has the sign of `self`."""
@@ -442,6 +489,12 @@ def _scaled(self: Array, exponent: Array) -> Array:
     return numpy.asarray(numpy.ldexp(self, exponent))
 
 
+@pointwise("logaddexp_cpu")
+def _logaddexp_of_floats(self: Array, other: Array) -> Any:
+    return xp.logaddexp(self, other)
+
+
+@by_expression(_logaddexp_of_floats)
 @in_float32
 def logaddexp(self: Array, other: Array) -> Array:
     """`log(exp(self) + exp(other))`, without overflow."""
@@ -461,6 +514,14 @@ def _complex_logaddexp(self: Array, other: Array) -> Array:
     return numpy.where(alike, numpy.where(self.real > 0, both, self), result)
 
 
+@pointwise("logaddexp2_cpu")
+def _logaddexp2_of_floats(self: Array, other: Array) -> Any:
+    larger = xp.where(self > other, self, other)
+    sum = larger + xp.log1p(xp.exp2(-xp.abs(self - other))) * (1 / math.log(2))
+    return xp.where(self == other, self + 1, sum)
+
+
+@by_expression(_logaddexp2_of_floats)
 @in_float32
 def logaddexp2(self: Array, other: Array) -> Array:
     """`log2(2 ** self + 2 ** other)`, without overflow."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.compiled_ufuncs import large
 from ..runtime.floating import refuse, unwarned, widen
 from ..runtime.layout import laid_out
 
@@ -31,9 +32,12 @@ gt = _ordering("gt", numpy.greater)
 ge = _ordering("ge", numpy.greater_equal)
 
 
+_NOT: Any = large(numpy.logical_not) or numpy.logical_not
+
+
 def logical_not(self: Array) -> Array:
     """Whether elements are 0."""
-    return numpy.logical_not(self) if self.dtype.kind != "V" else self == numpy.zeros((), self.dtype)
+    return _NOT(self) if self.dtype.kind != "V" else self == numpy.zeros((), self.dtype)
 
 
 def _bitwise(name: str, ufunc: Any) -> Kernel:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.pointwise import pointwise
+from ...codegen.acceleration import LOOPS
+from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import clone
 from ..runtime.floating import BFLOAT16, refuse
@@ -17,6 +18,9 @@ from ..runtime.scalar import ZERO, Number
 Array = numpy.ndarray[Any, Any]
 
 _PI = Number(math.pi)
+
+_COMPILED = 1 << 13
+"""From how many elements on compiled loops are faster."""
 
 
 # --- exponentials ---------------------------------------------------------------------------------------------
@@ -96,6 +100,12 @@ def rad2deg(self: Array) -> Any:
     return self * (180 / math.pi)
 
 
+@pointwise("angle_cpu")
+def _angle_of_floats(self: Array) -> Any:
+    return xp.where(xp.isnan(self), self, xp.where(self < 0, math.pi, 0))
+
+
+@by_expression(_angle_of_floats)
 def angle(self: Array) -> Array:
     """The argument of complex numbers; of real ones 0 or, where negative, pi. nan stays nan."""
     if self.dtype.kind == "c":
@@ -166,6 +176,12 @@ def neg(self: Array) -> Array:
     return numpy.negative(self)
 
 
+@pointwise("sign_cpu")
+def _sign_of_floats(self: Array) -> Any:
+    return xp.where(self > 0, 1, xp.where(self < 0, -1, 0))
+
+
+@by_expression(_sign_of_floats)
 def sign(self: Array) -> Array:
     """-1, 0 or 1; 0 for nan."""
     if self.dtype.kind == "c":
@@ -235,6 +251,11 @@ def signbit(self: Array) -> Array:
     return self < ZERO[self.dtype] if self.dtype.kind in "iub" else numpy.signbit(self)
 
 
+@pointwise("nan_to_num")
+def _finite(self: Array, nan: float, posinf: float, neginf: float) -> Any:
+    return xp.where(xp.isnan(self), nan, xp.where(self == math.inf, posinf, xp.where(self == -math.inf, neginf, self)))
+
+
 def nan_to_num(
     self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
@@ -246,8 +267,11 @@ def nan_to_num(
         result.real = nan_to_num(self.real, nan, posinf, neginf)
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result
-    result = numpy.asarray(numpy.positive(self))
     limits = numpy.finfo(self.dtype) if self.dtype != BFLOAT16 else _bfloat16_limits()
+    if LOOPS.takes(self.size, _COMPILED) and self.dtype.char in "fd":
+        highest = float(limits.max) if posinf is None else posinf
+        return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)
+    result = numpy.asarray(numpy.positive(self))
     isnan_, positive, negative = numpy.isnan(self), isposinf(self), isneginf(self)
     result[isnan_] = 0 if nan is None else nan
     result[positive] = limits.max if posinf is None else posinf

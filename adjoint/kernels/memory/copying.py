@@ -231,7 +231,12 @@ def fill_with_(self: Array, value: Array) -> None:
 
 def zero_(self: Array) -> None:
     """Write zero to every element of `self`."""
-    (distinct(self) if 0 in self.strides else self).fill(0)
+    if 0 in self.strides:
+        self = distinct(self)
+    if self.nbytes >= _FILLED_BY_THREADS:
+        copy_elements(self, numpy.zeros((), self.dtype))
+    else:
+        self.fill(0)
 
 
 def distinct(array: Array) -> Array:

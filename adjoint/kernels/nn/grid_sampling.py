@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
 from ..runtime.floating import HALVES, type_name
 
 Array = numpy.ndarray[Any, Any]
@@ -19,8 +21,11 @@ Array = numpy.ndarray[Any, Any]
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
 
+_COMPILED = 1 << 9
+"""From how many numbers on compiled loops are faster."""
+
 _CUBIC = -0.75
-_POLYNOMIALS: dict[int, dict[int, tuple[float, ...]]] = {
+POLYNOMIALS: dict[int, dict[int, tuple[float, ...]]] = {
     BILINEAR: {0: (1.0, -1.0), 1: (0.0, 1.0)},
     NEAREST: {0: (1.0,)},
     BICUBIC: {
@@ -86,7 +91,7 @@ def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Arr
         if sampling.mode == BICUBIC and sampling.padding != ZEROS:
             below = numpy.clip(numpy.floor(position), -1e15, 1e15)
         pixels = []
-        for offset in _POLYNOMIALS[sampling.mode]:
+        for offset in POLYNOMIALS[sampling.mode]:
             at = below + offset
             if sampling.mode == BICUBIC:
                 at, _ = _padded(at, size, sampling)
@@ -113,7 +118,7 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
         each.append(
             [
                 _derivative(polynomial, order, fraction) * slope**order
-                for polynomial in _POLYNOMIALS[sampling.mode].values()
+                for polynomial in POLYNOMIALS[sampling.mode].values()
             ]
         )
     result = [math.prod(around[1:], start=around[0]) for around in itertools.product(*each)]
@@ -122,11 +127,17 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
 
 def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
     """The derivative of a polynomial."""
-    found = numpy.polynomial.polynomial.polyder(coefficients, order) if order else numpy.array(coefficients)
-    result = numpy.zeros_like(x)
-    for coefficient in found[::-1].tolist():
+    *rest, highest = differentiated(coefficients, order)
+    result = numpy.full_like(x, highest)
+    for coefficient in rest[::-1]:
         result = result * x + coefficient
     return result
+
+
+def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
+    """The coefficients of the derivative of a polynomial."""
+    found: list[float] = numpy.polynomial.polynomial.polyder(coefficients, order).tolist()
+    return found
 
 
 def pixels(input: Array, grid: Array, sampling: Sampling) -> Array:
@@ -159,11 +170,43 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
     sampling = Sampling(mode, padding, bool(align_corners))
+    if LOOPS.takes(input.shape[1] * grid.size, _COMPILED):
+        by_loops = LOOPS.run("nn.grid_sampling.sampled", input, grid, sampling)
+        if by_loops is not NotImplemented:
+            return numpy.asarray(by_loops)
     wide = numpy.float32 if input.dtype in HALVES else input.dtype
     found = pixels(input, grid, sampling).astype(wide, copy=False)
     counted = weights(grid, input.shape[2:], sampling, (0,) * dims).astype(wide, copy=False)
     result = (found * counted[:, None]).sum(2)
     return result.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype, copy=False)
+
+
+def grid_sampler_gradients(
+    grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Sequence[bool]
+) -> tuple[Array | None, Array | None]:
+    """The gradients of images and grid, as far as they are needed."""
+    if LOOPS.takes(grad.size, _COMPILED):
+        found = LOOPS.run("nn.grid_sampling.gradients", grad, input, grid, sampling, needs)
+        if found is not NotImplemented:
+            to_input, to_grid = found
+            return to_input, to_grid
+    sizes = input.shape[2:]
+    zeros = (0,) * len(sizes)
+    at_places = grad.reshape((*input.shape[:2], 1, math.prod(grid.shape[1:-1])))
+    of_input = of_grid = None
+    if needs[0]:
+        of_input = scattered(at_places * weights(grid, sizes, sampling, zeros)[:, None], grid, sizes, sampling)
+    if needs[1]:
+        products = (at_places * pixels(input, grid, sampling)).sum(1)
+        parts = [(products * weights(grid, sizes, sampling, each)).sum(1) for each in raised(zeros)]
+        of_grid = numpy.stack([part.reshape(grid.shape[:-1]) for part in parts], -1)
+    return of_input, of_grid
+
+
+def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The orders of the derivatives by each coordinate: a grid has that of the last dimension first."""
+    for dim in reversed(range(len(orders))):
+        yield tuple([order + (place == dim) for place, order in enumerate(orders)])
 
 
 # --- affine maps as grids -------------------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
+from ..index.masking import clamp
 from ..index.scatter import out_of_bounds
 from ..reduce.reduction import total as total_of
 from ..runtime.floating import compute_dtype, is_floating, quietly, type_name, widen
@@ -18,20 +20,72 @@ from ..runtime.floating import compute_dtype, is_floating, quietly, type_name, w
 Array = numpy.ndarray[Any, Any]
 
 
+_LARGE = 1 << 13
+"""From how many elements on compiled loops are faster."""
+
+
 def reduced(loss: Array, reduction: str, kind: Any) -> Array:
     """The mean, the sum, or the losses themselves, in dtype `kind`."""
     if reduction == "none":
         return loss.astype(kind, copy=False)
-    total = numpy.add.reduce(loss, axis=None)
+    total = total_of(loss) if LOOPS.takes(loss.size, _LARGE) else numpy.add.reduce(loss, axis=None)
     if reduction == "mean":
         total = numpy.true_divide(total, loss.size) if loss.size else numpy.full((), numpy.nan)
     return numpy.asarray(total, dtype=kind)
+
+
+@pointwise("mse_cpu")
+def _squared_distance(self: Array, target: Array) -> Any:
+    difference = self - target
+    return difference * difference
+
+
+@pointwise("smooth_l1_cpu")
+def _smooth_distance(self: Array, target: Array, beta: float) -> Any:
+    distance = xp.abs(self - target)
+    if beta == 0:
+        return distance
+    return xp.where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
+
+
+@pointwise("huber_cpu")
+def _huber_distance(self: Array, target: Array, delta: float) -> Any:
+    distance = xp.abs(self - target)
+    return xp.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
+
+
+@pointwise("soft_margin_cpu")
+def _soft_margin(self: Array, target: Array) -> Any:
+    opposite = -(target * self)
+    return xp.maximum(opposite, 0) + xp.log1p(xp.exp(-xp.abs(opposite)))
+
+
+@pointwise("mse_backward_cpu")
+def _shared_difference(self: Array, target: Array, share: Array, divisor: float, limit: float | None) -> Any:
+    difference = (self - target) / divisor
+    if limit is None:
+        return difference * share
+    return xp.where(difference < -limit, -limit, xp.where(difference > limit, limit, difference)) * share
+
+
+def shared_difference(
+    self: Array, target: Array, share: Array, divisor: float = 1.0, limit: float | None = None
+) -> Any:
+    """`(self - target) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
+    if self.dtype is target.dtype and is_floating(self.dtype) and LOOPS.takes(self.size, _LARGE):
+        return _shared_difference.general(self, target, numpy.asarray(share, self.dtype), divisor, limit)
+    difference = self - target if self.dtype == target.dtype else self * 1 - target * 1
+    if divisor != 1:
+        difference = difference / divisor
+    return (difference if limit is None else clamp(difference, -limit, limit)) * share
 
 
 def mse_loss(self: Array, target: Array, reduction: str) -> Array:
     """`(self - target)²`."""
     if self.dtype.kind in "iub":
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{type_name(self.dtype)}'")
+    if LOOPS.takes(self.size, _LARGE):
+        return reduced(_squared_distance.general(self, target), reduction, self.dtype)
     difference = widen(self) - widen(target)
     if reduction != "none" and difference.flags.c_contiguous and difference.dtype.char in "fd":
         flat = difference.reshape(-1)
@@ -42,16 +96,12 @@ def mse_loss(self: Array, target: Array, reduction: str) -> Array:
 
 def smooth_l1_loss(self: Array, target: Array, reduction: str, beta: float) -> Array:
     """`d² / (2 beta)` where `d = |self - target|` is below `beta`, else `d - beta / 2`."""
-    distance = numpy.abs(widen(self) - widen(target))
-    loss = numpy.where(distance < beta, distance * distance * (0.5 / beta) if beta else distance, distance - 0.5 * beta)
-    return reduced(loss, reduction, self.dtype)
+    return reduced(_smooth_distance.general(widen(self), widen(target), beta), reduction, self.dtype)
 
 
 def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Array:
     """`d² / 2` where `d = |self - target|` is at most `delta`, else `delta (d - delta / 2)`."""
-    distance = numpy.abs(widen(self) - widen(target))
-    loss = numpy.where(distance <= delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-    return reduced(loss, reduction, self.dtype)
+    return reduced(_huber_distance.general(widen(self), widen(target), delta), reduction, self.dtype)
 
 
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
@@ -290,7 +340,7 @@ def soft_margin_loss(self: Array, target: Array, reduction: str) -> Array:
     """`log(1 + exp(-target * self))`, for targets 1 and -1."""
     if self.dtype.kind in "iub":
         raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(self.dtype)}")
-    return reduced(numpy.logaddexp(0, -(widen(target) * widen(self))), reduction, self.dtype)
+    return reduced(_soft_margin.general(widen(self), widen(target)), reduction, self.dtype)
 
 
 def _rows(self: Array) -> Array:

@@ -13,7 +13,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.selection import choose
 from ...dtypes import from_numpy
 from ...notices import warn
-from ..memory.copying import copy_elements, distinct, empty_like
+from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import widen
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array
@@ -149,6 +149,23 @@ def _stacked_by_loops(arrays: list[Array]) -> Array | None:
     return result
 
 
+def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> Array:
+    """As `stack`, but a large result has its dimensions in memory in the order of `strides`.
+
+    If these are the strides of what was permuted, permuting back gives rows that lie one behind another.
+    """
+    first = arrays[0]
+    if not first.ndim or not LOOPS.takes(first.size, _COMPILED):
+        return stack(arrays, dim)
+    dim = normalize_dim(dim, len(strides))
+    shape = (*first.shape[:dim], len(arrays), *first.shape[dim:])
+    order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    result = ordered_empty(shape, first.dtype, tuple(order))
+    for target, array in zip(unstack(result, dim), arrays, strict=True):
+        copy_elements(target, array)
+    return result
+
+
 def unstack(array: Array, dim: int) -> list[Array]:
     """The slices of dimension `dim`."""
     return list(array if dim == 0 else numpy.moveaxis(array, dim, 0))
@@ -245,7 +262,10 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     if k % 4 == 0:
         return self.copy()
-    return numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim))).copy(order="K")
+    turned = numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim)))
+    result = numpy.empty_like(turned, order="K")
+    copy_elements(result, turned)
+    return result
 
 
 def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) -> tuple[int, ...]:

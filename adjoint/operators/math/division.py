@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
-from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
 from ...dispatch.declaration import underived
@@ -134,7 +133,7 @@ def _floor_divide_of_numbers(input, other, out):
 
 
 @overloads(
-    Kernel(kernels.floor_divide, small=numpy.floor_divide, dtypes=FLOATS),
+    kernels.floor_divide,
     by_tensor={"number_first": True, "node": "NotImplemented", "aten_inplace": "Tensor"},
     by_number={"node": "NotImplemented", "aten_inplace": "Tensor"},
     of_numbers=_floor_divide_of_numbers,
@@ -196,7 +195,7 @@ class remainder:
 
 
 @overloads(
-    Kernel(kernels.fmod, small=numpy.fmod, dtypes=FLOATS),
+    kernels.fmod,
     by_tensor={"node": "FmodBackward1", "aten": "Tensor"},
     by_number={"node": "FmodBackward0", "aten": "Scalar"},
     forms=with_number,

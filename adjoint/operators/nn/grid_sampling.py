@@ -19,16 +19,10 @@ class grid_weights:
 
     def grad_grid(grad, grid, sizes, sampling, orders, xp):
         parts = []
-        for raised in _raised(orders):
+        for raised in kernels.raised(orders):
             part = (grad * xp.grid_weights(grid, sizes, sampling, raised)).sum(1)
             parts.append(part.reshape(grid.shape[:-1]))
         return xp.stack(parts, -1)
-
-
-def _raised(orders):
-    """The orders of the derivatives by each coordinate: a grid has that of the last dimension first."""
-    for dim in reversed(range(len(orders))):
-        yield tuple(order + (place == dim) for place, order in enumerate(orders))
 
 
 @operator(kernel=kernels.pixels, namespace=None, method=False, out=False)
@@ -51,6 +45,25 @@ class grid_scattered:
         return xp.grid_pixels(grad, grid, sampling)
 
 
+@public(namespace=None, on_arrays=kernels.grid_sampler_gradients)
+def grid_sampler_gradients(grad, input, grid, sampling, needs):
+    """The gradients of images and grid."""
+    sizes = tuple(input.shape[2:])
+    zeros = (0,) * len(sizes)
+    at_places = grad.reshape((*input.shape[:2], 1, math.prod(grid.shape[1:-1])))
+    to_input = to_grid = None
+    if needs[0]:
+        counted = tensors.grid_weights(grid, sizes, sampling, zeros)
+        to_input = tensors.grid_scattered(at_places * counted[:, None], grid, sizes, sampling)
+    if needs[1]:
+        products = (at_places * tensors.grid_pixels(input, grid, sampling)).sum(1)
+        parts = [
+            (products * tensors.grid_weights(grid, sizes, sampling, each)).sum(1) for each in kernels.raised(zeros)
+        ]
+        to_grid = tensors.stack([part.reshape(grid.shape[:-1]) for part in parts], -1)
+    return to_input, to_grid
+
+
 def _declare(dims):
     class grid_sampler:
         """Images at the places of a grid; modes and paddings are numbered as in `kernels.nn.grid_sampling`."""
@@ -61,19 +74,7 @@ def _declare(dims):
 
         def grad_inputs(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs, xp):
             sampling = Sampling(interpolation_mode, padding_mode, bool(align_corners))
-            sizes, zeros = tuple(input.shape[2:]), (0,) * dims
-            at_places = grad.reshape(  # type: ignore[attr-defined]
-                (*input.shape[:2], 1, math.prod(grid.shape[1:-1]))
-            )
-            to_input = to_grid = None
-            if needs[0]:
-                counted = xp.grid_weights(grid, sizes, sampling, zeros)
-                to_input = xp.grid_scattered(at_places * counted[:, None], grid, sizes, sampling)
-            if needs[1]:
-                products = (at_places * xp.grid_pixels(input, grid, sampling)).sum(1)
-                parts = [(products * xp.grid_weights(grid, sizes, sampling, each)).sum(1) for each in _raised(zeros)]
-                to_grid = xp.stack([part.reshape(grid.shape[:-1]) for part in parts], -1)
-            return to_input, to_grid
+            return xp.grid_sampler_gradients(grad, input, grid, sampling, needs)
 
     grid_sampler.__name__ = f"grid_sampler_{dims}d"
     return operator(

@@ -12,16 +12,9 @@ from ...dispatch.sequential import is_readable
 from ...kernels.index.scatter import one_hot as one_hot_array
 from ...kernels.index.scatter import out_of_bounds
 from ...kernels.nn import loss as kernels
+from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import wrap
 from . import batched_losses
-
-
-def _size(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
 
 REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
 """A reduction as nodes show it."""
@@ -32,9 +25,19 @@ def scaled(grad, reduction, count):
     return grad / count if reduction == "mean" else grad
 
 
-def _difference(first, second):
-    """`first - second`, where one of them may be of booleans."""
-    return first - second if first.dtype == second.dtype else first * 1 - second * 1
+@public(namespace=None, on_arrays=kernels.shared_difference)
+def shared_difference(first, second, share, divisor=1.0, limit=None):
+    """`(first - second) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
+    difference = first - second if first.dtype == second.dtype else first * 1 - second * 1
+    if divisor != 1:
+        difference = difference / divisor
+    return (difference if limit is None else difference.clamp(-limit, limit)) * share
+
+
+def _of_difference(grad, first, second, reduction, xp, **limits):
+    """The gradient of `first` if its difference from `second`, so limited, is that of each loss."""
+    count = math.prod(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
+    return xp.shared_difference(first, second, scaled(grad, reduction, count), **limits)
 
 
 @operator(
@@ -47,13 +50,11 @@ class mse_loss:
 
     def forward(self: Array, target: Array, reduction="mean"): ...
 
-    def grad_self(grad, self, target, reduction):
-        difference = _difference(self, target)
-        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
+    def grad_self(grad, self, target, reduction, xp):
+        return _of_difference(grad * 2, self, target, reduction, xp)
 
-    def grad_target(grad, self, target, reduction):
-        difference = _difference(target, self)
-        return difference * (scaled(grad, reduction, _size(difference.shape)) * 2)
+    def grad_target(grad, self, target, reduction, xp):
+        return _of_difference(grad * 2, target, self, reduction, xp)
 
 
 @public(namespace=None)
@@ -87,17 +88,17 @@ class smooth_l1_loss:
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
     def grad_self(grad, self, target, reduction, beta, xp):
-        return _smooth(grad, _difference(self, target), reduction, beta, xp)
+        return _smooth(grad, self, target, reduction, beta, xp)
 
     def grad_target(grad, self, target, reduction, beta, xp):
-        return _smooth(grad, _difference(target, self), reduction, beta, xp)
+        return _smooth(grad, target, self, reduction, beta, xp)
 
 
-def _smooth(grad, difference, reduction, beta, xp):
-    share = scaled(grad, reduction, _size(difference.shape))
+def _smooth(grad, first, second, reduction, beta, xp):
     if beta == 0:
-        return xp.sgn(difference) * share
-    return xp.clamp(difference / beta, -1.0, 1.0) * share
+        difference = first - second
+        return xp.sgn(difference) * scaled(grad, reduction, math.prod(difference.shape))
+    return _of_difference(grad, first, second, reduction, xp, divisor=beta, limit=1.0)
 
 
 @operator(
@@ -116,12 +117,10 @@ class huber_loss:
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
     def grad_self(grad, self, target, reduction, delta, xp):
-        difference = self - target
-        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
+        return _of_difference(grad, self, target, reduction, xp, limit=delta)
 
     def grad_target(grad, self, target, reduction, delta, xp):
-        difference = target - self
-        return xp.clamp(difference, -delta, delta) * scaled(grad, reduction, _size(difference.shape))
+        return _of_difference(grad, target, self, reduction, xp, limit=delta)
 
 
 def _check_batch(shape, wanted):
@@ -225,7 +224,7 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     _check_batch(shape, target._array.shape)
     if target._array.shape != (shape[0], *shape[2:]):
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target._array.shape)}")
-    places = _size(shape[2:])
+    places = math.prod(shape[2:])
     flat = nll_loss2d_of(
         input.reshape((shape[0], shape[1], 1, places)),
         target.reshape((shape[0], 1, places)),
@@ -298,7 +297,7 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
         shape[class_dim] = classes
         products = products * weight.reshape(tuple(shape))
     if reduction == "mean":
-        count = _size(input._array.shape) // classes if classes else 0
+        count = math.prod(input._array.shape) // classes if classes else 0
         return tensors.div_number(-products.sum(), count)
     return -products.sum() if reduction == "sum" else -products.sum(class_dim)
 
@@ -319,7 +318,7 @@ class binary_cross_entropy:
 
     def grad_target(grad, self, target, weight, reduction, xp):
         slope = xp.clamp(xp.log1p(-self), -100, None) - xp.clamp(xp.log(self), -100, None)
-        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+        return _weigh(slope * scaled(grad, reduction, math.prod(self.shape)), weight)
 
 
 @operator(
@@ -340,14 +339,14 @@ class binary_cross_entropy_backward:
 
     def grad_grad_output(grad, self, target, weight, reduction):
         slope = (self - target) / ((self + 1e-12) * (1 - self + 1e-12))
-        return _weigh(slope * scaled(grad, reduction, _size(self.shape)), weight)
+        return _weigh(slope * scaled(grad, reduction, math.prod(self.shape)), weight)
 
     def grad_self(grad, grad_output, self, target, weight, reduction):
         bend = (self * self - 2 * self * target + target) / ((self + 1e-12) * (1 - self + 1e-12)) ** 2
-        return _weigh(bend * grad * scaled(grad_output, reduction, _size(self.shape)), weight)
+        return _weigh(bend * grad * scaled(grad_output, reduction, math.prod(self.shape)), weight)
 
     def grad_target(grad, grad_output, self, weight, reduction, xp):
-        slope = grad * scaled(grad_output, reduction, _size(self.shape)) / xp.clamp(self * (1 - self), 1e-12, None)
+        slope = grad * scaled(grad_output, reduction, math.prod(self.shape)) / xp.clamp(self * (1 - self), 1e-12, None)
         return -_weigh(slope, weight)
 
 
@@ -376,14 +375,14 @@ class bce_with_logits:
     ): ...
 
     def grad_self(grad, self, target, weight, pos_weight, reduction, xp):
-        share = scaled(grad, reduction, _size(self.shape))
+        share = scaled(grad, reduction, math.prod(self.shape))
         if pos_weight is None:
             return _weigh((xp.sigmoid(self) - target) * share, weight)
         positive = pos_weight * target
         return _weigh(((positive + 1 - target) * xp.sigmoid(self) - positive) * share, weight)
 
     def grad_target(grad, self, target, weight, pos_weight, reduction, xp):
-        share = scaled(grad, reduction, _size(self.shape))
+        share = scaled(grad, reduction, math.prod(self.shape))
         if pos_weight is None:
             return _weigh(-self * share, weight)
         return _weigh((xp.logsigmoid(-self) - pos_weight * xp.logsigmoid(self)) * share, weight)
@@ -480,7 +479,7 @@ class soft_margin_loss:
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
-        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, _size(self.shape))
+        return xp.sigmoid(-target * self) * -target * scaled(grad, reduction, math.prod(self.shape))
 
 
 @operator(kernel=kernels.multi_margin_loss, namespace=None, method=False, out=False)

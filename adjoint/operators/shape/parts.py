@@ -14,6 +14,7 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...kernels.create import creation
+from ...kernels.shape import joining
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor, wrap_dim
 
@@ -151,10 +152,18 @@ class unfold_backward:
 class unbind:
     """The slices of dimension `dim`, one view each."""
 
+    saved_display = {"self_sym_strides": None}
+
     def forward(self: Array, dim: Int = 0): ...
 
-    def grad_self(grads, dim, xp):
-        return xp.stack(_with_zeros(grads, xp), dim)
+    def grad_self(grads, self_strides, dim, xp):
+        return xp.stack_in_order(_with_zeros(grads, xp), dim, self_strides)
+
+
+@public(namespace=None, on_arrays=joining.stack_in_order)
+def stack_in_order(parts, dim, strides):
+    """`stack`; arrays of numbers have the order in memory of an array with these strides."""
+    return tensors.stack(parts, dim)
 
 
 def _with_zeros(grads, xp):

@@ -1,7 +1,7 @@
 """Products of matrices, and of stacks of matrices, on the threads of compiled kernels.
 
 A product is cut into parts, by rows and by columns of the result, each computed on the thread that takes it: of register tiles
-(`panels`), or by BLAS where the result leaves much of its tiles empty, or factors are large. A bias is what sums begin with; for
+(`panels`), or by BLAS where the result leaves much of its tiles empty. A bias is what sums begin with; for
 BLAS it is there before, and BLAS adds to it.
 """
 
@@ -51,8 +51,8 @@ _UNIT = 16
 _FILLED = 0.8
 """Tiles are used where so much of them is filled by the result."""
 
-_CACHED = 3 << 18
-"""For each panel, tiles read the rows of the first factor again: so many bytes of them do not stay in cache."""
+_CACHED = 1 << 19
+"""For each panel, tiles read the rows of the first factor again: a part has so few that as many bytes stay in cache."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
@@ -173,7 +173,9 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
-    by_blas = filled < _FILLED or -(-rows // down) * min(depth, PANEL_ROWS) * item >= _CACHED
+    by_blas = filled < _FILLED
+    if not by_blas:
+        down *= -(-(-(-rows // down) * min(depth, PANEL_ROWS) * item) // _CACHED)
     tall, wide = (
         _rounded(-(-rows // down), _UNIT),
         _rounded(-(-columns // across), _UNIT if by_blas else VECTORS * width),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
+from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -35,7 +36,8 @@ from ....codegen.llvm.language import (
     unrolled,
     vector,
 )  # fmt: skip
-from ...runtime.parallel import get_num_threads, parallel_rows, scratch
+from ....codegen.llvm.launch import launch
+from ...runtime.parallel import get_num_threads, scratch
 
 _LONGEST = 1 << 13
 """Longer lines do not stay in the second-level cache while they are transformed."""
@@ -184,11 +186,18 @@ def write_real(
 
 @loops(flags="contract", plain=True)
 def transform_lines(
-    out: Pointer[T], x: Pointer[T], buffer: Pointer[T], table: Pointer[T], factors: Pointer[i64], n_factors: Int, n: Int,
-    kept: Int, lines: Int, inner: Int, scale: T, direction: T, RADICES: Static, ROWS: Static, REAL: Static, W: Static,
-    start: Int, stop: Int,
+    out: Pointer[T], x: Pointer[T], buffers: Pointer[T], taken: Pointer[i64], n_buffers: Int, buffer_size: Int,
+    table: Pointer[T], factors: Pointer[i64], n_factors: Int, n: Int, kept: Int, lines: Int, inner: Int, scale: T,
+    direction: T, RADICES: Static, ROWS: Static, REAL: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Blocks of lines. In rows, `lines` of them lie one behind another; in columns, `inner` side by side."""
+    """Blocks of lines. In rows, `lines` of them lie one behind another; in columns, `inner` side by side.
+
+    There is a buffer for each thread: one takes any that is free, which `taken` says.
+    """
+    place = i64(0)
+    while atomic_exchange(taken + place, 1) != 0:
+        place = (place + 1) % n_buffers
+    buffer = buffers + place * buffer_size
     signs = vector(T, W)(lanes(i64, W) % 2 * 2 - 1)
     blocks = (lines + W // 2 - 1) // (W // 2)
     size = n // 2 if REAL else n
@@ -221,6 +230,7 @@ def transform_lines(
             write_real(target, z, spread, table, n, kept, kept if ROWS else inner, scale, signs, ROWS, W)
         else:
             write_complex(target, z, n, n if ROWS else inner, scale, ROWS, W)
+    atomic_store(taken + place, 0)
 
 
 @functools.lru_cache(64)
@@ -260,13 +270,12 @@ def transform(x: ndarray, axis: int, forward: bool, scale: float, onesided: bool
     if plan is None:
         return NotImplemented
     out = numpy.empty(plan.shape, plan.result)
-    target, source, table, order = address(out), address(x), address(plan.table), address(plan.order)
-
-    def run(start: int, stop: int) -> None:
-        buffer = address(scratch("fourier", (plan.memory,), plan.dtype))
-        plan.function(target, source, buffer, table, order, *plan.arguments, scale, plan.direction, start, stop)
-
-    parallel_rows(run, plan.blocks, plan.block_bytes, tile_rows=max(1, plan.blocks // (4 * get_num_threads())))
+    threads = get_num_threads()
+    buffers, taken = scratch("fourier", (threads * plan.memory,), plan.dtype), numpy.zeros(threads, numpy.int64)
+    launch(
+        plan.function, plan.blocks, plan.block_bytes, address(out), address(x), address(buffers), address(taken), threads,
+        plan.memory, address(plan.table), address(plan.order), *plan.arguments, scale, plan.direction,
+    )  # fmt: skip
     return out
 
 

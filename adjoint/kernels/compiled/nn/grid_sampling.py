@@ -1,0 +1,346 @@
+"""Images read at the places of a grid, and the gradients: for some places at a time, over all channels.
+
+The forms of `kernels.nn.grid_sampling`, which has the formulas. The pixels around a vector of places, and what they count, are
+found once and serve all channels.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy
+
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    f32,
+    f64,
+    fabs,
+    floor,
+    fma,
+    gather,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    maximum,
+    minimum,
+    reduce_max,
+    rint,
+    rolled,
+    store,
+    unrolled,
+    vector,
+    where,
+)
+from ....codegen.llvm.launch import launch
+from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
+from ..linalg.tiles import first_lanes
+
+Array = numpy.ndarray[Any, Any]
+
+_TYPES = {"f": f32, "d": f64}
+
+_VECTORS = 16
+"""A piece of work has so many vectors of places."""
+
+_PLANES = 4
+"""So many planes of a gradient are added to by one piece of work, if there are many."""
+
+
+@loops
+def padded(position: Any, edge: T, W: Static, PADDING: Static, ALIGN: Static) -> Any:
+    """Positions brought back to the image, whose last pixel is `edge`, and the derivative of these."""
+    slope = vector(T, W)(1)
+    if PADDING != ZEROS:
+        if PADDING == REFLECTION:
+            low, span = T(0) if ALIGN else T(-0.5), edge if ALIGN else edge + 1.0
+            distance = position - low
+            length = fabs(distance)
+            turns = floor(length / span)
+            rest = fma(-turns, broadcast(span, W), length)
+            rest = where(rest < 0, rest + span, rest)
+            if reduce_max(turns) > 1e6:  # of which the product with the span is not exact
+                rests = local(T, W)
+                store(rests, length)
+                for lane in rolled(W):
+                    rests[lane] = rests[lane] % span
+                rest = load(rests, W)
+            even = turns - 2.0 * floor(turns * 0.5) == 0
+            position = where(even, rest, span - rest) + low
+            slope = where(even, 1.0, vector(T, W)(-1)) * where(distance < 0, -1.0, vector(T, W)(1))
+            position = where(broadcast(span, W) == 0, 0.0, position)
+        slope = where((position > 0) & (position < edge), slope, 0.0)
+        position = minimum(maximum(position, vector(T, W)(0)), broadcast(edge, W))
+    return position, slope
+
+
+@loops
+def polynomial(x: Any, COEFFICIENTS: Static, T: Static, W: Static) -> Any:
+    """The value of a polynomial, given from its constant term up."""
+    result = vector(T, W)(COEFFICIENTS[-1])
+    for COEFFICIENT in COEFFICIENTS[-2::-1]:
+        result = result * x + vector(T, W)(COEFFICIENT)
+    return result
+
+
+@loops
+def along(
+    indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], coordinate: Any, length: Int, W: Static, MODE: Static,
+    PADDING: Static, ALIGN: Static,
+) -> None:  # fmt: skip
+    """Of the pixels around places along one dimension: where they are, -1 beyond the image; what they count; its derivative."""
+    size = T(length)
+    edge = size - 1.0
+    coordinate = where(coordinate == coordinate, coordinate, -1.0)
+    if ALIGN:
+        scale = edge * 0.5
+        position = (coordinate + 1.0) * scale
+    else:
+        scale = size * 0.5
+        position = ((coordinate + 1.0) * size - 1.0) * 0.5
+    slope = vector(T, W)(1)
+    if MODE != BICUBIC:
+        position, slope = padded(position, edge, W, PADDING, ALIGN)
+    if MODE == NEAREST:
+        position = rint(position)
+    below = floor(position)
+    fraction = position - below
+    if MODE == BICUBIC and PADDING != ZEROS:
+        below = minimum(maximum(below, vector(T, W)(-1e15)), vector(T, W)(1e15))
+    else:
+        below = where(below == below, below, 0.0)
+        below = minimum(maximum(below, broadcast(-4.0 - size, W)), broadcast(2.0 * size + 4.0, W))
+    offset = T(min(POLYNOMIALS[MODE]))
+    for k in range(len(POLYNOMIALS[MODE])):
+        at = below + offset
+        if MODE == BICUBIC:
+            at, _ = padded(at, edge, W, PADDING, ALIGN)
+        inside = (at >= 0) & (at < size)
+        store(indices + k * W, where(inside, vector(i32, W)(where(inside, at, 0.0)), vector(i32, W)(-1)))
+        offset += 1.0
+    for TAP, COEFFICIENTS in enumerate(POLYNOMIALS[MODE].values()):
+        store(counts + TAP * W, polynomial(fraction, COEFFICIENTS, T, W))
+        store(rises + TAP * W, polynomial(fraction, differentiated(COEFFICIENTS, 1), T, W) * (slope * scale))
+
+
+def _around(dims: int, mode: int) -> list[tuple[int, ...]]:
+    """The pixels around a place, by their numbers along each dimension."""
+    return list(itertools.product(range(len(POLYNOMIALS[mode])), repeat=dims))
+
+
+@loops
+def locate(
+    indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], grid: Pointer[T], there: Any, sizes: Pointer[i64], W: Static,
+    DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
+) -> None:  # fmt: skip
+    """`along` all dimensions; a grid has the coordinate of the last one first."""
+    steps, room = lanes(i64, W) * DIMS, len(POLYNOMIALS[MODE]) * W
+    for d in range(DIMS):
+        coordinate = gather(grid + (DIMS - 1 - d), steps, there)
+        along(
+            indices + d * room, counts + d * room, rises + d * room, coordinate, sizes[d], W, MODE, PADDING, ALIGN,
+        )  # fmt: skip
+
+
+@loops
+def flat_index(indices: Pointer[i32], AROUND: Static, TAPS: Static, sizes: Pointer[i64], W: Static) -> Any:
+    """Where a pixel lies in its plane; negative where there is none."""
+    index = load(indices + AROUND[0] * W, W)
+    beyond = index
+    for D in unrolled(1, len(AROUND)):
+        own = load(indices + (D * TAPS + AROUND[D]) * W, W)
+        index = index * i32(sizes[D]) + own
+        beyond = beyond | own
+    return where(beyond < 0, vector(i32, W)(-1), index)
+
+
+@loops
+def product_of(counts: Pointer[T], rises: Pointer[T], AROUND: Static, TAPS: Static, RAISED: Static, W: Static) -> Any:
+    """What a pixel counts; of dimension `RAISED` the derivative."""
+    result = load((rises if RAISED == 0 else counts) + AROUND[0] * W, W)
+    for D in unrolled(1, len(AROUND)):
+        result = result * load((rises if RAISED == D else counts) + (D * TAPS + AROUND[D]) * W, W)
+    return result
+
+
+@loops(explicit=True, plain=True)
+def sample(
+    out: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
+    start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
+) -> None:  # fmt: skip
+    """Some pieces of the images at the places of a grid."""
+    TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
+    indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
+    pieces = (places + (_VECTORS * W - 1)) // (_VECTORS * W)
+    indices, counts = local(vector(i32, W), TAPS), local(vector(T, W), TAPS)
+    for piece in range(start, stop):
+        image, first = piece // pieces, piece % pieces * (_VECTORS * W)
+        for place in range(first, minimum(first + _VECTORS * W, places), W):
+            there = first_lanes(places - place, W)
+            own_grid = grid + (image * places + place) * DIMS
+            locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
+            for TAP in unrolled(TAPS):
+                indices[TAP] = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
+                counts[TAP] = product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W)
+            plane = images + image * channels * area
+            target = out + (image * channels * places + place)
+            for _channel in range(channels):
+                total = vector(T, W)(0)
+                for TAP in unrolled(TAPS):
+                    total = fma(counts[TAP], gather(plane, indices[TAP], indices[TAP] >= 0), total)
+                store(target, total, there)
+                plane = plane + area
+                target = target + places
+
+
+@loops(explicit=True, plain=True)
+def spread(
+    to_images: Pointer[T], grad: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
+    planes: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
+) -> None:  # fmt: skip
+    """The transpose of `sample`, for pieces of so many planes: added to the images, in the order of the places."""
+    TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
+    indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
+    pieces = (channels + planes - 1) // planes
+    indices, counts, shares = local(i32, TAPS * W), local(T, TAPS * W), local(T, W)
+    for piece in range(start, stop):
+        image, first = piece // pieces, piece % pieces * planes
+        for place in range(0, places, W):
+            there = first_lanes(places - place, W)
+            own_grid = grid + (image * places + place) * DIMS
+            locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
+            for TAP in unrolled(TAPS):
+                index = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
+                store(indices + TAP * W, where(index >= 0, index, 0))
+                # What counts nothing is added to the first pixel.
+                store(
+                    counts + TAP * W,
+                    where(index >= 0, product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W), 0.0),
+                )
+            count = minimum(places - place, W)
+            for channel in range(first, minimum(first + planes, channels)):
+                plane = to_images + (image * channels + channel) * area
+                own = load(grad + ((image * channels + channel) * places + place), W, there)
+                for tap in range(TAPS):
+                    weight = load(counts + tap * W, W)
+                    store(shares, where(weight == 0, 0.0, own * weight))
+                    for lane in range(count):
+                        at = i64(indices[tap * W + lane])
+                        plane[at] = plane[at] + shares[lane]
+
+
+@loops(explicit=True, plain=True)
+def steer(
+    to_grid: Pointer[T], grad: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int,
+    channels: Int, places: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
+) -> None:  # fmt: skip
+    """Some pieces of the gradient of the grid."""
+    TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
+    indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
+    pieces = (places + (_VECTORS * W - 1)) // (_VECTORS * W)
+    indices, products = local(vector(i32, W), TAPS), local(vector(T, W), TAPS)
+    found = local(T, DIMS * W)
+    for piece in range(start, stop):
+        image, first = piece // pieces, piece % pieces * (_VECTORS * W)
+        for place in range(first, minimum(first + _VECTORS * W, places), W):
+            there = first_lanes(places - place, W)
+            own_grid = grid + (image * places + place) * DIMS
+            locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
+            for TAP in unrolled(TAPS):
+                indices[TAP] = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
+                products[TAP] = vector(T, W)(0)
+            plane = images + image * channels * area
+            source = grad + (image * channels * places + place)
+            for _channel in range(channels):
+                own = load(source, W, there)
+                for TAP in unrolled(TAPS):
+                    products[TAP] = fma(own, gather(plane, indices[TAP], indices[TAP] >= 0), products[TAP])
+                plane = plane + area
+                source = source + places
+            for D in unrolled(DIMS):
+                total = vector(T, W)(0)
+                for TAP in unrolled(TAPS):
+                    total += products[TAP] * product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, D, W)
+                store(found + (DIMS - 1 - D) * W, total)
+            target = to_grid + (image * places + place) * DIMS
+            for lane in range(minimum(places - place, W)):
+                for D in unrolled(DIMS):
+                    target[lane * DIMS + D] = found[D * W + lane]
+
+
+class _Call:
+    """What the loops are told of arrays of these shapes."""
+
+    def __init__(self, images: Array, grid: Array, sampling: Sampling) -> None:
+        kind, sizes = images.dtype, images.shape[2:]
+        self.count, self.channels = images.shape[:2]
+        self.places, self.area = math.prod(grid.shape[1:-1]), math.prod(sizes)
+        self.lanes = HOST.vector_bytes // kind.itemsize
+        self.static = {
+            "T": _TYPES[kind.char], "W": self.lanes, "DIMS": len(sizes), "MODE": sampling.mode, "PADDING": sampling.padding,
+            "ALIGN": sampling.align_corners,
+        }  # fmt: skip
+        self.sizes = numpy.array(sizes, numpy.int64)
+        self.numbers = address(self.sizes), self.area, self.channels, self.places
+        self.place_bytes = self.channels * len(_around(len(sizes), sampling.mode)) * 16
+
+    def over_places(self, function: Any, *arrays: Array) -> None:
+        """Run a function over pieces of places."""
+        places = _VECTORS * self.lanes
+        pieces = self.count * -(-self.places // places)
+        launch(
+            function.compiled(**self.static), pieces, places * self.place_bytes, *map(address, arrays), *self.numbers
+        )
+
+    def over_planes(self, function: Any, *arrays: Array) -> None:
+        """Run a function over pieces of planes."""
+        planes = max(1, min(_PLANES, self.count * self.channels // 8))
+        pieces = self.count * -(-self.channels // planes)
+        row_bytes = planes * self.places * self.place_bytes // max(self.channels, 1)
+        launch(function.compiled(**self.static), pieces, row_bytes, *map(address, arrays), *self.numbers, planes)
+
+
+def _taken(*arrays: Array) -> bool:
+    first = arrays[0]
+    return (
+        first.dtype.char in _TYPES
+        and all(item.dtype is first.dtype and item.size for item in arrays)
+        and math.prod(first.shape[2:]) < 1 << 31
+    )
+
+
+def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
+    """`kernels.nn.grid_sampling.grid_sampler`."""
+    if not _taken(images, grid):
+        return NotImplemented
+    images, grid = numpy.ascontiguousarray(images), numpy.ascontiguousarray(grid)
+    out = numpy.empty((*images.shape[:2], *grid.shape[1:-1]), images.dtype)
+    _Call(images, grid, sampling).over_places(sample, out, images, grid)
+    return out
+
+
+def gradients(grad: Array, images: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
+    """`kernels.nn.grid_sampling.grid_sampler_gradients`."""
+    if not _taken(images, grid, grad):
+        return NotImplemented
+    grad, images, grid = (numpy.ascontiguousarray(item) for item in (grad, images, grid))
+    call = _Call(images, grid, sampling)
+    to_images = to_grid = None
+    if needs[0]:
+        to_images = numpy.zeros(images.shape, images.dtype)
+        call.over_planes(spread, to_images, grad, grid)
+    if needs[1]:
+        to_grid = numpy.zeros(grid.shape, grid.dtype)
+        if sampling.mode != NEAREST:
+            call.over_places(steer, to_grid, grad, images, grid)
+    return to_images, to_grid
