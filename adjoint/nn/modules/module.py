@@ -52,6 +52,9 @@ _HOOK_TABLES = (
     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 
+_CALL_HOOK_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
+"""The tables of hooks whose keys `_call_hooks` repeats."""
+
 
 class Module:
     """Base class of all neural network modules.
@@ -563,7 +566,9 @@ class Module:
         return self.__dict__.copy()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update({table: OrderedDict() for table in _HOOK_TABLES if table not in state}, **state)
+        if "_call_hooks" not in state:  # PyTorch has pickled the module
+            self._call_hooks.update((key, True) for table in _CALL_HOOK_TABLES for key in getattr(self, table))
 
     def _replicate_for_data_parallel(self) -> Module:
         """Return a copy that shares all tensors; it has its own registries, so that they can be refilled."""
