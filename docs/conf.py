@@ -38,6 +38,7 @@ suppress_warnings = [
 html_theme = "pydata_sphinx_theme"
 html_title = f"adjoint {version}"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_copy_source = False

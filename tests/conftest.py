@@ -29,8 +29,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         tiers.keep_family(config, items, config.getoption("family"))
 
 
-def pytest_collection_finish() -> None:
-    """The tests themselves are no garbage: the collector, which many tests call, need not look at them each time."""
+@pytest.fixture(scope="module", autouse=True)
+def nothing_old_for_the_collector():
+    """The tests and what earlier ones have loaded are no garbage. Many tests call the collector: it need not look at them."""
     gc.collect()
     gc.freeze()
     gc.collect()  # which then knows that few objects are left, and comes by itself as often as for so few

@@ -369,6 +369,7 @@ def test_what_is_refused():
 # Nothing is left behind
 
 
+@pytest.mark.thorough
 def test_a_hundred_epochs_leave_nothing_behind():
     loader = DataLoader(TensorDataset(torch.randn(16, 30, 30), torch.arange(16)), batch_size=4, num_workers=2)
     list(loader)
@@ -449,6 +450,7 @@ def ended(process, pids):
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("seconds", ["0.01", "3600"])
+@pytest.mark.thorough
 def test_workers_end_with_a_killed_parent(tmp_path, method, seconds):
     shared = names("/dev/shm")
     process, pids = started(tmp_path, "time.sleep(3600)", method, seconds)
@@ -457,6 +459,7 @@ def test_workers_end_with_a_killed_parent(tmp_path, method, seconds):
     assert not [name for name in names("/dev/shm") - shared if "adjoint" in name]
 
 
+@pytest.mark.thorough
 def test_an_interrupt_ends_all(tmp_path):
     process, pids = started(tmp_path, "[None for _ in iterator]", "fork", "0.01")
     for pid in (process.pid, *pids):  # as the terminal does
@@ -466,6 +469,7 @@ def test_an_interrupt_ends_all(tmp_path):
 
 
 @pytest.mark.parametrize("then", ["pass", "sys.exit(3)", "raise ValueError", "os._exit(3)", "os.abort()"])
+@pytest.mark.thorough
 def test_workers_end_with_their_parent(tmp_path, then):
     process, pids = started(tmp_path, then, "fork", "0.01")
     ended(process, pids)

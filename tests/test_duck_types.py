@@ -35,6 +35,7 @@ x[Duck()] = 1
     assert run("-c", program) == ["__setitem__ 3", "None", "__setitem__ 3"]
 
 
+@pytest.mark.thorough
 def test_an_object_in_a_call_within_a_call_is_seen():
     program = """
 import adjoint as torch
@@ -49,6 +50,7 @@ print(list(map(torch.sin, [Duck()])), torch.nn.functional.linear(*[torch.ones(2,
     assert run("-c", program) == ["['sin'] linear"]
 
 
+@pytest.mark.thorough
 def test_a_class_that_overrides_nothing_needs_no_wrappers():
     program = """
 import sys
@@ -82,6 +84,7 @@ print({warning.filename for warning in caught}, [warning.lineno for warning in c
     assert run("-c", program) == ["{'<string>'} [8, 9, 10, 8, 9, 10]"]
 
 
+@pytest.mark.thorough
 def test_signatures_are_seen_before_the_first_call():
     program = """
 import inspect

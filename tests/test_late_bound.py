@@ -27,6 +27,7 @@ def test_what_can_be_called_before_it_is_filled_has_its_module_listed():
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES.values())))
+@pytest.mark.thorough
 def test_a_module_fills_its_fields_when_it_is_imported(module):
     program = f"import adjoint.{module}; from adjoint.late_bound import LATE, Unfilled; print(*[name for name in "
     program += "LATE.__slots__ if isinstance(getattr(LATE, name), Unfilled)])"
@@ -54,6 +55,7 @@ def test_transforms_fill_theirs():
 
 
 @pytest.mark.parametrize("module", OTHER_METHODS)
+@pytest.mark.thorough
 def test_a_module_defines_the_methods_that_are_awaited_of_it(module):
     program = "import adjoint; from adjoint.dispatch.registry import Awaited; before = {name for name, value in "
     program += (
@@ -63,6 +65,7 @@ def test_a_module_defines_the_methods_that_are_awaited_of_it(module):
     assert run(program) == sorted(OTHER_METHODS[module].split())
 
 
+@pytest.mark.thorough
 def test_no_tensor_method_is_defined_at_import_by_a_module_that_is_not_awaited():
     program = "import adjoint; before = set(vars(adjoint.Tensor)); import adjoint.autograd, adjoint.nn, adjoint.func; "
     program += "print(*sorted(set(vars(adjoint.Tensor)) - before))"

@@ -154,6 +154,11 @@ class Imports(ast.NodeVisitor):
         self.depth = 0
         self.found: list[Import] = []
 
+    def generic_visit(self, node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.expr):  # in which nothing is imported
+                self.visit(child)
+
     def visit_If(self, node: ast.If) -> None:
         for_types_only = ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
         for child in node.orelse if for_types_only else [*node.body, *node.orelse]:
@@ -181,16 +186,21 @@ class Imports(ast.NodeVisitor):
 
 
 @cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(module: str) -> list[Import]:
     visitor = Imports(module)
-    visitor.visit(ast.parse(FILES[module].read_text(encoding="utf-8")))
+    visitor.visit(tree_of(module))
     return visitor.found
 
 
 def imports_for_types(module: str) -> list[str]:
     """What a module imports for type annotations only."""
     visitor = Imports(module)
-    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for child in node.body:
                 visitor.visit(child)
@@ -330,7 +340,7 @@ def test_a_picture_is_read_box_by_box():
 
 def assigned_from_outside(module: str) -> Iterator[str]:
     """Assignments in `module` to globals of other modules of the package."""
-    tree = ast.parse(FILES[module].read_text(encoding="utf-8"))
+    tree = tree_of(module)
     package = module if FILES[module].name == "__init__.py" else module.rpartition(".")[0]
     modules = {}
     for node in ast.walk(tree):
@@ -386,10 +396,7 @@ def test_no_file_is_too_long():
 
 
 def test_every_module_says_what_it_is_for():
-    silent = [
-        module for module, path in FILES.items() if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
-    assert silent == []
+    assert [module for module in FILES if not ast.get_docstring(tree_of(module))] == []
 
 
 FOLDERS = sorted({path.parent for path in FILES.values()})

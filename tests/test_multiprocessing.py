@@ -206,6 +206,7 @@ def fail(number, kind):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.thorough
 def test_spawned_processes_see_shared_memory():
     shared = torch.zeros(2).share_memory_()
     assert mp.spawn(write, (shared,), nprocs=2) is None
@@ -249,6 +250,7 @@ def test_other_start_methods_have_their_function():
         mp.spawn(write, (torch.zeros(1).share_memory_(),), nprocs=1, start_method="fork")
 
 
+@pytest.mark.thorough
 def test_spawned_processes_end_with_a_killed_parent(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(

@@ -273,6 +273,7 @@ def test_modes_and_switches_are_of_one_thread():
     assert seen == [Metres] and mode.names == []
 
 
+@pytest.mark.thorough
 def test_many_threads_open_the_doors_once():
     program = """
 import threading, adjoint as torch
@@ -389,6 +390,7 @@ assert torch.allclose(Length(), torch.ones(1)) == ("allclose", ["Length", "Tenso
         ("torch.cat([torch.ones(1), Length()])", ("cat", ["list"])),
     ],
 )
+@pytest.mark.thorough
 def test_the_first_object_that_is_no_tensor_puts_wrappers_in_place(call, expected):
     program = FIRST_MEETING.format(call=call, expected=expected)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -78,6 +78,7 @@ def test_an_installed_pytorch_is_not_imported(tmp_path):
     assert "imported" in others.stderr
 
 
+@pytest.mark.thorough
 def test_libraries_that_import_torch_find_it(tmp_path):
     library = tmp_path / "library"
     library.mkdir()
@@ -88,6 +89,7 @@ def test_libraries_that_import_torch_find_it(tmp_path):
     assert output_of(text, tmp_path) == ["True True"]
 
 
+@pytest.mark.thorough
 def test_processes_that_the_script_starts_find_it(tmp_path):
     text = """
 import multiprocessing, subprocess, sys
@@ -116,6 +118,7 @@ def test_modules_run_by_name(tmp_path):
     assert (missing.returncode, missing.stderr) == (2, "adjoint: No module named no_such_module\n")
 
 
+@pytest.mark.thorough
 def test_pytest_runs_tests_of_torch(tmp_path):
     (tmp_path / "test_it.py").write_text("import torch\ndef test_it():\n    assert torch.ones(2).sum() == 2\n")
     finished = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py", cwd=tmp_path)
@@ -148,6 +151,7 @@ def test_install_is_refused_after_pytorch(tmp_path):
     assert "PyTorch has been imported in this process" in finished.stderr
 
 
+@pytest.mark.thorough
 def test_what_is_missing_says_so_where_it_is_used(tmp_path):
     text = """
 import torch

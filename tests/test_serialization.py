@@ -183,6 +183,7 @@ def test_recursive_containers():
         max_leaves=20,
     )
 )
+@pytest.mark.thorough
 def test_any_nesting_of_plain_data(value):
     assert repr(round_trip(value)) == repr(value)
 

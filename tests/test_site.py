@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from adjoint.dispatch.operator_index import FAMILIES
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
 from building import examples  # noqa: E402
 from building.public_names import public_names  # noqa: E402
+from building.reference import AREAS  # noqa: E402
 
 PAGES = [path for path in sorted(DOCS.rglob("*.md")) if "generated" not in path.parts]
 NOTEBOOKS = [path for path in PAGES if path.read_text(encoding="utf-8").startswith("---\nfile_format: mystnb")]
@@ -82,6 +85,10 @@ def test_every_page_is_in_a_table_of_contents():
                 if line and not line.startswith(":"):
                     listed.add((path.parent / f"{line.split('<')[-1].rstrip('>')}.md").resolve())
     assert [title(path) for path in PAGES if path.resolve() not in listed] == []
+
+
+def test_every_family_of_operators_has_a_heading_in_the_reference():
+    assert {family.split(".")[0] for family in FAMILIES} <= set(AREAS)
 
 
 def test_every_public_name_is_described_and_has_an_example():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..late_bound import LATE
@@ -46,20 +46,45 @@ WIDEST = frozenset("cat concat concatenate stack index_copy".split())
 """Functions that compute in the widest type of their arguments."""
 
 _HALVES = (bfloat16, float16)
+_DEVICES = ("cpu", "cuda")
+
+
+class _Settings(NamedTuple):
+    """What autocast does in one thread; `depth` contexts have been entered. No interrupt divides a change."""
+
+    cpu: bool = False
+    cuda: bool = False
+    cpu_dtype: dtype = bfloat16
+    cuda_dtype: dtype = float16
+    keeps_casts: bool = True
+    depth: int = 0
 
 
 class _State(threading.local):
-    """What autocast does in one thread."""
+    """The settings of one thread, and parameters in a half type by `id`, which the outermost context forgets at its end."""
 
     def __init__(self) -> None:
-        self.enabled = {"cpu": False, "cuda": False}
-        self.dtypes: dict[str, dtype] = {"cpu": bfloat16, "cuda": float16}
-        self.keeps_casts = True
-        self.depth = 0
+        self.settings = _Settings()
         self.casts: dict[int, tuple[Tensor, Tensor]] = {}
 
 
 _STATE = _State()
+
+
+@uninterrupted
+def _put(settings: _Settings) -> None:
+    """Replace the settings of this thread; while autocast is on, it calls the public functions."""
+    here, everywhere = _STATE.__dict__, STATE.__dict__
+    here["settings"] = settings
+    everywhere["autocast"] = _call if settings.cpu else None
+
+
+def _change(**changes: Any) -> None:
+    """Change some settings of this thread."""
+    settings = _STATE.settings._replace(**changes)
+    if settings.cpu:
+        LATE.wrap_public_functions()
+    _put(settings)
 
 
 @functools.cache
@@ -77,7 +102,13 @@ def _policy(function: Any) -> str | None:
 
 def _has_been_cast(value: Any, kind: dtype) -> Any:
     """A tensor in another type; that of a parameter is kept until the outermost autocast ends."""
-    keep = _STATE.keeps_casts and value.requires_grad and value.is_leaf and value.dtype is float32 and kind in _HALVES
+    keep = (
+        _STATE.settings.keeps_casts
+        and value.requires_grad
+        and value.is_leaf
+        and value.dtype is float32
+        and kind in _HALVES
+    )
     if not keep:
         return value.to(kind)
     found = _STATE.casts.get(id(value))
@@ -109,7 +140,7 @@ def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     policy = None if kwargs.get("out") is not None else _policy(wrapper.shown)
     if policy is None:  # what it calls may have a policy
         return wrapper.function(*args, **kwargs)
-    kind = _STATE.dtypes["cpu"] if policy == "lower" else float32
+    kind = _STATE.settings.cpu_dtype if policy == "lower" else float32
     if policy == "widest":
         kinds = {each.dtype for each in _tensors((*args, *kwargs.values()))}
         if float32 not in kinds or not kinds & {*_HALVES}:
@@ -121,13 +152,6 @@ def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return wrapper.function(*args, **{name: _cast(each, kind) for name, each in kwargs.items()})
     finally:
         STATE.autocast = before
-
-
-def _arrange() -> None:
-    """Let public functions of this thread be called by autocast while it is enabled."""
-    if _STATE.enabled["cpu"]:
-        LATE.wrap_public_functions()
-    STATE.autocast = _call if _STATE.enabled["cpu"] else None
 
 
 class autocast:
@@ -164,27 +188,26 @@ class autocast:
             enabled = False
         self._enabled = enabled
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        self._before: list[Any] = []
+        self._before: tuple[Any, ...] = ()
 
     def __enter__(self) -> autocast:
-        kind = self.device if self.device in _STATE.enabled else "cpu"
-        before = (kind, _STATE.enabled[kind], _STATE.dtypes[kind], _STATE.keeps_casts)
-        self._before.append(before)
-        _STATE.depth += 1
-        _STATE.keeps_casts = self._cache_enabled
-        if kind == self.device:
-            _STATE.enabled[kind], _STATE.dtypes[kind] = self._enabled, self.fast_dtype
-        _arrange()
+        before = _STATE.settings
+        changes: dict[str, Any] = {"depth": before.depth + 1, "keeps_casts": self._cache_enabled}
+        if self.device in _DEVICES:
+            changes |= {self.device: self._enabled, f"{self.device}_dtype": self.fast_dtype}
+        settings = before._replace(**changes)
+        if settings.cpu:
+            LATE.wrap_public_functions()
+        self._before = before, self._before
+        _put(settings)
         return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        kind, enabled, fast_dtype, keeps = self._before.pop()
-        _STATE.enabled[kind], _STATE.dtypes[kind], _STATE.keeps_casts = enabled, fast_dtype, keeps
-        _STATE.depth -= 1
-        if not _STATE.depth:
+        before, self._before = self._before
+        _put(before)
+        if not before.depth:
             _STATE.casts.clear()
-        _arrange()
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Let `func` always run in this context."""
@@ -198,7 +221,7 @@ class autocast:
 
 
 def _device(device_type: str) -> str:
-    return device_type if device_type in _STATE.enabled else "cpu"
+    return device_type if device_type in _DEVICES else "cpu"
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -208,24 +231,24 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on in this thread."""
-    return _STATE.enabled.get(device_type, False)
+    return device_type in _DEVICES and bool(getattr(_STATE.settings, device_type))
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Switch autocast on or off in this thread."""
     kind = device_type if isinstance(device_type, str) else "cuda"
-    _STATE.enabled[_device(kind)] = bool(device_type if enabled is None else enabled)
-    _arrange()
+    _change(**{_device(kind): bool(device_type if enabled is None else enabled)})
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """The half type of products."""
-    return _STATE.dtypes[_device(device_type)]
+    found: dtype = getattr(_STATE.settings, f"{_device(device_type)}_dtype")
+    return found
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     """Set the half type of products."""
-    _STATE.dtypes[_device(device_type)] = dtype
+    _change(**{f"{_device(device_type)}_dtype": dtype})
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -260,12 +283,12 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether parameters in the half type are kept."""
-    return _STATE.keeps_casts
+    return _STATE.settings.keeps_casts
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Say whether parameters in the half type are kept."""
-    _STATE.keeps_casts = enabled
+    _change(keeps_casts=enabled)
 
 
 def clear_autocast_cache() -> None:
@@ -275,14 +298,14 @@ def clear_autocast_cache() -> None:
 
 def autocast_increment_nesting() -> int:
     """Enter one more autocast; returns how many."""
-    _STATE.depth += 1
-    return _STATE.depth
+    _change(depth=_STATE.settings.depth + 1)
+    return _STATE.settings.depth
 
 
 def autocast_decrement_nesting() -> int:
     """Leave one autocast; returns how many remain."""
-    _STATE.depth -= 1
-    return _STATE.depth
+    _change(depth=_STATE.settings.depth - 1)
+    return _STATE.settings.depth
 
 
 def custom_fwd(

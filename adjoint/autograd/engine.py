@@ -40,7 +40,7 @@ from .needed_nodes import by_dependencies, nodes_without_watch
 from .shown import Shown
 from .validate_grad import as_taken, validate_grad
 
-_by_sequence = attrgetter("sequence")
+_by_sequence = attrgetter("_sequence")
 LATE.engine_globals = globals()
 
 
@@ -103,10 +103,10 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
     complete: list[Tensor] = []
     for node in order:
         grad = buffers.pop(node, None)
-        edges = node.edges
+        edges = node._edges
         if needed is not None:
             edges = needed.get(node, edges)
-        if grad is None or node.hooks is not None or (plain is not None and node not in plain):
+        if grad is None or node._hooks is not None or (plain is not None and node not in plain):
             results = visit(node, grad, task, edges)
             if results is None:
                 results = (None,) * len(edges)
@@ -122,7 +122,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 explain(error, node)
                 raise
             # Unpacking what it saved may have put hooks there.
-            if node.hooks is not None and node.hooks.post:  # type: ignore[unreachable]
+            if node._hooks is not None and node._hooks.post:  # type: ignore[unreachable]
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
         for edge in edges:  # counted by hand: `zip` costs more than the work on one gradient
@@ -176,7 +176,7 @@ def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: Gr
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
     """Run a node in an unusual case; None if the node does not run. `edges`: those that are needed."""
     if grad is None:
-        if not node.runs_undefined and node.hooks is None:
+        if not node.runs_undefined and node._hooks is None:
             return None
         grad = [None] * len(node._grad_shape) if type(node._grad_shape) is list else None
     task.node = node
@@ -190,7 +190,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
     if wanted is not None and runs:
         store(grad, wanted)  # before hooks if the node also runs, else after them, as in PyTorch
     try:
-        hooks = node.hooks
+        hooks = node._hooks
         if hooks is not None and (hooks.tensor or hooks.retained):
             grad = run_tensor_hooks(node, grad, task.create_graph)
         if not runs:
@@ -204,7 +204,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
             results = recorder.backward(node, run, grad, task.retain_graph, task.create_graph, edges)
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
-        if run is run_node and node.hooks is not None and node.hooks.post:
+        if run is run_node and node._hooks is not None and node._hooks.post:
             results = run_post_hooks(node, results, grad, task.create_graph, edges)
     except Exception:
         if modes.ANOMALY.enabled:
@@ -232,7 +232,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
         elif edge is not None:
             uses[edge] = uses.get(edge, 0) + 1
     for node in order:  # the list grows during the loop
-        for edge in node.edges:
+        for edge in node._edges:
             if type(edge) is tuple:
                 target = edge[0]
                 if target not in seen:
@@ -301,7 +301,7 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     """Add `grad` to the `.grad` of a leaf in an unusual case."""
     task.node = leaf
     node = live_accumulator(leaf)
-    if node is not None and node.hooks is not None:
+    if node is not None and node._hooks is not None:
         run_accumulator(node, grad, task.create_graph)
     else:
         if grad is not None:

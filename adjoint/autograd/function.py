@@ -108,10 +108,10 @@ class FunctionNode(FunctionCtx, Node):
         checked = checked_grads(self, results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(self, grads, checked)  # here, because the engine does not see gradients that are not needed
-            for edge, result in zip(self.edges, checked, strict=True):
+            for edge, result in zip(self._edges, checked, strict=True):
                 if edge is not None and result is None:
                     note_end(self, edge)
-        if edges is not self.edges:
+        if edges is not self._edges:
             check_unwanted(self, checked, edges)
         return checked
 

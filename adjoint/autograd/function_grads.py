@@ -35,7 +35,7 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
                 if not isinstance(result, Tensor):
                     raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
                 if result._array.dtype.kind == "c":
-                    result = taken(result, node.edges[len(checked)], node)
+                    result = taken(result, node._edges[len(checked)], node)
             checked.append(result)
         elif result is not None:
             raise RuntimeError(
@@ -69,6 +69,6 @@ def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
 
 def check_unwanted(node: FunctionNode, results: tuple[Any, ...], edges: Any) -> None:
     """Raise if a gradient that is not needed does not fit its input, as the engine does for needed gradients."""
-    for result, edge, wanted in zip(results, node.edges, edges, strict=True):
+    for result, edge, wanted in zip(results, node._edges, edges, strict=True):
         if result is not None and edge is not None and wanted is None:
             as_taken(result, edge, node)

@@ -92,7 +92,7 @@ class GraphTask:
                 )
             return node.variable in capture.leaves
         if self.needed is None:
-            self.needed = {node: node.edges for node in self.order}
+            self.needed = {node: node._edges for node in self.order}
         return node in self.needed or (capture is not None and node in capture.outputs)
 
 

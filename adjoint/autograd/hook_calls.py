@@ -140,7 +140,7 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
     """Run the node itself, unless it has received no gradient."""
     undefined = all(item is None for item in grad) if type(grad) is list else grad is None
     if undefined and not node.runs_undefined:
-        return (None,) * len(node.edges)
+        return (None,) * len(node._edges)
     try:
         return recorded(node, grad, retain_graph, edges) if create_graph else node.backward(grad, retain_graph, edges)
     except Exception as error:
@@ -177,7 +177,7 @@ def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edge
     if not post:
         return results
     outputs = tuple(to_tensor(item) for item in (grad[: node.grad_count] if type(grad) is list else [grad]))
-    given = node.edges if node.runs_undefined else edges  # a custom function computes all gradients, needed or not
+    given = node._edges if node.runs_undefined else edges  # a custom function computes all gradients, needed or not
     inputs = tuple(
         None
         if result is None or (edge is None and not node.runs_undefined)
@@ -231,7 +231,7 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
     extra, node = leaf._extra, live_accumulator(leaf)
     if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
         return False
-    if (node is not None and node.hooks is not None) or not task.accumulates(leaf):
+    if (node is not None and node._hooks is not None) or not task.accumulates(leaf):
         return False
     accumulate(leaf, buffers.pop(leaf), task.create_graph)
     task.node = leaf

@@ -112,9 +112,9 @@ def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
 def retains_grad(self: Tensor) -> bool:
     """Whether `.grad` of this tensor, which is not a leaf, is filled during backward."""
     edge = self._edge
-    if type(edge) is not tuple or edge[0].hooks is None:
+    if type(edge) is not tuple or edge[0]._hooks is None:
         return False
-    reference = edge[0].hooks.retained.get(edge[1])
+    reference = edge[0]._hooks.retained.get(edge[1])
     return reference is not None and reference() is self
 
 

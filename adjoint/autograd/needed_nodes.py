@@ -22,7 +22,7 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
         if task.accumulating:
             # The `.grad` of outputs counts too: such nodes run, as leaves do, and their gradients are dropped.
             for node in capture.outputs:
-                needed.setdefault(node, (None,) * len(node.edges))
+                needed.setdefault(node, (None,) * len(node._edges))
         if capture.outputs:
             plain = needed.keys() - capture.outputs.keys()
     return () if modes.ANOMALY.enabled or STATE.recorder is not None else plain
@@ -33,7 +33,7 @@ def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture)
     if capture.outputs or not uses.keys() <= capture.leaves.keys():
         return False
     for node in order:
-        for edge in node.edges:
+        for edge in node._edges:
             if edge is not None:
                 break
         else:
@@ -49,7 +49,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
     for node in reversed(order):
         found = False
         edges = []
-        for edge in node.edges:
+        for edge in node._edges:
             if edge is not None:
                 if edge[0] in needed or edge[0] in outputs if type(edge) is tuple else edge in leaves:
                     found = True
@@ -70,14 +70,14 @@ class _Ready:
         self.node = node
 
     def __lt__(self, other: _Ready) -> bool:
-        return self.node.sequence > other.node.sequence
+        return self.node._sequence > other.node._sequence
 
 
 def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
     """Sort the nodes of `found` so that each follows all nodes that lead to it, whatever sequence numbers the user has set."""
     awaited = dict.fromkeys(found, 0)
     for node in found:
-        for edge in node.edges:
+        for edge in node._edges:
             if type(edge) is tuple:
                 awaited[edge[0]] += 1
     ready: list[_Ready] = []
@@ -88,7 +88,7 @@ def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
     while ready:
         node = heappop(ready).node
         order.append(node)
-        for edge in node.edges:
+        for edge in node._edges:
             if type(edge) is tuple:
                 awaited[edge[0]] -= 1
                 if not awaited[edge[0]]:

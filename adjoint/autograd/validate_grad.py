@@ -32,7 +32,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
             grad = grad.to_dense() if recorded else array
         if array.shape[1:] != shape and not can_expand(shape, array.shape):
             name = source.name() if source is not None else "backward"
-            index = next((i for i, each in enumerate(source.edges if source else ()) if each is edge), 0)
+            index = next((i for i, each in enumerate(source._edges if source else ()) if each is edge), 0)
             raise RuntimeError(
                 f"Function {name} returned an invalid gradient at index {index} - got "
                 f"{list(array.shape)} but expected shape compatible with {list(shape)}"

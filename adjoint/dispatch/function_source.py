@@ -79,18 +79,21 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
     return ", ".join(parts)
 
 
-def slow_path(op: Operator, variant: str = "function") -> str:
-    """The statement that takes the slow path.
+def slow_path(op: Operator, variant: str = "function", *, moded: bool = False) -> str:
+    """The statement that takes the slow path; `moded`: for a call while some thread is in a mode.
 
     The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
     """
     args = ", ".join(public_name(name) for name in op.names)
     if variant == "fast":
         return f"return run_slow_path(OP, ({args},), None)"
+    way = "call" if moded else "call_slowly"
+    if variant == "operator":
+        return f"return call_operator(OP, ({args},), {way})"
     if variant != "function":
         return f"return call_{variant}(OP, ({args},))"
     extra = "".join(f", {name}={name}" for name in numpy_names(op))
-    return f"return call(OP, ({args},), {'out' if op.out else 'None'}{extra})"
+    return f"return {way}(OP, ({args},), {'out' if op.out else 'None'}{extra})"
 
 
 # --- functions ------------------------------------------------------------------------------------------------
@@ -110,13 +113,13 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     lines = [
         *deprecated_order_lines(op, variant),
         *number_lines(op),
-        *guard(unusual_call(op, variant), leave),
+        *guard(unusual_call(op, variant), slow_path(op, variant, moded=True)),
         *guard(unusual_inputs(op), leave),
         *array_lines(op),
         *guard(unfit_arrays(op), leave),
     ]
     if op.sparse_result:
-        lines = [leave]
+        lines = [slow_path(op, variant, moded=True)]
     elif variant == "inplace":
         lines += overwriting_body(op, leave)
     else:

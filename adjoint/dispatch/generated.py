@@ -93,6 +93,7 @@ _BASE: dict[str, Any] = {
     "unpack_array": unpack_array,
     "unpack_list": unpack_list,
     "call": slow_path.call,
+    "call_slowly": slow_path.call_slowly,
     "shorten": shorten,
     "run_slow_path": slow_path.run_slow_path,
     "in_new_order": in_new_order,

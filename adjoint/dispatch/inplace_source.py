@@ -82,7 +82,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
         shared.append(f"({public} is not None and ({condition}))" if op.kinds[name] == OPTIONAL_ARRAY else condition)
     return [
         *guard(unusual, leave),
-        *guard(["FLAGS.hooked", f"{target}._edge[0].hooks is not None", *shared], leave),
+        *guard(["FLAGS.hooked", f"{target}._edge[0]._hooks is not None", *shared], leave),
         *edge_lines(op),
         *node_lines(op, f"{array}.shape", f"{array}.dtype"),
         *input_lines(op, changed=op.tensors[0]),
@@ -100,7 +100,7 @@ def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
     lines = [
         *guard([*unusual, "input._base is not None", "input._extra is not None"], leave),
         "edge_0 = input._edge",
-        *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0].hooks is not None)"], leave),
+        *guard(["edge_0 is not None and (edge_0 is LEAF or edge_0[0]._hooks is not None)"], leave),
         "self_array = input._array",
         *guard(["type(self_array) is not ndarray"], leave),
         *block("try:", [f"array = general({', '.join(passed_arguments(op))})"]),

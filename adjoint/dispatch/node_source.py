@@ -76,7 +76,7 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
         edge = "None" if item in op.nondifferentiable_outputs else f"(node, {number})"
         return [
             saved,
-            f"if {usable} and node.hooks is None:",
+            f"if {usable} and node._hooks is None:",
             f"    {item} = alias({item}, node.counter_{item}, {edge})",
             "else:",
             f"    {item} = unpack(node, '{item}')",

@@ -63,13 +63,13 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
     return [
         *lines,
         "node = NodeClass()",
-        f"node.edges = {edges}",
-        "node.hooks = None",
-        "node.sequence = next(sequence_numbers)",
+        f"node._edges = {edges}",
+        "node._hooks = None",
+        "node._sequence = next(sequence_numbers)",
         f"node._grad_shape = {shape}",
         f"node._grad_dtype = {dtype}",
-        "node.code = frame.f_code",
-        "node.lasti = frame.f_lasti",
+        "node._code = frame.f_code",
+        "node._lasti = frame.f_lasti",
     ]
 
 

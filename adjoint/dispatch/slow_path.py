@@ -8,6 +8,7 @@ In-place changes are in `inplace`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -44,13 +45,25 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         recorder = state.recorder
         if recorder is not None and recorder.asks():
             return recorder.operation(op.aten_name, call, args, op, args, out, **names)
-        if state.general or out is not None or not modes.FLAGS.special or modes.ANOMALY.enabled:
+        if state.general or out is not None or modes.ANOMALY.enabled:
             return run_slow_path(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:
                 return run_slow_path(op, args, out, **names)
-        # Another thread, or a transform, has raised the flag: the fast path is correct for this call too.
+        # Another thread, or a transform, has raised the flag, and may have lowered it since: the fast path is correct for
+        # this call too. Its result, to the last bit, does not depend on what other threads do.
         return note_created(op.fast_path(*args))
+    except Exception:
+        again = overridden(getframe(1))
+        if again is None:
+            raise
+    return again()
+
+
+def call_slowly(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
+    """Apply `op` to `args` that the fast path, where no mode is on, has left."""
+    try:
+        return run_slow_path(op, args, out, **names)
     except Exception:
         again = overridden(getframe(1))
         if again is None:
@@ -149,14 +162,17 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
     return function(*positional, **keywords)
 
 
-def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
-    """Apply `op` as a Python operator: with `NotImplemented`, Python tries the type of the other operand."""
+def call_operator(op: Operator, args: tuple[Any, ...], apply: Callable[..., Any]) -> Any:
+    """Apply `op` as a Python operator, by `call` or `call_slowly`.
+
+    With `NotImplemented`, Python tries the type of the other operand.
+    """
     if len(args) > 1 and type(value := args[1]) is not Tensor:
         if op.takes_arrays and isinstance(value, numpy.ndarray):
-            return call(op, (args[0], wrap(value)), None)
+            return apply(op, (args[0], wrap(value)), None)
         if not isinstance(value, Tensor) and not is_number(value):
             return not_known(depth=1)
-    return call(op, args, None)
+    return apply(op, args, None)
 
 
 def not_known(depth: int = 0) -> Any:

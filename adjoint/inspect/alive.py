@@ -55,7 +55,7 @@ def live_graphs() -> Table:
 def _found(objects: list[Any], frame: FrameType) -> Table:
     nodes = [each for each in objects if issubclass(type(each), Node) and not isinstance(each, AccumulateGrad)]
     inner = {id(node.function) for node in nodes if type(node) is CopySlices}
-    nodes = [node for node in nodes if not node.is_nowhere and id(node) not in inner and hasattr(node, "edges")]
+    nodes = [node for node in nodes if not node.is_nowhere and id(node) not in inner and hasattr(node, "_edges")]
     graphs = _components(nodes)
     member = {id(node): number for number, graph in enumerate(graphs) for node in graph}
     tensors = [each for each in objects if issubclass(type(each), Tensor)]
@@ -64,7 +64,9 @@ def _found(objects: list[Any], frame: FrameType) -> Table:
         edge = getattr(tensor, "_edge", None)
         if type(edge) is tuple and id(edge[0]) in member:
             wanted[id(tensor)] = tensor
-    roots = {id(node) for node in nodes} - {id(edge[0]) for node in nodes for edge in node.edges if type(edge) is tuple}
+    roots = {id(node) for node in nodes} - {
+        id(edge[0]) for node in nodes for edge in node._edges if type(edge) is tuple
+    }
     wanted |= {id(node): node for node in nodes if id(node) in roots}
     holders = _Holders(objects, wanted, frame, ignored={id(objects), id(nodes), id(tensors), id(graphs), id(wanted)})
     held: dict[int, list[str]] = {}
@@ -86,7 +88,7 @@ def _components(nodes: list[Node]) -> list[list[Node]]:
         return key
 
     for node in nodes:
-        for edge in node.edges:
+        for edge in node._edges:
             if type(edge) is tuple and id(edge[0]) in parents:
                 parents[top(id(node))] = top(id(edge[0]))
     graphs: dict[int, list[Node]] = {}
@@ -100,7 +102,7 @@ def _table(graphs: list[tuple[list[Node], list[str]]]) -> Table:
     rows: dict[Any, dict[str, Any]] = {}
     storages: dict[Any, dict[int, int]] = {}
     for graph, names in graphs:
-        since, to = (_line(pick(graph, key=lambda node: node.sequence)) for pick in (min, max))
+        since, to = (_line(pick(graph, key=lambda node: node._sequence)) for pick in (min, max))
         general = sorted({re.sub(r"\[\d+\]", "[…]", name) for name in names})
         row = rows.setdefault(
             (since, to, *general),
@@ -124,7 +126,7 @@ def _table(graphs: list[tuple[list[Node], list[str]]]) -> Table:
 def _storages(graph: list[Node]) -> dict[int, int]:
     """The bytes that the nodes have saved, by storage."""
     found: dict[int, int] = {}
-    leaves = {id(owner(edge._array)) for node in graph for edge in node.edges if isinstance(edge, Tensor)}
+    leaves = {id(owner(edge._array)) for node in graph for edge in node._edges if isinstance(edge, Tensor)}
     for node in graph:
         for item in items_of(node):
             value = item.value.packed if type(item.value) is Packed else item.value
@@ -139,10 +141,10 @@ def _storages(graph: list[Node]) -> dict[int, int]:
 
 
 def _line(node: Node) -> str:
-    code = getattr(node, "code", None)
+    code = getattr(node, "_code", None)
     if code is None:
         return "an unknown line"
-    return f"{PurePath(code.co_filename).name}:{line_of(code, node.lasti)} in {code.co_name}"
+    return f"{PurePath(code.co_filename).name}:{line_of(code, node._lasti)} in {code.co_name}"
 
 
 # --- which variables hold them ------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ The text is monospaced, so its width is known without the font. The page writes 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Literal
 
 from .model import Group, NodeBox, OperationBox, Saved, TensorBox
@@ -122,6 +122,12 @@ def plural(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
+def label_of(group: Group, limit: int) -> str:
+    """The name of a group; where it is too long, without the class of the module."""
+    label = re.sub(r" \(\w+\)$", "", group.label) if len(group.label) > limit else group.label
+    return shorten(label, limit, keep_end=True)
+
+
 def passing(group: Group) -> str:
     """The shapes that enter and leave a group."""
     takes, gives = (
@@ -213,7 +219,7 @@ class Writer:
             return None
         card = Card(node.id, "accumulate" if node.accumulate else "node", node.name)
         hint = [node.name, *(f"d/d{name}: {formula}" for name, formula in node.formula.items())]
-        place = "" if node.line is None else f"{PurePath(node.line.file).name}:{node.line.number}"
+        place = "" if node.line is None else node.line.place
         if node.line is not None:
             hint.append(f"{place}  {node.line.text.strip()}")
         hint += [_saved_hint(saved) for saved in node.saved if saved.state != "none"]
@@ -257,13 +263,13 @@ class Writer:
 
     def group(self, group: Group) -> Card:
         """The card of a folded group: shapes, operations, parameters, saved bytes."""
-        title = shorten(group.label, 30, keep_end=True) + (f" ×{group.times}" if group.times > 1 else "")
+        title = label_of(group, 30) + (f" ×{group.times}" if group.times > 1 else "")
         shapes, parameters = passing(group), plural(group.parameters, "parameter") if group.parameters else ""
         saved = f"{amount(group.bytes)} saved" if group.bytes else ""
         card = Card(group.id, "group", title)
         card.hint = "\n".join(filter(None, (title, shapes, plural(group.operations, "operation"), parameters, saved)))
         if self.detail == "outline":
-            card.note = _joined(shorten(shapes, 44), f"· {count(group.parameters)}" if group.parameters else "")
+            card.note = _joined(shorten(shapes, 44), f"· {count(group.parameters)} params" if group.parameters else "")
             return card.fit(self.detail)
         card.rows = [Row(shorten(shapes, 40), "")] if shapes else []
         card.rows.append(Row(plural(group.operations, "operation"), saved))

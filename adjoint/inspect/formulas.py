@@ -132,6 +132,8 @@ class _Writer:
             return Term(f"{value:g}", ATOM if value >= 0 else SIGN)
         if isinstance(value, (tuple, list)) and all(isinstance(each, int) for each in value):
             return Term("[" + ", ".join(map(str, value)) + "]")
+        if isinstance(value, str) or (value is None and name in self.values):
+            return Term(str(value))
         return Term(name)
 
     def binary(self, node: ast.BinOp) -> Term:
@@ -171,6 +173,7 @@ class _Writer:
         if name == "element_count":
             return self.count(given)
         terms = [self.argument(each).text for each in given if not isinstance(each, ast.Starred)]
+        terms = [text for text in terms if text != "None"]
         return Term(f"{name.strip('_')}({', '.join(terms)})")
 
     def count(self, given: list[ast.expr]) -> Term:
@@ -214,6 +217,28 @@ def _slope(function: str) -> Callable[..., Term]:
     return lambda grad, at: product(grad, Term(f"{function}′({at.text})"))
 
 
+def _mean(term: Term, reduction: Term) -> Term:
+    """`term` divided by the number of elements, if the reduction is the mean."""
+    return Term(f"{term.within(PRODUCT)} / n", PRODUCT) if reduction.text == "mean" else term
+
+
+def _likelihood_slope(grad: Term, self: Term, target: Term, weight: Term, reduction: Term) -> Term:
+    factors = (grad,) if weight.text == "None" else (grad, weight)
+    wrong = Term(f"{self.within(SUM)} − {target.within(PRODUCT)}", SUM)
+    return _mean(Term(f"{product(*factors, wrong).text} / ({self.text} · (1 − {self.text}))", PRODUCT), reduction)
+
+
+def _smooth_slope(grad: Term, wrong: Term, reduction: Term, beta: Term) -> Term:
+    scaled = wrong if beta.text == "1" else Term(f"{wrong.within(PRODUCT)} / {beta.within(POWER)}", PRODUCT)
+    return _mean(product(grad, Term(f"clamp({scaled.text}, −1, 1)")), reduction)
+
+
+def _nll_slope(grad: Term, self: Term, target: Term, weight: Term, ignored: Term, reduction: Term) -> Term:
+    """`n` is the number of targets, or the sum of their weights."""
+    weighted = "" if weight.text == "None" else f" · {weight.text}"
+    return _mean(Term(f"−{grad.within(SIGN)}{weighted} · onehot({target.text})", PRODUCT), reduction)
+
+
 def _power_slope(grad: Term, base: Term, exponent: Term) -> Term:
     try:
         less = Term(f"{float(exponent.text) - 1:g}")
@@ -240,9 +265,13 @@ NOTATION: dict[str, Callable[..., Term]] = {
     "elu_backward": _slope("elu"),
     "softplus_backward": _slope("softplus"),
     "leaky_relu_backward": _slope("leaky_relu"),
-    "nll_loss_backward": lambda grad, self, target: Term(f"−{grad.within(SIGN)} · onehot({target.text})", PRODUCT),
+    "nll_loss_backward": _nll_slope,
+    "nll_loss2d_backward": _nll_slope,
     "_difference": lambda left, right: Term(f"{left.within(SUM)} − {right.within(PRODUCT)}", SUM),
-    "scaled": lambda grad, reduction: grad if reduction.text == "0" else Term(f"{grad.within(PRODUCT)} / n", PRODUCT),
+    "binary_cross_entropy_backward": _likelihood_slope,
+    "_smooth": _smooth_slope,
+    "weigh": lambda grad, weight: grad if weight.text == "None" else product(grad, weight),
+    "scaled": _mean,
     "sum": lambda grad: Term(f"Σ {grad.within(POWER)}", PRODUCT),
     "expand": lambda grad, shape: Term(f"{grad.text} to {shape.text}", SUM),
     "spread": lambda grad, shape: Term(f"({grad.text} to {shape.text})"),

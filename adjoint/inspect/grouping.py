@@ -116,7 +116,7 @@ def group(picture: Snapshot, codes: Sequence[Code], calls: Sequence[Call | None]
     """
     nodes = [node for node in picture.nodes if not node.accumulate]
     for node, call in zip(nodes, calls, strict=True):
-        node.module = None if call is None else call.path or type(call.module).__name__
+        node.module = None if call is None else call.path or call.kind.__name__
     whole = _calls(nodes, calls) if any(calls) else _functions(nodes, codes)
     signatures = _Signatures(nodes, codes)
     _tidy(whole)
@@ -253,8 +253,10 @@ def _repeated(items: list[Part | NodeBox], found: Repeat) -> Part:
 
 
 def _summary(items: Sequence[Part | NodeBox]) -> str:
-    """A name for several items: the names of the first few."""
+    """A name for several items: the names of the first few; the classes of modules only where there is one."""
     words = [_general(item.label) if isinstance(item, Part) else _short(item.name) for item in items[:4]]
+    if len(items) > 1:
+        words = [re.sub(r" \(\w+\)$", "", word) for word in words]
     return ", ".join(words[:3]) + (", …" if len(items) > 3 else "")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any
 
 from .drawing import check
@@ -90,4 +89,4 @@ class SavedMemory:
 def _line(node: NodeBox) -> str:
     if node.line is None:
         return "an unknown line"
-    return f"{PurePath(node.line.file).name}:{node.line.number}  {node.line.text}".rstrip()
+    return f"{node.line.place}  {node.line.text}".rstrip()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
+from pathlib import PurePath
 from typing import Any, Literal
 
 
@@ -22,6 +23,12 @@ class Line:
     number: int
     function: str
     text: str
+
+    @property
+    def place(self) -> str:
+        """The name of the file and the number of the line; for code of a notebook, whose files have no names, the cell."""
+        in_cell = re.search(r"ipykernel_\d+|<ipython-input", self.file)
+        return f"{'cell' if in_cell else PurePath(self.file).name}:{self.number}"
 
 
 @dataclass(slots=True)
@@ -137,6 +144,8 @@ class NodeBox:
     """The same in the notation of a textbook, as far as it can be written so."""
     gradient: list[Statistics | None] = field(default_factory=list)
     """After `trace_backward`: the incoming gradients, one for each output."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long the operation (`forward`, under `recording`) and the node (`backward`, under `trace_backward`) took."""
 
 
 @dataclass(slots=True)

@@ -3,53 +3,64 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..sequence import module_calls
+from ..sequence import MAIN_THREAD, module_calls
 from .names import Names, is_module
 
 
 @dataclass(slots=True)
 class Call:
-    """One call of a module: it recorded the nodes with numbers between `first` and `last`."""
+    """One call of a module: it recorded the nodes with numbers between `first` and `last`, or only `own` of them.
+
+    `module` is None if the module no longer exists.
+    """
 
     module: Any
+    kind: type
     first: int
     last: int
     parent: Call | None = None
     path: str = ""
+    own: frozenset[int] | None = None
 
     @property
     def label(self) -> str:
         """The path and the class of the module."""
-        name = type(self.module).__name__
-        return f"{self.path} ({name})" if self.path else name
+        return f"{self.path} ({self.kind.__name__})" if self.path else self.kind.__name__
 
 
-def calls_of(numbers: Sequence[int]) -> list[Call]:
-    """The calls that recorded the nodes with these sequence numbers (ascending), outer calls first.
+def calls_of(following: Mapping[int, Sequence[int]]) -> list[Call]:
+    """The calls that recorded the nodes of a graph, outer calls first.
 
-    If two threads recorded at the same time, no call says which nodes are its own, and there are none.
+    Args:
+        following: the sequence number of each node, and the numbers of the nodes that follow it in backward.
     """
+    numbers = sorted(following)
     if not numbers:
         return []
+    notes = [
+        note
+        for note in sorted(module_calls.copy(), key=lambda note: (note[2], -note[3]))
+        if note[3] >= numbers[0] and note[2] <= numbers[-1] and _recorded(numbers, note[2], note[3])
+    ]
+    shared = any(note[4] is not None for note in notes)
     calls: list[Call] = []
-    for reference, first, last in sorted(module_calls.copy(), key=lambda note: (note[1], -note[2])):
-        if last < numbers[0] or first > numbers[-1] or not _recorded(numbers, first, last):
-            continue
-        module = reference()
-        if module is not None:
-            calls.append(Call(module, first, last))
-    around: list[Call] = []
-    for call in calls:
-        while around and around[-1].last < call.first:
-            around.pop()
-        if around and around[-1].last < call.last:
-            return []
-        call.parent = around[-1] if around else None
-        around.append(call)
+    around: dict[int | None, list[Call]] = {}
+    for reference, kind, first, last, place in notes:
+        call = Call(reference(), kind, first, last)
+        outer = around.setdefault(place[0] if place else MAIN_THREAD, [])
+        while outer and outer[-1].last < first:
+            outer.pop()
+        if shared:
+            call.own = frozenset(numbers) if place is None else _behind(place[1], following, first, last)
+            if not call.own:
+                continue
+        call.parent = outer[-1] if outer else None
+        outer.append(call)
+        calls.append(call)
     return calls
 
 
@@ -58,8 +69,19 @@ def _recorded(numbers: Sequence[int], first: int, last: int) -> bool:
     return place < len(numbers) and numbers[place] < last
 
 
+def _behind(results: Iterable[int], following: Mapping[int, Sequence[int]], first: int, last: int) -> frozenset[int]:
+    """The nodes with numbers between `first` and `last` that lead to the results of a call."""
+    waiting, found = [number for number in results if number in following], set()
+    while waiting:
+        number = waiting.pop()
+        if first < number < last and number not in found:
+            found.add(number)
+            waiting.extend(following.get(number, ()))
+    return frozenset(found)
+
+
 def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
-    """The innermost call that recorded each node."""
+    """The innermost call that recorded each node; the nodes come in the order of their numbers."""
     found: list[Call | None] = []
     around: list[Call] = []
     waiting = iter(calls)
@@ -68,9 +90,11 @@ def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
         while following is not None and following.first < number:
             around.append(following)
             following = next(waiting, None)
+        around = [call for call in around if call.last > number] if around and calls[0].own is not None else around
         while around and around[-1].last < number:
             around.pop()
-        found.append(next((call for call in reversed(around) if call.last > number), None))
+        held = (call for call in reversed(around) if call.last > number and (call.own is None or number in call.own))
+        found.append(next(held, None))
     return found
 
 
@@ -93,7 +117,7 @@ def name_models(names: Names, calls: Sequence[Call], leaves: Iterable[Any], vari
             taken.add(prefix)
         names.add_module(model, prefix, title or "")
     for call in calls:
-        call.path = names.paths.get(id(call.module), "")
+        call.path = "" if call.module is None else names.paths.get(id(call.module), "")
 
 
 def _models(
@@ -111,7 +135,7 @@ def _models(
         found = [pair for key, pair in named.items() if key not in inner and _is_used(pair[1], used)]
     known = {id(part) for _, model in found for part in model.modules()}
     for call in calls:
-        if call.parent is None and id(call.module) not in known:
+        if call.module is not None and call.parent is None and id(call.module) not in known:
             found.append(named.get(id(call.module), (None, call.module)))
             known |= {id(part) for part in call.module.modules()}
     return found

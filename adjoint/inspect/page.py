@@ -23,6 +23,7 @@ SCRIPTS = (
     "view.js",
     "draw.js",
     "opening.js",
+    "emphasis.js",
     "panel.js",
     "player.js",
     "picture.js",

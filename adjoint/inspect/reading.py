@@ -147,7 +147,7 @@ def items_of(node: Node) -> Iterator[Item]:
 
 def input_names(node: Node) -> list[str]:
     """The names of the inputs of the operation, one for each edge."""
-    count = len(node.edges)
+    count = len(node._edges)
     if isinstance(node, FunctionNode):
         code = getattr(node._forward_cls.forward, "__code__", None)
         given = list(code.co_varnames[: code.co_argcount]) if code is not None else []
@@ -165,7 +165,7 @@ def input_names(node: Node) -> list[str]:
 
 def hooks_of_node(node: Node) -> list[Hook]:
     """The hooks of `node`, in the order of execution."""
-    hooks = node.hooks
+    hooks = node._hooks
     if hooks is None:
         return []
     found = []
@@ -184,7 +184,7 @@ def hooks_of_leaf(leaf: Tensor) -> list[Hook]:
     if extra is None:
         return []
     node = live_accumulator(leaf)
-    own = None if node is None else node.hooks
+    own = None if node is None else node._hooks
     found = [Hook("tensor", 0, described(hook)) for hook in (extra.hooks or {}).values()]
     if own is not None:
         found += [Hook("node pre", None, described(hook)) for hook in (own.pre or {}).values()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from typing import Any
 
 import numpy
@@ -32,7 +33,8 @@ def recording() -> watching:
     """Context manager: small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
 
     A graph keeps only what its derivatives need. Without `recording`, a picture therefore shows the values of some
-    intermediate tensors only. The values are released with the graph. Compiled kernels are noted by name.
+    intermediate tensors only. The values are released with the graph. Compiled kernels are
+    noted by name, and how long each operation took.
 
     >>> import adjoint as torch
     >>> w = torch.tensor(3.0, requires_grad=True)
@@ -44,12 +46,18 @@ def recording() -> watching:
     return watching(Values())
 
 
-KERNEL_NAMES = "compiled kernels"
+KERNEL_NAMES, SECONDS = "compiled kernels", "seconds"
 
 
 def kernels_of(node: Node) -> list[str]:
     """The compiled kernels that computed the outputs of `node` under `recording`."""
     found: list[str] = _kept.get(node, {}).get(KERNEL_NAMES, [])
+    return found
+
+
+def seconds_of(node: Node) -> float | None:
+    """How long the operation of `node` took under `recording`, or None."""
+    found: float | None = _kept.get(node, {}).get(SECONDS)
     return found
 
 
@@ -152,13 +160,15 @@ class Values(Passing):
     def operation(self, name: str, function: Any, inputs: Any, *args: Any, **names: Any) -> Any:
         """Run an operator and keep what it has computed."""
         self.kernels.clear()
+        began = perf_counter()
         if self.outer is None:
             result = function(*args, **names)
         else:
             result = self.outer.operation(name, function, inputs, *args, **names)
+        seconds = perf_counter() - began
         operator, given = args[0], args[1]
         operands = dict(zip(getattr(operator, "names", ()), given, strict=False)) | names
-        self._keep(result if isinstance(result, (tuple, list)) else (result,), operands)
+        self._keep(result if isinstance(result, (tuple, list)) else (result,), operands, seconds)
         return result
 
     def custom(self, name: str, function: Any, args: Any) -> Any:
@@ -167,12 +177,14 @@ class Values(Passing):
         self._keep(results if isinstance(results, (tuple, list)) else (results,), {})
         return node, results
 
-    def _keep(self, results: Iterable[Any], operands: dict[str, Any]) -> None:
+    def _keep(self, results: Iterable[Any], operands: dict[str, Any], seconds: float | None = None) -> None:
         for result in results:
             edge = result._edge if isinstance(result, Tensor) else None
             if type(edge) is tuple and not edge[0].is_nowhere:
                 array = plain_array(result._array)
                 kept = _kept.setdefault(edge[0], {})
+                if seconds is not None:
+                    kept[SECONDS] = seconds
                 if self.kernels:
                     kept[KERNEL_NAMES] = list(dict.fromkeys(self.kernels))
                 if array is not None and array.size <= MOST_ELEMENTS:

@@ -31,7 +31,7 @@ from .modules import calls_of, name_models, places
 from .names import Names, add_variables, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
 from .recomputing import recomputed
-from .recording import kernels_of, value_of
+from .recording import kernels_of, seconds_of, value_of
 from .values import in_short, statistics
 
 MOST_VALUES = 6000
@@ -117,8 +117,8 @@ class Walk:
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, leaves = discover(edges)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
-        numbers = [node.sequence for node in self.order]
-        calls = calls_of(sorted(numbers))
+        numbers = [node._sequence for node in self.order]
+        calls = calls_of({node._sequence: [each._sequence for each in _following(node)] for node in self.order})
         name_models(self.names, calls, leaves, self.callers)
         add_variables(self.names, self.callers)
         self.callers = {}
@@ -136,7 +136,7 @@ class Walk:
         self.picture.storages = {key: size for key, size in self.held.items() if key not in self.leaf_bytes}
         self.picture.bytes = sum(self.picture.storages.values())
         self.picture.leaf_bytes = sum(self.leaf_bytes.values())
-        codes = [Code(getattr(node, "code", None), getattr(node, "lasti", -1)) for node in self.order]
+        codes = [Code(getattr(node, "_code", None), getattr(node, "_lasti", -1)) for node in self.order]
         group(self.picture, codes, places(numbers, calls))
         describe(self.picture)
 
@@ -241,9 +241,9 @@ class Walk:
     def add(self, node: Node) -> None:
         """Add the boxes of a node, of its operation and of its outputs; the boxes of its inputs exist already."""
         picture = self.picture
-        inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node.edges]
+        inputs = [None if edge is None or _is_nowhere(edge) else self.at(edge) for edge in node._edges]
         kind = kind_of(type(node))
-        box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node.sequence)
+        box = NodeBox(f"n{len(picture.nodes) + 1}", kind.name, node._sequence)
         picture.nodes.append(box)
         self.ids[id(node)] = box.id
         performed = OperationBox(f"o{len(picture.operations) + 1}", operation(node), node=box.id)
@@ -268,13 +268,15 @@ class Walk:
                 self.show(made, value_of(node, number))
         self.operands(node, performed, kind, inputs, constants, box.inputs)
         box.line = self.line(node)
-        if node.hooks is not None:
+        if node._hooks is not None:
             box.hooks = hooks_of_node(node)
         box.formula = formula_of(node)
         if box.formula and kind.operator is not None:
             box.derivative = self.derivative(node, box, performed)
         if kernels := kernels_of(node):
             box.values["compiled kernel"] = ", ".join(kernels)
+        if (seconds := seconds_of(node)) is not None:
+            box.seconds["forward"] = seconds
 
     def operands(
         self,
@@ -335,9 +337,12 @@ class Walk:
             named = {name: tensors[int(key[1:]) - 1].name or "" for name, key in pairs}
             called = {name: text for name, text in named.items() if text.isidentifier() and len(text) <= 8}
         needed = tuple(target is not None for target, _ in box.next)
-        key = type(node), needed, *called.items(), *box.values.values()
+        absent = frozenset(saved.name for saved in box.saved if saved.state == "none")
+        key = type(node), needed, absent, *called.items(), *box.values.values()
         if key not in self.derivatives:
-            values = {name: getattr(node, slot, None) for name, slot in kind_of(type(node)).values}
+            kind = kind_of(type(node))
+            values = {name: getattr(node, slot, None) for name, slot in kind.values}
+            values |= {slot.name: None for slot in kind.slots if slot.name in absent}
             wanted = {name for name, (target, _) in zip(box.inputs, box.next, strict=True) if target is not None}
             sources = {name: source for name, source in box.formula.items() if name in wanted or name not in box.inputs}
             found = {name: written(source, called, values) for name, source in sources.items()}
@@ -427,15 +432,20 @@ class Walk:
 
     def line(self, node: Node) -> Line | None:
         """The user's line that made `node`."""
-        code = getattr(node, "code", None)
+        code = getattr(node, "_code", None)
         if code is None:
             return None
-        key = id(code), node.lasti  # comparing code objects would be slow
+        key = id(code), node._lasti  # comparing code objects would be slow
         if key not in self.lines:
-            number = line_of(code, node.lasti)
+            number = line_of(code, node._lasti)
             text = linecache.getline(code.co_filename, number or 0).strip()
             self.lines[key] = Line(code.co_filename, number or 0, code.co_qualname, text)
         return self.lines[key]
+
+
+def _following(node: Node) -> list[Node]:
+    """The nodes that follow `node` in backward; leaves have none."""
+    return [edge[0] for edge in node._edges if type(edge) is tuple]
 
 
 def _is_nowhere(edge: Any) -> bool:

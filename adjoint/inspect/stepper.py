@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import PurePath
 from typing import Any, TextIO
 
 from ..tape.node import Node
@@ -127,7 +126,7 @@ class Stepper(Tracer):
     def _heading(self, box: NodeBox) -> str:
         if box.accumulate:
             return f"{box.name} {box.id}  {self.names[box.id]}"
-        where = f"  {PurePath(box.line.file).name}:{box.line.number}  {box.line.text}" if box.line is not None else ""
+        where = f"  {box.line.place}  {box.line.text}" if box.line is not None else ""
         return f"{box.name} {box.id}{where}".rstrip()
 
     def _set_breakpoint(self, words: str) -> None:
@@ -151,7 +150,7 @@ class Stepper(Tracer):
         if node.module is not None:
             names.add(node.module)
         if node.line is not None:
-            names |= {f"{PurePath(node.line.file).name}:{node.line.number}", f"{node.line.file}:{node.line.number}"}
+            names |= {f"{node.line.place}", f"{node.line.file}:{node.line.number}"}
         return names
 
     def _print(self, words: str, box: NodeBox, grad: Any) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import NamedTuple
 
 from .cards import amount
@@ -121,7 +120,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
 def _about(node: NodeBox, tensors: dict[str, TensorBox]) -> Iterator[Row]:
     """The line that created a node, its saved values, its hooks."""
     if node.line is not None and node.line.number:
-        yield [Piece(f"{PurePath(node.line.file).name}:{node.line.number}  {node.line.text}".rstrip(), "dim")]
+        yield [Piece(f"{node.line.place}  {node.line.text}".rstrip(), "dim")]
     for saved in node.saved:
         if saved.state != "none":
             yield _saved(saved, tensors)

@@ -7,6 +7,7 @@ registered on nodes or tensors.
 from __future__ import annotations
 
 import sys
+from time import perf_counter
 from typing import Any
 
 import numpy
@@ -186,7 +187,9 @@ class Tracer(Passing):
         box = self.boxes[key]
         step.hooks = [f"{hook.when}: {hook.text}" for hook in box.hooks]
         self.arrived(step, node, grad)
+        began = perf_counter()
         outcome = run(node, *first, grad, *args)
+        box.seconds["backward"] = perf_counter() - began
         with unwarned():
             if leaf is None:
                 step.outgoing = self._sent(node, box, outcome)
@@ -202,7 +205,7 @@ class Tracer(Passing):
         """The gradients that a node has computed, in the form that their receivers take."""
         return [
             _flow(target, index, None if result is None or target is None else as_taken(result, edge, node))
-            for edge, result, (target, index) in zip(node.edges, outcome, box.next, strict=True)
+            for edge, result, (target, index) in zip(node._edges, outcome, box.next, strict=True)
         ]
 
     def _note_freed(self, step: Step, box: NodeBox, held: list[str], node: Node) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import end_functions_at_caller
+
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
     "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
@@ -347,3 +349,6 @@ def cumprod(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
     return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, 1), dim, dtype=kind), mask)
+
+
+end_functions_at_caller(globals())

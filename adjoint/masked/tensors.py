@@ -10,6 +10,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import end_functions_at_caller
 from . import reductions
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
@@ -252,3 +253,6 @@ def as_masked_tensor(data: torch.Tensor, mask: torch.Tensor | None) -> MaskedTen
 def is_masked_tensor(obj: Any, /) -> bool:
     """Whether `obj` is a masked tensor."""
     return isinstance(obj, MaskedTensor)
+
+
+end_functions_at_caller(globals())

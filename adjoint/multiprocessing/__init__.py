@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *
 
+from ..tracebacks import end_functions_at_caller
 from . import arenas, channels, compiled, reductions, sharing, watching
 from .spawning import (
     ProcessContext,
@@ -60,3 +61,6 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 reductions.init_reductions()
+
+
+end_functions_at_caller(globals())

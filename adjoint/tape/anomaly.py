@@ -196,7 +196,7 @@ def leaves_of(edges: list[Any]) -> list[Tensor]:
             leaves[edge] = None
         elif edge is not None and edge[0] not in seen:
             seen.add(edge[0])
-            stack.extend(edge[0].edges)
+            stack.extend(edge[0]._edges)
     return list(leaves)
 
 

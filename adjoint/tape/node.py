@@ -32,24 +32,24 @@ FREED_MESSAGE = (
 class Node(NodeInterface):
     """One recorded operation: the saved values that its derivative needs, and the edges of its inputs.
 
-    `edges` has one edge for each input that may need a gradient; `_grad_shape` and `_grad_dtype` describe the output (lists, for
-    several outputs); `code` and `lasti` are the instruction of the user's code that created the node.
+    `_edges` has one edge for each input that may need a gradient; `_grad_shape` and `_grad_dtype` describe the output (lists, for
+    several outputs); `_code` and `_lasti` are the instruction of the user's code that created the node.
     """
 
     __slots__ = (
         "__weakref__",
+        "_code",
+        "_edges",
         "_ends",
         "_grad_dtype",
         "_grad_shape",
-        "code",
-        "edges",
-        "hooks",
-        "lasti",
+        "_hooks",
+        "_lasti",
     )
 
-    hooks: NodeHooks | None
-    code: CodeType
-    lasti: int
+    _hooks: NodeHooks | None
+    _code: CodeType
+    _lasti: int
     operator: ClassVar[Any]  # of the nodes of operators
     is_nowhere: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
@@ -63,7 +63,7 @@ class Node(NodeInterface):
         """The node's name, as printed in `grad_fn=<...>`."""
         return type(self).__name__
 
-    def operation(self) -> str:
+    def _operation(self) -> str:
         """The operation in error messages: the node's name without `Backward0`."""
         return re.sub(r"Backward0?$", "", re.sub(r"Backward(?=[1-9]\d*$)", "", self.name()))
 
@@ -73,7 +73,7 @@ class Node(NodeInterface):
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One `(node, output_nr)` for each input; `(None, 0)` for an input that needs no gradient."""
-        functions = tuple([function_of(edge) for edge in self.edges])
+        functions = tuple([function_of(edge) for edge in self._edges])
         # An `AccumulateGrad` with hooks must live as long as the nodes that lead to it, even if the user keeps no
         # reference.
         self._ends: Any = [function for function, _ in functions if isinstance(function, AccumulateGrad)]
@@ -93,7 +93,7 @@ class Node(NodeInterface):
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Map the gradient of the output (a list, for several outputs) to one gradient for each edge.
 
-        Gradients are arrays. Saved values are released unless `retain_graph`. `edges` are the edges of the node, with
+        Gradients are arrays. Saved values are released unless `retain_graph`. `_edges` are the edges of the node, with
         None for those whose gradient is not needed in this backward.
         """
         raise NotImplementedError
@@ -105,7 +105,7 @@ class Node(NodeInterface):
     def describe_origin(self) -> str:
         """The line of the user's code that created this node."""
         try:
-            return origin.describe(self.code, self.lasti)
+            return origin.describe(self._code, self._lasti)
         except AttributeError:
             return "an unknown line"
 
@@ -122,9 +122,9 @@ class Nowhere(Node):
     is_nowhere = True
 
     def __init__(self) -> None:
-        self.edges = ()
-        self.hooks = None
-        self.sequence = next(sequence_numbers)
+        self._edges = ()
+        self._hooks = None
+        self._sequence = next(sequence_numbers)
         self._grad_shape = self._grad_dtype = None
 
 
@@ -144,9 +144,9 @@ class AccumulateGrad(Node):
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
-        self.edges = ()
-        self.hooks = None
-        self.sequence = (1 << 64) - 1
+        self._edges = ()
+        self._hooks = None
+        self._sequence = (1 << 64) - 1
         self._grad_shape = variable._array.shape
         self._grad_dtype = variable._array.dtype
 
@@ -159,9 +159,9 @@ def own_hooks(node: Node) -> NodeHooks:
     """Return the hooks of `node`; create the record on first use."""
     if node.is_nowhere:
         return NodeHooks()  # a record whose hooks never run
-    if node.hooks is None:
-        node.hooks = NodeHooks()
-    return node.hooks
+    if node._hooks is None:
+        node._hooks = NodeHooks()
+    return node._hooks
 
 
 _accumulator_lock = lock_across_forks()
@@ -196,14 +196,14 @@ def function_of(edge: Any) -> tuple[Node | None, int]:
 
 def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     """Set the attributes that every node has; `depth` counts the frames between the caller and the user's call."""
-    node.edges = tuple([None if edge is NOWHERE else edge for edge in edges])
-    node.hooks = None
-    node.sequence = next(sequence_numbers)
+    node._edges = tuple([None if edge is NOWHERE else edge for edge in edges])
+    node._hooks = None
+    node._sequence = next(sequence_numbers)
     frame = origin.getframe(depth + 1)
     if frame.f_globals is not FLAGS.user:
         frame = origin.nearest_user_frame(frame)
-    node.code = frame.f_code
-    node.lasti = frame.f_lasti
+    node._code = frame.f_code
+    node._lasti = frame.f_lasti
     if ANOMALY.enabled:
         LATE.note_node(node)
         for end, _ in node.next_functions:

@@ -28,10 +28,10 @@ class InputMetadata(NamedTuple):
 class NodeInterface:
     """The base class of `Node`, which defines the attributes that are declared here."""
 
-    __slots__ = ("_metadata", "sequence")
+    __slots__ = ("_metadata", "_sequence")
 
-    edges: tuple[Any, ...]
-    sequence: int
+    _edges: tuple[Any, ...]
+    _sequence: int
     _grad_shape: Any
     _grad_dtype: Any
     backward: Any
@@ -64,7 +64,7 @@ class NodeInterface:
         )
 
     def _sequence_nr(self) -> int:
-        return self.sequence
+        return self._sequence
 
     def _set_sequence_nr(self, number: int) -> None:
         """Set the sequence number. Of the nodes whose gradients are complete, backward runs the highest number first."""
@@ -74,7 +74,7 @@ class NodeInterface:
             raise OverflowError("can't convert negative int to unsigned")
         if number >> 64:
             raise OverflowError("int too big to convert")
-        self.sequence = number
+        self._sequence = number
         NodeInterface.renumbered = True
 
     @property
@@ -89,13 +89,13 @@ class NodeInterface:
         """Run this node alone on tensors, as calling `tensor.grad_fn(grad)` does."""
         self._check_call(grads, names)
         if not self.runs_undefined and all(grad is None for grad in grads):
-            return None if len(self.edges) == 1 else (None,) * len(self.edges)
+            return None if len(self._edges) == 1 else (None,) * len(self._edges)
         if is_grad_enabled():
             grad = list(grads) if type(self._grad_shape) is list else grads[0]
-            results = self.backward_recorded(grad, True, self.edges)
+            results = self.backward_recorded(grad, True, self._edges)
         else:
             arrays = [None if grad is None else grad._array for grad in grads]
-            raw = self.backward(arrays if type(self._grad_shape) is list else arrays[0], True, self.edges)
+            raw = self.backward(arrays if type(self._grad_shape) is list else arrays[0], True, self._edges)
             results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
         return results[0] if len(results) == 1 else results
 

@@ -129,8 +129,8 @@ class Recorder:
                 self.finish(event)
         outputs = _tensors((result,))
         recorded = next((each._edge[0] for each in outputs if type(each._edge) is tuple), None)
-        if recorded is not None and recorded.sequence > before:
-            event.sequence = recorded.sequence
+        if recorded is not None and recorded._sequence > before:
+            event.sequence = recorded._sequence
         if self.memory:
             self.hold(event, [each._array for each in outputs], (inputs, args))
         return result
@@ -160,14 +160,14 @@ class Recorder:
         finally:
             self.finish(event)
         if any(type(each._edge) is tuple and each._edge[0] is node for each in _tensors((results,))):
-            event.sequence = node.sequence
+            event.sequence = node._sequence
         return node, results
 
     def backward(self, node: Any, function: Callable[..., Any], grad: Any, *args: Any) -> Any:
         """Run `function(node, grad, *args)`, which runs `node`, as an event inside an event of the engine."""
         outer = self.begin(f"autograd::engine::evaluate_function: {node.name()}")
         inner = self.begin(node.name(), BACKWARD, grad if isinstance(grad, list) else (grad,))
-        outer.sequence = inner.sequence = -1 if isinstance(node, nodes.AccumulateGrad) else node.sequence
+        outer.sequence = inner.sequence = -1 if isinstance(node, nodes.AccumulateGrad) else node._sequence
         outer.forward_thread = inner.forward_thread = outer.thread
         try:
             results = function(node, grad, *args)

@@ -97,7 +97,7 @@ def unpack_array(node: Node, item: str, saved: Any) -> Any:
 
 def _as_output(node: Node, item: str, result: Tensor) -> Tensor:
     result._counter = getattr(node, f"counter_{item}")
-    hooks = node.hooks
+    hooks = node._hooks
     if item not in node.operator.nondifferentiable_outputs:
         history = None if hooks is None or hooks.of_view is None else hooks.of_view()
         result._edge = (node, _output_index(node, item)) if history is None else (history, 0)

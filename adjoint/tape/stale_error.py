@@ -25,9 +25,9 @@ def stale_error(
     """The error for a saved tensor that was changed in place; it names the lines that saved and changed the tensor."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None and node is not None:
-        described += f", which is output {output_nr} of {node.operation()},"
+        described += f", which is output {output_nr} of {node._operation()},"
     elif is_recorded(edge):
-        described += f", which is output {edge[1]} of {edge[0].operation()},"
+        described += f", which is output {edge[1]} of {edge[0]._operation()},"
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{described} is at version {int(counter[0])}; expected version {int(expected)} instead. "

@@ -78,7 +78,7 @@ def _refusal(view: Tensor, event: str) -> RuntimeError:
     """The error for `event`, an in-place change, after which the history of `view` would be wrong or ambiguous."""
     edge: Any = view._edge
     recorded = is_recorded(edge)
-    made = f"Output {edge[1]} of {edge[0].operation()} is a view" if recorded else "A view was created"
+    made = f"Output {edge[1]} of {edge[0]._operation()} is a view" if recorded else "A view was created"
     if view._creation in (MULTI_OUTPUT, CUSTOM):
         mode, now = ("", "") if recorded else (" in no_grad mode", " with grad mode enabled")
         why = _MULTI_OUTPUT if view._creation == MULTI_OUTPUT else _CUSTOM
@@ -179,7 +179,7 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
-        start(self, (edge_of(base), *function.edges[1:]), depth + 1)
+        start(self, (edge_of(base), *function._edges[1:]), depth + 1)
         kind = view._array.dtype.kind
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
@@ -254,7 +254,7 @@ class CopySlices(Node):
 
 def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """The edges of the operation: those of `CopySlices`, with the edge of the changed argument, if any, as the first."""
-    return (edges[0] and function.edges[0], *edges[1:])
+    return (edges[0] and function._edges[0], *edges[1:])
 
 
 def _for_function(function: Node, grad: Any) -> Any:
@@ -296,8 +296,8 @@ def leave_hooks(tensor: Tensor, old: Any) -> None:
     """Keep the hooks of `tensor`, whose edge was `old`, at the old node; move its `retain_grad` to the new one."""
     if type(old) is tuple and tensor._extra is not None:
         tensor._extra.hooks = None
-    if type(old) is tuple and old[0].hooks is not None:
-        retained = old[0].hooks.retained
+    if type(old) is tuple and old[0]._hooks is not None:
+        retained = old[0]._hooks.retained
         if old[1] in retained and retained[old[1]]() is tensor:
             node, number = tensor._edge
             own_hooks(node).retained[number] = retained.pop(old[1])

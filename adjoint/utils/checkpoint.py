@@ -21,7 +21,7 @@ import adjoint as torch
 from adjoint.uninterrupted import PutDuring, uninterrupted
 
 from ..notices import warn
-from ..tracebacks import ending_at_caller
+from ..tracebacks import end_functions_at_caller, ending_at_caller
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [
@@ -580,3 +580,6 @@ def _listing(metadata: list[dict[str, Any]], lines: list[str]) -> str:
         for index, (each, line) in enumerate(zip(metadata, lines, strict=True))
     ]
     return "\n".join(items) if items else "  nothing"
+
+
+end_functions_at_caller(globals())

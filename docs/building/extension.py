@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jupyter_client.manager import AsyncKernelManager
+
 from . import reference, sources
 
 
@@ -38,7 +40,20 @@ def quiet_kernels() -> None:
     profile.mkdir()
     (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 'ERROR'\n", encoding="utf-8")
     os.environ["IPYTHONDIR"] = str(folder)
+    if os.name == "posix":
+        talk_through_files(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def talk_through_files(folder: Path) -> None:
+    """Let kernels listen to sockets in `folder`: kernels of two processes that start at once may choose the same port."""
+    construct = AsyncKernelManager.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, *args, **kwargs)
+        self.transport, self.ip = "ipc", str(folder / f"kernel-{os.getpid()}-{id(self)}")
+
+    AsyncKernelManager.__init__ = __init__
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ AREAS = {
     "nn": "Operators of neural networks",
     "create": "Creation and random numbers",
     "memory": "Copies, conversion, storage",
+    "sparse": "Sparse tensors",
 }
 
 SECTION = re.compile(

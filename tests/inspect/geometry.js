@@ -21,6 +21,10 @@
     const rect = box(one), top = document.elementFromPoint(rect.left + rect.width / 2, rect.top + rect.height / 2);
     if (!one.contains(top)) found.push(`covered: ${name(one)} by ${top?.id || top?.getAttribute("class")}`);
   });
+  for (const flow of document.querySelectorAll(".flow")) {
+    const inner = of(flow.querySelector("text")), outer = of(flow.querySelector("rect"));
+    if (inner.left < outer.left + 1 || inner.right > outer.right - 1) found.push(`clipped: ${name(flow)}`);
+  }
   const labels = [...document.querySelectorAll("#lines text")];
   labels.forEach((one, at) => {
     for (const card of cards) if (meet(of(one), box(card), 3)) found.push(`label on a card: ${name(one)} / ${name(card)}`);

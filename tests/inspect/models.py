@@ -61,3 +61,68 @@ def perceptron_loss():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
     return functional.cross_entropy(model(torch.randn(5, 4)), torch.randint(0, 2, (5,))), model
+
+
+class Recurrent(nn.Module):
+    """A cell that runs once for each token."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.cell, self.head = nn.Embedding(20, 16), nn.RNNCell(16, 24), nn.Linear(24, 20)
+
+    def forward(self, tokens):
+        state = torch.zeros(tokens.shape[1], 24)
+        for token in tokens:
+            state = self.cell(self.embed(token), state)
+        return self.head(state)
+
+
+class Residual(nn.Module):
+    def __init__(self, channels, wider, stride=1):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(channels, wider, 3, stride, 1, bias=False), nn.BatchNorm2d(wider)
+        self.conv2, self.bn2 = nn.Conv2d(wider, wider, 3, 1, 1, bias=False), nn.BatchNorm2d(wider)
+        self.shortcut = nn.Identity()
+        if channels != wider:
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, wider, 1, stride, bias=False), nn.BatchNorm2d(wider))
+
+    def forward(self, x):
+        y = functional.relu(self.bn1(self.conv1(x)))
+        return functional.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+class ResNet8(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.bn = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+        self.layer1, self.layer2, self.layer3 = Residual(16, 16), Residual(16, 32, 2), Residual(32, 64, 2)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = functional.relu(self.bn(self.stem(x)))
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.head(functional.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Double(nn.Sequential):
+    def __init__(self, channels, wider):
+        super().__init__(
+            nn.Conv2d(channels, wider, 3, padding=1), nn.ReLU(), nn.Conv2d(wider, wider, 3, padding=1), nn.ReLU()
+        )
+
+
+class UNet(nn.Module):
+    """Two levels, with what the way down made joined to the way up."""
+
+    def __init__(self):
+        super().__init__()
+        self.down1, self.down2, self.bottom = Double(1, 8), Double(8, 16), Double(16, 32)
+        self.up2, self.mix2 = nn.ConvTranspose2d(32, 16, 2, 2), Double(32, 16)
+        self.up1, self.mix1 = nn.ConvTranspose2d(16, 8, 2, 2), Double(16, 8)
+        self.head, self.pool = nn.Conv2d(8, 2, 1), nn.MaxPool2d(2)
+
+    def forward(self, x):
+        first = self.down1(x)
+        second = self.down2(self.pool(first))
+        x = self.mix2(torch.cat([self.up2(self.bottom(self.pool(second))), second], 1))
+        return self.head(self.mix1(torch.cat([self.up1(x), first], 1)))

@@ -51,6 +51,19 @@ def test_formula(name):
     assert formulas(function(leaf(3, 3), leaf(3, 3))) == wanted
 
 
+@pytest.mark.parametrize(("reduction", "divided"), [("mean", " / n"), ("sum", ""), ("none", "")])
+def test_only_a_mean_is_divided(reduction, divided):
+    scores, target = leaf(3, 4), torch.zeros(3, dtype=torch.int64)
+    loss = functional.nll_loss(scores, target, reduction=reduction)
+    assert formulas(loss) == {"self": f"−grad · onehot(target){divided}"}
+    weighted = functional.nll_loss(scores, target, torch.ones(4), reduction=reduction)
+    assert formulas(weighted) == {"self": f"−grad · weight · onehot(target){divided}"}
+    likelihood = functional.binary_cross_entropy(leaf(3) * 0.5, torch.ones(3), reduction=reduction)
+    assert formulas(likelihood) == {"self": f"grad · (self − target) / (self · (1 − self)){divided}"}
+    smooth = functional.smooth_l1_loss(leaf(3), torch.ones(3), reduction=reduction)
+    assert formulas(smooth) == {"self": f"grad · clamp(self − target, −1, 1){divided}"}
+
+
 def test_in_a_small_graph_short_names_of_tensors_stand_for_parameters():
     w, x = leaf(3), torch.ones(3)
     assert formulas(w * x, {"w": w, "x": x}) == {"self": "grad · x"}

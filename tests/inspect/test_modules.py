@@ -1,6 +1,8 @@
 """Frames are the calls of modules, with their paths; names of parameters are found without being given."""
 
 import gc
+import subprocess
+import sys
 import threading
 from unittest import mock
 
@@ -8,6 +10,7 @@ import pytest
 
 import adjoint as torch
 from adjoint import nn
+from adjoint.inspect.modules import calls_of
 from adjoint.inspect.snapshot import snapshot
 from adjoint.sequence import module_calls
 from tests.inspect.models import GPT, Attention
@@ -175,7 +178,7 @@ def calls_seen_by_hooks(model, inputs):
 
 
 def recorded():
-    return (torch.ones(1, requires_grad=True) * 1).grad_fn.sequence
+    return (torch.ones(1, requires_grad=True) * 1).grad_fn._sequence
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -275,37 +278,92 @@ def test_calls_that_record_nothing_are_not_noted():
     assert len(module_calls) == count
 
 
-def test_threads_that_record_at_once_give_no_false_frames():
+def frames(*results):
+    """The labels of the frames of modules, with the operations in each."""
+    picture = snapshot(results)
+    inside = {group.id: [] for group in picture.groups}
+    names = {node.id: node.name for node in picture.nodes if not node.accumulate}
+    parents = {group.id: group.parent for group in picture.groups}
+    for group in picture.groups:
+        up = group.id
+        while up is not None:
+            inside[up] += [names[node] for node in group.nodes if node in names]
+            up = parents[up]
+    return {group.label: sorted(inside[group.id]) for group in picture.groups if group.kind == "module"}
+
+
+def test_each_of_two_threads_that_record_at_once_has_its_frames():
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    barrier, results = threading.Barrier(2), []
+    barrier, results = threading.Barrier(2), {}
 
     class Waiting(nn.Module):
-        def forward(self, x):
-            barrier.wait()
-            y = model(x).exp()
-            barrier.wait()
-            return y
+        def __init__(self):
+            super().__init__()
+            self.model = model
 
-    def run(wait):
-        if wait:
-            results.append(Waiting()(torch.ones(2)))
-        else:
-            barrier.wait()
-            results.append(nn.Sequential(Later(), nn.Tanh())(torch.ones(2, requires_grad=True)))
+        def forward(self, x):
+            barrier.wait(10)
+            y = self.model(x).exp()
+            barrier.wait(10)
+            return y
 
     class Later(nn.Module):
         def forward(self, x):
             y = x * 2
-            barrier.wait()
-            return y.exp()
+            barrier.wait(10)
+            barrier.wait(10)
+            return y.sin()
 
-    threads = [threading.Thread(target=run, args=(wait,)) for wait in (True, False)]
+    waiting, later = Waiting(), nn.Sequential(Later(), nn.Tanh())
+    inputs = {waiting: torch.ones(2), later: torch.ones(2, requires_grad=True)}
+
+    def run(module):
+        results[module] = module(inputs[module])
+
+    threads = [threading.Thread(target=run, args=(module,)) for module in inputs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for result in results:
-        snapshot([result])  # whatever frames there are, the picture is made
+    linear = ["AddmmBackward0", "TBackward0", "ViewBackward0"]
+    of_waiting = {
+        "Waiting": sorted([*linear, "ExpBackward0", "ReluBackward0"]),
+        "model (Sequential)": sorted([*linear, "ReluBackward0"]),
+        "model.0 (Linear)": linear,
+        "model.1 (ReLU)": ["ReluBackward0"],
+    }
+    of_later = {
+        "Sequential": ["MulBackward0", "SinBackward0", "TanhBackward0"],
+        "0 (Later)": ["MulBackward0", "SinBackward0"],
+        "1 (Tanh)": ["TanhBackward0"],
+    }
+    assert frames(results[waiting]) == of_waiting
+    assert frames(results[later]) == of_later
+    together = frames(results[waiting] + results[later])
+    assert sorted(together.values()) == sorted([*of_waiting.values(), *of_later.values()])
+
+
+def test_one_thread_notes_no_results():
+    program = "import adjoint as torch; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
+    program += "from adjoint.sequence import module_calls; assert module_calls[-1][4] is None"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_modules_that_are_gone_leave_frames_of_their_classes():
+    result = nn.Sequential(nn.Linear(2, 2), nn.Tanh())(torch.ones(3, 2))
+    assert list(frames(result)) == ["Sequential", "Linear", "Tanh"]
+
+
+def test_a_model_of_two_thousand_layers_has_all_its_frames():
+    model = nn.Sequential(*[nn.Sequential(nn.Tanh(), nn.ReLU()) for _ in range(2000)])
+    node, following = model(torch.ones(1, requires_grad=True)).grad_fn, {}
+    while not hasattr(node, "variable"):
+        (after, _), *_ = node.next_functions
+        following[node._sequence_nr()] = [after._sequence_nr()]
+        node = after
+    calls = calls_of(following)
+    assert len(calls) == 6001
+    assert [call.label for call in calls[-3:]] == ["Sequential", "Tanh", "ReLU"]
 
 
 def test_a_module_is_no_tensor_and_the_error_says_what_to_do():

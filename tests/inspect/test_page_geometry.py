@@ -7,7 +7,7 @@ import pytest
 import adjoint as torch
 from adjoint import inspect
 from tests.inspect import chromium
-from tests.inspect.models import gpt_loss, perceptron_loss
+from tests.inspect.models import Recurrent, ResNet8, UNet, gpt_loss, perceptron_loss
 from tests.inspect.test_modules import LeNet
 
 REASON = chromium.why_not()
@@ -38,6 +38,24 @@ def transformer():
     return inspect.graph(loss, params=model)
 
 
+def drawn(model, *inputs):
+    torch.manual_seed(0)
+    scores = model(*inputs)
+    return inspect.graph(torch.nn.functional.cross_entropy(scores, torch.zeros_like(scores[:, 0]).long()))
+
+
+def recurrent():
+    return drawn(Recurrent(), torch.randint(0, 20, (30, 4)))
+
+
+def residual():
+    return drawn(ResNet8(), torch.randn(4, 3, 32, 32))
+
+
+def u_net():
+    return drawn(UNet(), torch.randn(2, 1, 32, 32))
+
+
 def no_modules():
     """Fifty operations in one function: without frames, and still it opens legibly."""
     x = torch.linspace(0, 1, 5, requires_grad=True)
@@ -52,7 +70,10 @@ def few():
     return inspect.graph(y, values=True)
 
 
-GRAPHS = {graph.__name__: graph for graph in (perceptron, film, lenet, transformer, no_modules, few)}
+GRAPHS = {
+    graph.__name__: graph
+    for graph in (perceptron, film, lenet, transformer, recurrent, residual, u_net, no_modules, few)
+}
 
 PROBLEMS = (Path(__file__).parent / "geometry.js").read_text(encoding="utf-8")
 
@@ -78,6 +99,32 @@ def test_it_opens_in_order(browser, pages, name, window, scheme):
     browser.media(scheme)
     browser.open(pages[name])
     assert browser.problems == []
+    assert browser.evaluate(PROBLEMS) == []
+
+
+@pytest.mark.parametrize(("name", "window"), [("lenet", (1024, 700)), ("u_net", (1400, 900)), ("u_net", (390, 800))])
+def test_the_modules_in_the_model_are_seen_where_they_fit(browser, pages, name, window):
+    browser.size(*window)
+    browser.open(pages[name])
+    assert browser.evaluate("state.open.size") > 0
+
+
+def test_a_telephone_shows_a_formula_as_it_is(browser, pages):
+    browser.size(390, 800)
+    browser.open(pages["few"])
+    assert browser.evaluate("state.scene.items.map((item) => item.thing.operation?.name).filter(Boolean)") == [
+        "mul",
+        "add",
+    ]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=["large", "small", "telephone"])
+def test_what_flows_in_a_step_is_not_clipped_and_moves_nothing_out_of_sight(browser, pages, window):
+    browser.size(*window)
+    browser.media("light")
+    browser.open(pages["film"])
+    for _ in range(3):
+        browser.key("ArrowRight")
     assert browser.evaluate(PROBLEMS) == []
 
 

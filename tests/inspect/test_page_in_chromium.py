@@ -581,3 +581,46 @@ def difference(browser, *pictures):
         }""",
         *[base64.b64encode(picture).decode() for picture in pictures],
     )
+
+
+def test_the_path_of_what_is_selected_stands_out(browser, pages):
+    browser.open(pages.path("trace"))
+    browser.evaluate("unfoldAll()")
+    browser.evaluate("select(graph.data.tensors.find((tensor) => tensor.name === '0.weight').id)")
+    browser.key("p")
+    off = "[...document.querySelectorAll('#items .off .card')].map((card) => card.textContent)"
+    assert any("2.weight" in text for text in browser.evaluate(off))
+    assert not any("NllLoss" in text for text in browser.evaluate(off))
+    browser.key("p")
+    assert browser.evaluate(off) == []
+
+
+def test_cards_are_coloured_by_what_they_save(browser, pages):
+    browser.open(pages.path("trace"))
+    browser.key("c")
+    assert browser.evaluate("document.querySelector('#legend').textContent").count("saves up to") == 1
+    heat = (
+        "[...document.querySelectorAll('#items > *')].map((item) => parseFloat(item.style.getPropertyValue('--heat')))"
+    )
+    assert max(value for value in browser.evaluate(heat) if value is not None) == 100
+    browser.key("c")
+    browser.key("c")
+    assert browser.evaluate("document.querySelector('#sheet.hot')") is None
+
+
+def test_search_takes_a_regular_expression(browser, pages):
+    browser.open(pages.path("trace"))
+    browser.click("#query")
+    browser.type("/^[02]\\.weight/")
+    assert browser.evaluate("state.matches.length") == 2
+    browser.evaluate("(find('query').value = '/(/', search())")  # not a regular expression
+    assert browser.evaluate("state.matches.length") == 0
+
+
+def test_cards_are_coloured_by_the_time_that_backward_took(browser, pages):
+    browser.open(pages.path("trace"))
+    browser.key("c")
+    browser.key("c")
+    assert "takes up to" in browser.evaluate("document.querySelector('#legend').textContent")
+    browser.key("c")
+    assert browser.evaluate("document.querySelector('#sheet.hot')") is None

@@ -285,7 +285,7 @@ def test_nothing_is_changed():
     y = (w * 2).sum()
     snapshot([y])
     assert w._extra is None  # no `AccumulateGrad` was made
-    assert y.grad_fn.hooks is None
+    assert y.grad_fn._hooks is None
     y.backward()
 
 

@@ -191,7 +191,7 @@ def test_hooks_run_and_are_told():
 def assert_nothing_left(y, w):
     assert modes.STATE.recorder is None
     assert not modes.FLAGS.special
-    assert y.grad_fn.hooks is None
+    assert y.grad_fn._hooks is None
     assert w._extra is None or w._extra.hooks is None
 
 
@@ -276,3 +276,14 @@ def test_custom_functions_and_checkpoints():
     v = torch.ones(2, requires_grad=True)
     trace_backward(torch.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), v, use_reentrant=False).sum())
     assert v.grad is not None
+
+
+def test_operations_and_nodes_carry_the_time_they_took():
+    x = torch.ones(3, requires_grad=True)
+    with torch.inspect.recording():
+        y = x.sin().sum()
+    trace = torch.inspect.trace_backward(y)
+    times = {node.name: set(node.seconds) for node in trace.snapshot.nodes}
+    both = {"forward", "backward"}
+    assert times == {"AccumulateGrad": {"backward"}, "SinBackward0": both, "SumBackward0": both}
+    assert all(0 < each < 60 for node in trace.snapshot.nodes for each in node.seconds.values())

@@ -51,6 +51,7 @@ def test_importing_loads_few():
         "torch.ops.aten.sort",
     ],
 )
+@pytest.mark.thorough
 def test_asking_loads(asked):
     assert output(f"import adjoint as torch; assert {asked} is not None; print('ok')") == "ok"
 
@@ -71,6 +72,7 @@ for owner in (torch.operators.OPERATORS, *torch.operators.PUBLIC.values()):
     assert output(program) == ""
 
 
+@pytest.mark.thorough
 def test_names_are_listed_before_they_are_loaded():
     program = """
 import adjoint as torch
@@ -83,6 +85,7 @@ print(tensor([1.0]).item(), callable(softmax), callable(eigh), "Tensor" in globa
     assert output(program) == "1.0 True True True False"
 
 
+@pytest.mark.thorough
 def test_attributes_of_subclasses_go_before_methods():
     program = """
 import adjoint as torch

@@ -13,10 +13,12 @@ PROGRAMS = {
             @staticmethod
             def forward(ctx, x):
                 ctx.shape, ctx.dtype, ctx.device = x.shape, x.dtype, x.device
+                ctx.edges, ctx.hooks, ctx.sequence, ctx.code, ctx.lasti, ctx.operation = 1, 2, 3, 4, 5, 6
                 return x.sum(0)
             @staticmethod
             def backward(ctx, grad):
                 show(ctx.shape, ctx.dtype, ctx.device)
+                show(ctx.edges, ctx.hooks, ctx.sequence, ctx.code, ctx.lasti, ctx.operation)
                 return grad.expand(ctx.shape)
         x = torch.ones(3, 4, dtype=torch.float64, requires_grad=True)
         Summed.apply(x).sum().backward()

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """What an experiment has seen. `failures`: what went wrong, with the number of times."""
+    """What an experiment has seen. `failures`: what went wrong, with the number of times; `remarks`: what else was measured."""
 
     tried: int = 0
     survived: int = 0
     failures: collections.Counter[str] = field(default_factory=collections.Counter)
+    remarks: list[str] = field(default_factory=list)
 
     def note(self, failure: str | None) -> None:
         """Count one try: what went wrong, or None."""

@@ -32,6 +32,8 @@ def main(arguments: list[str]) -> int:
         outcome = one.run(one.tries if options.tries is None else options.tries)
         seconds = time.perf_counter() - start
         print(f"{one.name:24} tried {outcome.tried:>7}  survived {outcome.survived:>7}  ({seconds:.0f} s)", flush=True)
+        for remark in outcome.remarks:
+            print(f"    {remark}")
         for failure, times in outcome.failures.most_common():
             print(f"    {times:>5}  {failure}")
         failed += bool(outcome.failures)

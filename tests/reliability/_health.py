@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -31,7 +32,7 @@ def health() -> Callable[[], str | None]:
             return f"thread state: {changed}"
         if (changed := differing(flags, flag_values())) is not None:
             return f"flags: {changed}"
-        for lock, name in locks():
+        for lock, name in locks(len(sys.modules)):
             if not lock.acquire(blocking=False):
                 return f"lock {name} is held"
             owned = getattr(lock, "_is_owned", None)
@@ -98,8 +99,10 @@ def differing(before: dict[str, Any], after: dict[str, Any]) -> str | None:
     return None
 
 
-def locks() -> Iterator[tuple[Any, str]]:
-    """The locks of modules of the package, and of objects in them."""
+@functools.lru_cache(maxsize=1)
+def locks(modules: int) -> list[tuple[Any, str]]:
+    """The locks of modules of the package, and of objects in them; asked again when other `modules` are loaded."""
+    found = []
     for module in [value for name, value in list(sys.modules.items()) if name.startswith("adjoint") and value]:
         for name, value in list(vars(module).items()):
             if isinstance(value, types.ModuleType) or name.startswith("__"):
@@ -107,9 +110,8 @@ def locks() -> Iterator[tuple[Any, str]]:
             parts = list(value) if isinstance(value, (tuple, list)) else [value]
             if (type(value).__module__ or "").startswith("adjoint") and not isinstance(value, type):
                 parts += list(getattr(value, "__dict__", {}).values())
-            for part in parts:
-                if isinstance(part, LOCKS):
-                    yield part, f"{module.__name__}.{name}"
+            found += [(part, f"{module.__name__}.{name}") for part in parts if isinstance(part, LOCKS)]
+    return found
 
 
 def watched_function() -> str | None:

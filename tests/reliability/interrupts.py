@@ -26,7 +26,7 @@ F = nn.functional
 WORK: dict[str, Callable[[], None]] = {}
 """What is interrupted, by name."""
 
-FEW = 25
+FEW = 100
 """Tries in one child."""
 
 

@@ -13,112 +13,184 @@ from typing import Any
 import numpy
 
 import adjoint as torch
-from adjoint import nn
+from adjoint import func, nn
 from adjoint.utils.checkpoint import checkpoint
+from adjoint.utils.data import DataLoader, TensorDataset
 from tests.test_lifetime import resident_bytes
 
 from . import Outcome, experiment
 
 THREADS = 8
-ROUND = 60
+STEPS = 40
 """Steps of training between two comparisons."""
 
 GROWTH = 16 << 20
 """Bytes that the process may grow by after the first rounds, however long it runs."""
+
+Chance = Callable[[float], bool]
 
 
 class Fault(Exception):
     """What fails, at random."""
 
 
-class Trainee:
-    """One model in training; `chance(probability)` says whether a part of a step fails now."""
+class Cube(torch.autograd.Function):
+    """A custom function, whose backward may fail."""
 
-    def __init__(self, seed: int, chance: Callable[[float], bool]) -> None:
+    @staticmethod
+    def forward(ctx: Any, x: Any, fail: Callable[[], None]) -> Any:
+        ctx.save_for_backward(x)
+        ctx.fail = fail
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        ctx.fail()
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x * x, None
+
+
+class Trainee:
+    """One model in training; `chance(probability)` says whether a part of a step fails now.
+
+    The kinds of models differ: layers of a perceptron, convolutions, a recurrence, attention, products that are shared
+    among workers, and gradients of a transformed function.
+    """
+
+    def __init__(self, seed: int, chance: Chance) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.chance = chance
-        self.layers = nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.LayerNorm(24), nn.Linear(24, 5))
+        self.forward = [self._layers, self._convolutions, self._recurrence, self._attention, self._large][seed % 5]
+        self.layers, shape = self._parts()
         with torch.no_grad():
             for parameter in self.layers.parameters():
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
-        self.x = torch.randn(64, 12, generator=generator)
-        self.target = torch.randint(0, 5, (64,), generator=generator)
+        x, target = torch.randn(shape, generator=generator), torch.randint(0, 5, shape[:1], generator=generator)
+        batches = DataLoader(TensorDataset(x, target), batch_size=shape[0] // 2)
+        self.batches = [*batches, *batches]
         self.optimizer = torch.optim.AdamW(self.layers.parameters(), lr=1e-3)
-        self.layers[1].register_forward_hook(lambda *_: self._fail(0.03))
-        self.layers[0].weight.register_hook(lambda grad: self._fail(0.03))
+        first = next(iter(self.layers.children()))
+        first.register_forward_hook(lambda *_: self._fail(0.03))
+        next(self.layers.parameters()).register_hook(lambda grad: self._fail(0.03))
+
+    def _parts(self) -> tuple[Any, tuple[int, ...]]:
+        """The model, and the shape of its input."""
+        match self.forward.__name__:
+            case "_convolutions":
+                body = nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+                return nn.Sequential(body, nn.Linear(54, 5)), (32, 1, 8, 8)
+            case "_recurrence":
+                return nn.Sequential(nn.LSTM(8, 12, batch_first=True), nn.Linear(12, 5)), (16, 6, 8)
+            case "_attention":
+                return nn.Sequential(nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 5)), (16, 6, 8)
+            case "_large":
+                return nn.Sequential(nn.Linear(256, 512), nn.Linear(512, 5)), (512, 256)
+            case _:
+                body = [nn.Linear(12, 24), nn.GELU(), nn.LayerNorm(24), nn.Linear(24, 5)]
+                return nn.Sequential(*body), (128, 12)
+
+    def _layers(self, x: Any) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(self._packed, lambda packed: packed):
+            hidden = self.layers[:3](x)
+        return checkpoint(self.layers[3], hidden, use_reentrant=False)
+
+    def _convolutions(self, x: Any) -> Any:
+        return self.layers(x)
+
+    def _recurrence(self, x: Any) -> Any:
+        return self.layers[1](self.layers[0](x)[0][:, -1])
+
+    def _attention(self, x: Any) -> Any:
+        mixed = Cube.apply(self.layers[0](x, x, x)[0], lambda: self._fail(0.03))
+        return self.layers[1](mixed.mean(1))
+
+    def _large(self, x: Any) -> Any:
+        return self.layers[1](nn.functional.gelu(self.layers[0](x)).softmax(-1))
 
     def _fail(self, probability: float) -> None:
         if self.chance(probability):
             raise Fault
 
-    def step(self) -> float:
+    def _packed(self, tensor: Any) -> Any:
+        self._fail(0.005)
+        return tensor.detach()
+
+    def _penalty(self) -> Any:
+        """A number from transforms, in which a function that they call may fail."""
+
+        def function(x: Any) -> Any:
+            self._fail(0.01)
+            return (x.sin() * x).sum()
+
+        return func.vmap(func.grad(function))(torch.ones(3, 4)).sum()
+
+    def step(self, x: Any, target: Any) -> float:
         """One step; what fails leaves the parameters as they were."""
         self.optimizer.zero_grad()
-        with torch.autograd.graph.saved_tensors_hooks(self._packed, lambda packed: packed):
-            hidden = self.layers[:3](self.x)
-        out = checkpoint(self.layers[3], hidden, use_reentrant=False)
-        loss = nn.functional.cross_entropy(out, self.target)
+        loss = nn.functional.cross_entropy(self.forward(x), target)
         with torch.no_grad():
-            found: float = loss.item()
+            found: float = loss.item() + self._penalty().item()
         loss.backward()
         self._fail(0.03)
         self.optimizer.step()
         return found
-
-    def _packed(self, tensor: Any) -> Any:
-        self._fail(0.005)
-        return tensor.detach()
 
     def run(self, steps: int) -> list[float]:
         """The losses of so many steps that have not failed."""
         losses: list[float] = []
         while len(losses) < steps:
             try:
-                losses.append(self.step())
+                losses.append(self.step(*self.batches[len(losses) % len(self.batches)]))
             except Fault:
                 pass
         return losses
 
 
-def _beside(seed: int, found: dict[int, list[float]], errors: list[str]) -> None:
+def _beside(seed: int, chance: random.Random, found: dict[int, list[float]], errors: list[str]) -> None:
     """Train in a thread, with faults."""
-    chance = random.Random(seed)
+    trainee = Trainee(seed, lambda probability: chance.random() < probability)
     try:
-        found[seed] = Trainee(seed, lambda probability: chance.random() < probability).run(ROUND)
+        found[seed] = trainee.run(STEPS)
     except BaseException as error:
         errors.append(f"{type(error).__name__}: {str(error)[:80]}")
+    vars(trainee).clear()  # its hooks refer to it
 
 
-@experiment("soak", tries=3600, short=2)
-def soak(rounds: int) -> Outcome:
-    """Eight threads train with random faults; each has the losses of a thread alone, and memory stays flat."""
+@experiment("soak", tries=3600, short=1)
+def soak(seconds: int) -> Outcome:
+    """Eight threads train with random faults, for so many seconds; each has the losses of a thread alone, memory stays flat."""
     outcome = Outcome()
-    alone = [Trainee(seed, lambda probability: False).run(ROUND) for seed in range(THREADS)]
-    interval = sys.getswitchinterval()
+    alone = [Trainee(seed, lambda probability: False).run(STEPS) for seed in range(THREADS)]
+    interval, begun, rounds = sys.getswitchinterval(), time.perf_counter(), 0
     sys.setswitchinterval(1e-5)
     gc.collect()
     gc.disable()
-    resident = 0
+    memory: list[int] = []
     try:
-        for number in range(rounds):
+        while not rounds or time.perf_counter() - begun < seconds:
             found: dict[int, list[float]] = {}
             errors: list[str] = []
-            threads = [threading.Thread(target=_beside, args=(seed, found, errors)) for seed in range(THREADS)]
-            begun = time.perf_counter()
+            chances = [random.Random(f"{rounds} {seed}") for seed in range(THREADS)]
+            threads = [
+                threading.Thread(target=_beside, args=(seed, chances[seed], found, errors)) for seed in range(THREADS)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            if number == 1:
-                resident = resident_bytes()
+            rounds += 1
             for seed in range(THREADS):
                 same = seed in found and numpy.array_equal(found[seed], alone[seed])
-                outcome.note(None if same else (errors or ["WRONG losses"])[0])
-            if number > 1 and resident_bytes() - resident > GROWTH:
-                outcome.note(f"memory grew by {(resident_bytes() - resident) >> 20} MB in {number - 1} rounds")
-            if time.perf_counter() - begun > 300:
-                outcome.note("a round took five minutes")
+                outcome.note(None if same else (errors or [f"WRONG losses of {seed}"])[0])
+            memory.append(resident_bytes())
+            if rounds > 5 and memory[-1] - memory[4] > GROWTH:
+                outcome.note(f"memory grew by {(memory[-1] - memory[4]) >> 20} MB in {rounds - 5} rounds")
     finally:
         sys.setswitchinterval(interval)
         gc.enable()
+    outcome.remarks.append(
+        f"{rounds * THREADS * STEPS} steps in {rounds} rounds; memory in MB after the first round {memory[0] / 1e6:.0f},"
+        f" at quarters {', '.join(f'{memory[(len(memory) - 1) * part // 4] / 1e6:.0f}' for part in range(1, 5))},"
+        f" at most {max(memory) / 1e6:.0f}; {time.process_time():.0f} s of processor time"
+    )
     return outcome

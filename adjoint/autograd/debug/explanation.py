@@ -164,7 +164,7 @@ def _of_nan(tensor: Tensor) -> Explanation:
             given = given or node
             continue
         made = sum(each.nans for each in outputs)
-        sure = "inputs_" in node.metadata or len(inputs) >= len(node.edges)
+        sure = "inputs_" in node.metadata or len(inputs) >= len(node._edges)
         head = f"{node.name()} made {made} nan{'' if made == 1 else 's'} of numbers."
         if not sure:
             head = f"{node.name()} is the first operation known to have a nan in its result; not all of its inputs are known."
@@ -223,7 +223,7 @@ class _Values:
             return [(f"input {number}", each) for number, each in enumerate(noted)]
         names = _input_names(node)
         found: dict[str, Statistics] = {}
-        for number, edge in enumerate(node.edges):
+        for number, edge in enumerate(node._edges):
             known = None if edge is None else self.of(edge)
             if known is not None:
                 found[names[number] if number < len(names) else f"input {number}"] = known
@@ -239,7 +239,7 @@ class _Values:
         if not names or operator.outputs or list(operator.names) != names:
             return None
         arrays = dict(_saved_arrays(node))
-        for name, edge in zip(names, node.edges, strict=True):
+        for name, edge in zip(names, node._edges, strict=True):
             if isinstance(edge, Tensor):
                 arrays[name] = edge._array
             elif edge in self.arrays:
@@ -292,14 +292,14 @@ def _tried(root: Tensor, order: list[Node]) -> Explanation:
         if grad is None:
             continue
         try:
-            results = node.backward(grad, True, node.edges)
+            results = node.backward(grad, True, node._edges)
         except Exception as error:  # noqa: BLE001  (the user's error, or that of a freed graph)
             return Explanation(f"Its backward cannot be tried: {_of_error(error)}")
         if any(result is not None and has_nan(result) for result in results):
             grads = [Statistics.of(numpy.asarray(each)) for each in listed(grad) if each is not None]
             made = [None if each is None else Statistics.of(numpy.asarray(each)) for each in results]
             return _of_nan_gradient(node, grads, made)
-        for edge, result in zip(node.edges, results, strict=True):
+        for edge, result in zip(node._edges, results, strict=True):
             if edge is not None and result is not None:
                 deliver(result, edge, node, buffers)
                 held = buffers.get(edge[0] if type(edge) is tuple else edge)

@@ -20,7 +20,7 @@ function shorten(text, limit, keepEnd = false) {
 const sizeOf = (shape) => (shape ? `[${shape.join(", ")}]` : "");
 const scalarOf = (tensor) => (tensor.dtype ? "scalar" : "a constant");
 const dtypeOf = (name) => (name ?? "").replace(/^torch\./, "");
-const fileOf = (line) => `${line.file.split(/[\\/]/).pop()}:${line.number}`;
+const fileOf = (line) => `${/ipykernel_\d+|<ipython-input/.test(line.file) ? "cell" : line.file.split(/[\\/]/).pop()}:${line.number}`;
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const joined = (...parts) => parts.filter(Boolean).join(" ");
 
@@ -38,6 +38,11 @@ function versionsOf(saved) {
   if (saved.version_saved == null) return "";
   if (saved.version_now == null || saved.version_now === saved.version_saved) return `v${saved.version_saved}`;
   return `v${saved.version_saved} → v${saved.version_now}`;
+}
+
+/** The name of a group; where it is too long, without the class of the module. */
+function labelOf(group, limit) {
+  return shorten(group.label.length > limit ? group.label.replace(/ \(\w+\)$/, "") : group.label, limit, true);
 }
 
 /** The shapes that enter and leave a group. */
@@ -191,7 +196,7 @@ class Cards {
 
   /** The card of a folded group. */
   group(group) {
-    const title = shorten(group.label, 30, true) + (group.times > 1 ? ` ×${group.times}` : "");
+    const title = labelOf(group, this.narrow && this.detail === OUTLINE ? 18 : 30) + (group.times > 1 ? ` ×${group.times}` : "");
     const parameters = group.parameters ? plural(group.parameters, "parameter") : "";
     if (this.detail === OUTLINE) return this.groupLine(group, title);
     const rows = [];
@@ -204,9 +209,9 @@ class Cards {
 
   groupLine(group, title) {
     const shapes = this.narrow ? passing(group).replace(/^.*→/, "→") : passing(group);
-    const note = joined(shorten(shapes, 44), !this.narrow && group.parameters ? `· ${count(group.parameters)}` : "");
+    const note = joined(shorten(shapes, 44), !this.narrow && group.parameters ? `· ${count(group.parameters)} params` : "");
     const hint = joined(title, passing(group), plural(group.operations, "operation"), group.parameters ? plural(group.parameters, "parameter") : "");
-    return this.fit({ id: group.id, kind: "group", title: this.narrow ? shorten(title, 18, true) : title, note, rows: [], hint, root: false });
+    return this.fit({ id: group.id, kind: "group", title, note, rows: [], hint, root: false });
   }
 }
 

@@ -6,7 +6,7 @@ const graph = readGraph(JSON.parse(find("data").textContent));
 const view = new View(find("sheet"));
 const panel = new Panel(graph, (id) => select(id, true));
 const player = new Player(graph, playerChanged);
-const state = { open: new Set(), detail: OUTLINE, selected: null, matches: [], match: -1, scene: null };
+const state = { open: new Set(), detail: OUTLINE, selected: null, matches: [], match: -1, scene: null, path: null, hot: null };
 const map = new SmallMap(find("map"), view);
 const MOST = 2500; // so many things at once are still quick to lay out and to move
 
@@ -16,6 +16,7 @@ function rebuild(keep) {
   const before = keep && state.scene?.byThing.get(keep);
   const anchor = before && view.toScreen(before.rect[0], before.rect[1]);
   state.scene = buildScene(graph, state.open, state.detail);
+  if (state.hot) state.hot = heatOf(graph, state.scene, state.hot.kind);
   view.show(state.scene);
   if (!anchor) return;
   const after = state.scene.byThing.get(keep);
@@ -107,6 +108,7 @@ function unfoldTo(thing) {
 function select(id, show = false) {
   const thing = id == null ? null : thingOf(id);
   state.selected = thing;
+  if (state.path) state.path = thing && connected(graph, thing);
   find("panel").hidden = !thing;
   if (thing) fillPanel();
   view.resized();
@@ -120,7 +122,27 @@ function select(id, show = false) {
 
 function fillPanel() {
   const thing = state.selected;
-  if (thing) find("about").replaceChildren(...panel.about(thing, thing.next ? player.of(thing) : null).flat().filter(Boolean));
+  if (!thing) return;
+  const path = html("button", { type: "button", "aria-pressed": String(!!state.path), title: "What leads to this, and where this leads (p)", onclick: togglePath }, "Show only its path");
+  find("about").replaceChildren(...panel.about(thing, thing.next ? player.of(thing) : null).flat().filter(Boolean), html("p", { style: "margin-top: 14px" }, path));
+}
+
+/** What is not connected with what is selected steps back, or comes forward again. */
+function togglePath() {
+  state.path = state.path || !state.selected ? null : connected(graph, state.selected);
+  fillPanel();
+  dressAll();
+}
+
+/** Cards are coloured by what they save for backward, by the time they took if it is known, or by what they are. */
+function nextColours() {
+  const kinds = [null, "memory", ...(graph.data.nodes.some((node) => Object.keys(node.seconds).length) ? ["time"] : [])];
+  const kind = kinds[(kinds.indexOf(state.hot?.kind ?? null) + 1) % kinds.length];
+  state.hot = kind && heatOf(graph, state.scene, kind);
+  find("heat").setAttribute("aria-pressed", String(!!state.hot));
+  find("sheet").classList.toggle("hot", !!state.hot);
+  legend();
+  dressAll();
 }
 
 // ---------------------------------------------------------------- how elements look at this moment
@@ -131,7 +153,9 @@ function dressAll() {
 }
 
 function dress(thing) {
+  thing.element.classList.toggle("off", !!state.path && !(thing.strands ? thing.strands.some((strand) => state.path.has(strand.upper) && state.path.has(strand.lower)) : state.path.has(thing.thing)));
   if (thing.strands) return dressLine(thing);
+  if (state.hot) thing.element.style.setProperty("--heat", `${state.hot.shares.get(thing) ?? 0}%`);
   const wanted = state.selected?.id, match = state.matches[state.match];
   for (const card of thing.element.querySelectorAll(".card")) dressCard(card, thing, wanted, match);
   if (thing.element.classList.contains("card")) dressCard(thing.element, thing, wanted, match);
@@ -145,7 +169,7 @@ function dressCard(card, item, wanted, match) {
   card.classList.toggle("match", match === id);
   if (!player.steps.length) return;
   const running = player.step && graph.unitOf.get(player.step.node);
-  const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : id === player.step?.node;
+  const isActive = item.type === "group" ? !!running && isInside(running, item.thing) : !!player.step && (id === player.step.node || (item.type === "unit" && !item.node && item.thing.node?.id === player.step.node));
   card.classList.toggle("active", isActive);
   const record = graph.byId.get(id);
   card.classList.toggle("waiting", item.type === "unit" && !!record?.next && player.stateOf(id) === "waiting");
@@ -186,7 +210,7 @@ function drawFlows() {
     const lines = state.scene.linesOf.get(strand);
     if (!lines) continue;
     const line = lines.find((each) => each.arrow) ?? lines[lines.length - 1];
-    const [x, y] = line.end, wide = widthOf(words, 10) + 14;
+    const [x, y] = line.end, wide = widthOf(words, SIZE) + 14;
     const rect = { x: x + 9, y: y + 5, wide };
     while (labels.some((other) => Math.abs(other.y - rect.y) < 20 && rect.x < other.x + other.wide && other.x < rect.x + wide)) rect.y += 20;
     labels.push({ ...rect, words });
@@ -245,10 +269,20 @@ function searchable() {
   return haystacks;
 }
 
+/** Between slashes stands a regular expression. */
+function patternOf(query) {
+  try {
+    return /^\/.+\/$/.test(query) ? new RegExp(query.slice(1, -1), "i") : null;
+  } catch {
+    return null;
+  }
+}
+
 function search() {
-  const words = find("query").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const query = find("query").value.trim(), words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const exact = (text) => (text.split(" ", 1)[0] === words[0] ? 0 : text.startsWith(words[0]) ? 1 : 2);
-  state.matches = !words.length ? [] : searchable().filter(([, text]) => words.every((word) => text.includes(word)))
+  const pattern = patternOf(query), fits = pattern ? (text) => pattern.test(text) : (text) => words.every((word) => text.includes(word));
+  state.matches = !words.length ? [] : searchable().filter(([, text]) => fits(text))
     .sort((a, b) => exact(a[1]) - exact(b[1])).map(([id]) => id);
   state.match = -1;
   find("found").textContent = words.length ? (state.matches.length ? state.matches.length.toLocaleString("en") : "none") : "";
@@ -272,6 +306,8 @@ const KEYS = [
   ["f", "fold all", foldAll],
   ["u", "unfold all", unfoldAll],
   ["d", "more or less on the cards", () => setDetail((state.detail + 1) % 3)],
+  ["p", "of what is selected: only what leads to it, and where it leads", togglePath],
+  ["c", "colours: what a card is, what it saves for backward, or the time it took", nextColours],
   ["t", "light or dark", toggleTheme],
   ["→", "a step of backward", () => player.steps.length && player.move(1)],
   ["←", "a step back", () => player.steps.length && player.move(-1)],
@@ -378,7 +414,7 @@ find("query").addEventListener("keydown", (event) => {
   } else return;
   event.preventDefault();
 });
-const buttons = { fold: foldAll, unfold: unfoldAll, fit: () => view.fit(), in: () => view.zoom(1.25), out: () => view.zoom(0.8),
+const buttons = { fold: foldAll, unfold: unfoldAll, heat: nextColours, fit: () => view.fit(), in: () => view.zoom(1.25), out: () => view.zoom(0.8),
   theme: toggleTheme, keys: () => find("help").showModal(), close: () => select(null), back: () => player.move(-1), play: () => player.toggle(), forward: () => player.move(1) };
 for (const [id, action] of Object.entries(buttons)) find(id).addEventListener("click", action);
 find("slider").addEventListener("input", () => { player.pause(); player.go(Number(find("slider").value)); });
@@ -415,6 +451,7 @@ function legend() {
   for (const mark of ["added", "removed", "changed"]) {
     if (graph.data.operations.some((operation) => operation.mark === mark)) items.push(html("li", { class: mark }, html("i"), mark));
   }
+  if (state.hot) items.push(html("li", {}, html("i", { class: "heat" }), `${HEATS[state.hot.kind].words} up to ${HEATS[state.hot.kind].text(state.hot.most)}`));
   if (states.has("stale")) items.push(html("li", { class: "stale" }, "changed since saved"));
   if (states.has("freed")) items.push(html("li", { class: "freed" }, "freed by backward"));
   find("legend").querySelector("ul").replaceChildren(...items);

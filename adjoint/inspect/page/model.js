@@ -18,6 +18,7 @@ function readGraph(data) {
     node.derivative = shared(node.derivative) ?? {};
     node.line = shared(node.line);
     node.gradient = (node.gradient ?? []).map(shared);
+    node.seconds ??= {};
     node.saved ??= [];
     for (const saved of node.saved) saved.statistics = shared(saved.statistics);
   }

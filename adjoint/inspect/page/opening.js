@@ -3,8 +3,22 @@
 const LEGIBLE = 11 / SIZE; // the scale at which text has 11 pixels
 const MARGIN = innerWidth < 600 ? 8 : 14;
 
-/** The open groups and the detail with which the graph fits into a window of this size, with text of at least 11 pixels. */
-function opening(graph, [width, height]) {
+/** The open groups and the detail with which the graph fits into a window of this size, with text of at least 11 pixels.
+ *  Rows stand closer where more groups are open then. */
+function opening(graph, window) {
+  graph.close = false;
+  const usual = openingOf(graph, window), inRuns = graph.root.children.some((child) => child.kind === "run");
+  if (!inRuns && [...graph.groups.values()].every((group) => usual.open.has(group))) return usual;
+  graph.close = true;
+  graph.makeTree();
+  const close = openingOf(graph, window), names = (each) => [...each.open].filter((group) => group.kind !== "run").length;
+  if (names(close) > names(usual) || (inRuns && !graph.root.children.some((child) => child.kind === "run"))) return close;
+  graph.close = false;
+  graph.makeTree();
+  return openingOf(graph, window);
+}
+
+function openingOf(graph, [width, height]) {
   const fits = (open, detail) => {
     const scene = buildScene(graph, open, detail);
     return scene.width * LEGIBLE <= width - 2 * MARGIN && scene.height * LEGIBLE <= height - 2 * MARGIN;

@@ -106,6 +106,7 @@ class Panel {
       ...this.part("Source", node.line && [html("p", { class: "source" }, `${node.line.file}:${node.line.number} in ${node.line.function}`), html("pre", {}, node.line.text)]),
       ...this.part("Derivative", formulas),
       ...this.part("Saved tensors", node.saved.map((saved) => this.saved(saved, step?.freed?.has(saved.name)))),
+      ...this.part("Time", Object.keys(node.seconds).length && this.table(Object.entries(node.seconds).map(([name, seconds]) => [name, duration(seconds)]))),
       ...this.part("Also saved", Object.keys(node.values).length && this.table(Object.entries(node.values))),
       ...this.part("next_functions", this.list(next)),
       ...this.part("Hooks, in the order in which they run", this.list(hooks, "ol")),

@@ -3,7 +3,7 @@
 
 const HEAD_ABOVE = 11, FRAME_HEAD = 24, FRAME_PAD = 10, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
 
-/** `narrow`: for a telephone, where little stands beside the main path. */
+/** `narrow`: for a telephone, where little stands beside the main path. `graph.close`: rows stand closer than usual. */
 function buildScene(graph, open, detail, narrow = innerWidth < 600) {
   return new Scene(graph, open, detail, narrow && detail === OUTLINE);
 }
@@ -109,12 +109,12 @@ class Scene {
   /** Cards and sizes; tensor cards share one width, so that axes and lines fall into columns. */
   shapeItems() {
     this.items = [];
-    let wide = 90;
+    let wide = this.narrow ? 76 : 90;
     for (const frame of this.frames.values()) {
       for (const item of frame.items.values()) {
         if (item.type === "unit") {
           item.tensors = this.cards.tensors(item.thing.tensors, item.thing.operation);
-          item.node = this.cards.node(item.thing.node);
+          item.node = this.narrow && item.thing.node?.accumulate && item.tensors.length ? null : this.cards.node(item.thing.node);
           for (const card of item.tensors) wide = Math.max(wide, card.width);
         } else if (item.type === "group") item.card = this.cards.group(item.thing);
         if (item.type !== "door") this.items.push(item);
@@ -179,7 +179,8 @@ class Scene {
       for (const line of lines) line.offset = door.ports[line.forward ? 0 : 1]; // what a door alone leads to lies straight behind it
       edge.width = 2 * Math.max(-door.ports[0], door.ports[1]);
     }
-    frame.layout = place(items.map((item) => item.box), edges, this.detail === OUTLINE ? 18 : 28, this.narrow ? 16 : this.detail === OUTLINE ? 20 : 34);
+    const gap = this.detail !== OUTLINE ? 34 : this.graph.close ? 10 : this.narrow ? 16 : 20;
+    frame.layout = place(items.map((item) => item.box), edges, this.narrow ? 8 : this.detail === OUTLINE ? 18 : 28, gap);
     const item = this.frames.get(frame.group.parent)?.items.get(frame.group);
     if (!item) return;
     const head = widthOf(frame.group.label, SIZE) + 70;

@@ -101,7 +101,7 @@ class View {
     const scale = always ? Math.max(this.scale, least) : this.scale;
     const [x1, y1] = this.toScreen(left, top), [x2, y2] = this.toScreen(right, bottom);
     if (!always) {
-      const shift = (low, high, room) => (high - low > room - 80 ? room / 2 - (low + high) / 2 : Math.max(40 - low, 0) + Math.min(room - 40 - high, 0));
+      const shift = (low, high, room) => (high - low > room - 2 * MARGIN ? room / 2 - (low + high) / 2 : Math.max(MARGIN - low, 0) + Math.min(room - MARGIN - high, 0));
       const [dx, dy] = [shift(x1, x2, width), shift(y1, y2, height)];
       if (dx || dy) this.glide(scale, this.x + dx, this.y + dy);
       return;

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
 import adjoint as torch
 
 from ...notices import warn
-from ...sequence import module_calls, next_number
+from ...sequence import MAIN_THREAD, in_thread, module_calls, next_number, threads
 from ...tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
@@ -119,14 +120,16 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
+            if get_ident() != MAIN_THREAD:
+                threads.several = True
             first = next_number()
             if self._call_hooks or global_hooks:
                 result = call_with_hooks(self, args, kwargs)
             else:
-                result = self.forward(*args, **kwargs)
+                result = self.forward(*args, **kwargs) if kwargs else self.forward(*args)
             last = next_number()
             if last - first > 1:
-                note_call((ref(self), first, last))
+                note_call((ref(self), self.__class__, first, last, in_thread(result) if threads.several else None))
             return result
         except Exception as error:
             shorten(error)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import adjoint as torch
 
+from ...tracebacks import end_functions_at_caller
+
 
 def parameters_to_vector(parameters: Iterable[torch.Tensor]) -> torch.Tensor:
     """Return the parameters flattened and joined into one vector."""
@@ -25,3 +27,6 @@ def vector_to_parameters(vec: torch.Tensor, parameters: Iterable[torch.Tensor]) 
         count = parameter.numel()
         parameter.data = vec[start : start + count].view_as(parameter).data
         start += count
+
+
+end_functions_at_caller(globals())

@@ -9,6 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ...tracebacks import end_functions_at_caller
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -361,3 +362,6 @@ def transfer_parametrizations_and_params(
             for i in range(source.ntensors):
                 setattr(target, f"original{i}", getattr(source, f"original{i}"))
     return to_module
+
+
+end_functions_at_caller(globals())

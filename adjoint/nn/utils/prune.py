@@ -9,6 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 Scores = torch.Tensor | None
@@ -449,3 +450,6 @@ __all__ = [
     "random_unstructured",
     "remove",
 ]
+
+
+end_functions_at_caller(globals())

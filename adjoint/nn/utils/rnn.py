@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import adjoint as torch
 from adjoint import Tensor
 
+from ...tracebacks import end_functions_at_caller
+
 __all__ = [
     "PackedSequence",
     "invert_permutation",
@@ -197,3 +199,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences before packing."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+end_functions_at_caller(globals())

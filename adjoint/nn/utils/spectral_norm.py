@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import adjoint as torch
 
+from ...tracebacks import end_functions_at_caller
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -137,3 +138,6 @@ def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
             del module._state_dict_hooks[key]
             break
     return module
+
+
+end_functions_at_caller(globals())

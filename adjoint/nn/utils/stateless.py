@@ -8,6 +8,7 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
+from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 __all__ = ["functional_call"]
@@ -44,3 +45,6 @@ def _reparametrize_module(
     from adjoint.func.modules import replaced  # here, because it is imported after this module
 
     return replaced(module, parameters_and_buffers, tie_weights, strict)
+
+
+end_functions_at_caller(globals())

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import adjoint as torch
 
+from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 from ..parameter import Parameter, is_lazy
 
@@ -97,3 +98,6 @@ def remove_weight_norm(module: _M, name: str = "weight") -> _M:
             module._forward_pre_hooks.pop(key)
             return module
     raise ValueError(f"weight_norm of '{name}' not found in {module}")
+
+
+end_functions_at_caller(globals())
