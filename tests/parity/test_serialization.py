@@ -343,7 +343,7 @@ def test_whole_modules_and_optimizers_of_pytorch(zipped):
         nn.Linear(8, 8),
         nn.TransformerEncoderLayer(8, 2, activation="gelu"),
     ).eval()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     content = save(torch, {"model": model, "optimizer": optimizer}, _use_new_zipfile_serialization=zipped)
     loaded = load(adjoint, content, weights_only=False)
     assert repr(loaded["model"]) == repr(model) and type(loaded["model"]) is adjoint.nn.Sequential

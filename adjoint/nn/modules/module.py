@@ -53,9 +53,6 @@ _HOOK_TABLES = (
     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 
-_CALL_HOOK_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
-"""The tables of hooks whose keys `_call_hooks` repeats."""
-
 
 class Module:
     """Base class of all neural network modules.
@@ -106,8 +103,7 @@ class Module:
         own["_buffers"] = {}
         own["_non_persistent_buffers_set"] = set()
         own["_is_full_backward_hook"] = None
-        for table in _HOOK_TABLES:
-            own[table] = OrderedDict()
+        own.update((table, OrderedDict()) for table in _HOOK_TABLES)
         own["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -571,7 +567,8 @@ class Module:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({table: OrderedDict() for table in _HOOK_TABLES if table not in state}, **state)
         if "_call_hooks" not in state:  # PyTorch has pickled the module
-            self._call_hooks.update((key, True) for table in _CALL_HOOK_TABLES for key in getattr(self, table))
+            for table in ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks"):
+                self._call_hooks.update(dict.fromkeys(getattr(self, table), True))
 
     def _replicate_for_data_parallel(self) -> Module:
         """Return a copy that shares all tensors; it has its own registries, so that they can be refilled."""
