@@ -1,6 +1,7 @@
 """`save` and `load`: checkpoints in PyTorch's file format, which contain data and never code."""
 
 import io
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -10,9 +11,11 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy
 
 from ..kernels.memory.storage import UntypedStorage
+from ..notices import warn
 from ..tracebacks import ending_at_caller
 from .allowed import data_globals, user_globals, weights_globals
 from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write_all
+from .formats import START, begins_archive, begins_npz, begins_safetensors, writer_of
 from .legacy import read_legacy, write_legacy
 from .limits import equals, shown
 from .pickler import dumps
@@ -29,11 +32,14 @@ __all__ = ["load", "save"]
 _NEWEST_VERSION = 10
 _ARCHIVE_START = b"PK\x03\x04"
 _REFUSED = """\
-Weights only load failed. Loading makes tensors, plain data and what you allow, and never runs code from a file, \
-whatever `weights_only` says. Instead of a whole model save its `state_dict()`, and load that with `load_state_dict`. \
-If the file holds other objects of your own and you trust it, allow their classes; `weights_only=False` allows more of \
-Python's and NumPy's plain data.
+Weights only load failed. Loading makes tensors, plain data and what you allow, and never runs code from a file. \
+Instead of a whole model save its `state_dict()`, and load that with `load_state_dict`. If the file holds other objects \
+of your own, allow their classes. If you trust its source, `weights_only=False` loads it as Python's pickle does, which \
+can run any code.
 \tWeightsUnpickler error: """
+_ONLY_WEIGHTS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+_YES = ("1", "y", "yes", "true")
+_NOT_ONLY_WEIGHTS = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -61,7 +67,8 @@ def save(
 
     Args:
         obj: tensors, parameters, state dicts, containers of them, plain data.
-        f: a path, or an open binary file (anything with `write`).
+        f: a path, or an open binary file (anything with `write`). To a path that ends in `.safetensors` or `.npz`, a dict of
+            tensors is saved in that format.
         pickle_module: accepted for compatibility; objects are always pickled by Python's rules.
         pickle_protocol: 1 to 5; PyTorch reads protocol 2 without `weights_only=False`.
         _use_new_zipfile_serialization: False writes the format used before PyTorch 1.6.
@@ -85,6 +92,11 @@ def save(
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if pickle_protocol == 0:
         raise ValueError("pickle protocol 0 cannot refer to storages; use 2")
+    write = writer_of(f)
+    if write is not None:
+        with open_to_write(f) as file:
+            write(obj, file)
+        return
     if not _use_new_zipfile_serialization:
         parts = write_legacy(obj, pickle_protocol)
         with open_to_write(f) as file:
@@ -123,17 +135,22 @@ def load(
 ) -> Any:
     """Load an object that `save` or PyTorch's `torch.save` has saved.
 
-    No code from the file is run, so any file is safe to load.
+    No code from the file is run, unless you say `weights_only=False`: without these words any file is safe to load. The
+    environment variable `TORCH_FORCE_WEIGHTS_ONLY_LOAD=1` forbids these words, `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1` says
+    them where nothing is said.
+
+    A file in the safetensors format is read as a dict of tensors, and a `.npz` file of NumPy's too.
 
     Args:
         f: a path, or an open seekable binary file.
         map_location: the target of storages that were on another device: `'cpu'` moves all of them to the CPU. A
             device, a dict from saved to new device, or a function of a storage and its device that returns a storage or
             None.
-        pickle_module: accepted for compatibility.
-        weights_only: tensors, parameters, state dicts and Python's containers are always allowed. False allows further
-            plain data: NumPy arrays and numbers, `frozenset`, `deque`, `argparse.Namespace`, … Other classes and
-            functions are allowed only by `torch.serialization.add_safe_globals`.
+        pickle_module: accepted for compatibility; allows further plain data: NumPy arrays and numbers, `frozenset`,
+            `deque`, `argparse.Namespace`, …
+        weights_only: tensors, parameters, state dicts, Python's containers, and what
+            `torch.serialization.add_safe_globals` allows. False loads any object, such as a whole module that PyTorch
+            has pickled, as Python's pickle does: only say so of a file whose source you trust.
         mmap: map the file into memory and read a storage on first use. Changes to tensors never reach the file.
         **pickle_load_args: `encoding` of the byte strings in files that Python 2 wrote.
 
@@ -155,18 +172,23 @@ def load(
         raise TypeError(f"Unpickler.__init__() got an unexpected keyword argument '{name}'")
     if mmap and not isinstance(f, (str, PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    plain_data = not weights_only and (weights_only is not None or pickle_module is not None)
-    reader = _Reader(plain_data, restorer(map_location), pickle_load_args.get("encoding", "utf-8"))
+    weights_only = _forced(weights_only)
+    encoding = pickle_load_args.get("encoding", "utf-8")
+    reader = _Reader(weights_only, pickle_module is not None, restorer(map_location), encoding)
     with open_to_read(f) as file:
-        start = file.read(4)
+        start = file.read(START)
         file.seek(-len(start), 1)
         if not start:
             raise EOFError("Ran out of input")
         if len(start) < 4 and _ARCHIVE_START.startswith(start):
             raise EOFError(f"Ran out of input. {TRUNCATED}")
         try:
-            if start == _ARCHIVE_START:
+            if begins_npz(start):
+                return reader.npz(file)
+            if begins_archive(start):
                 return reader.archive(file, mapped=bool(mmap))
+            if begins_safetensors(start):
+                return reader.safetensors(file, mapped=bool(mmap))
             if mmap:
                 raise RuntimeError(
                     f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization="
@@ -182,7 +204,8 @@ def load(
 class _Reader:
     """Reads the parts of one file."""
 
-    def __init__(self, plain_data: bool, restore: Restore, encoding: str) -> None:
+    def __init__(self, weights_only: bool | None, plain_data: bool, restore: Restore, encoding: str) -> None:
+        self._trusted = weights_only is False
         self._allowed = {**weights_globals(), **data_globals()} if plain_data else weights_globals()
         self._users = user_globals()
         self._encoding = encoding
@@ -190,20 +213,56 @@ class _Reader:
 
     def pickle(self, file: IO[bytes], length: int, persistent_load: Callable[[Any], Any]) -> Any:
         """Read one pickle from `file`, which has at most `length` bytes."""
+        if self._trusted:
+            from .trusted import TrustedUnpickler
+
+            return TrustedUnpickler(file, persistent_load, self._encoding).load()
         return Unpickler(file, self._allowed, self._users, persistent_load, self._encoding, length).load()
 
     def archive(self, file: IO[bytes], mapped: bool) -> Any:
         """Read the object in a zip archive."""
-        import mmap as memory_map
-
         from .archive import ArchiveReader
 
         archive = ArchiveReader(file)
         _check_layout(archive)
-        memory = memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY) if mapped else None
-        storages = _StorageReader(archive, memory, self.restore)
+        storages = _StorageReader(archive, _mapped(file) if mapped else None, self.restore)
         content = archive.read("data.pkl")
         return self.pickle(io.BytesIO(content), len(content), storages.load)
+
+    def npz(self, file: IO[bytes]) -> Any:
+        """Read the arrays in an archive of NumPy's."""
+        from .npz import read_npz
+
+        return read_npz(file, self.restore)
+
+    def safetensors(self, file: IO[bytes], mapped: bool) -> Any:
+        """Read the tensors in a safetensors file."""
+        from .safetensors import read_safetensors
+
+        return read_safetensors(file, self.restore, _mapped(file) if mapped else None)
+
+
+def _mapped(file: IO[bytes]) -> "memory_map.mmap":
+    """The file mapped into memory; changes do not reach it."""
+    import mmap as memory_map
+
+    return memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY)
+
+
+def _forced(weights_only: bool | None) -> bool | None:
+    """`weights_only` as the environment demands it, which overrides an absent argument, and one that is less safe."""
+    only, not_only = (os.environ.get(name, "0").lower() in _YES for name in (_ONLY_WEIGHTS, _NOT_ONLY_WEIGHTS))
+    if only and not_only:
+        raise RuntimeError(f"Only one of `{_ONLY_WEIGHTS}` or `{_NOT_ONLY_WEIGHTS}` should be set, but both were set.")
+    if only:
+        return True
+    if not_only and weights_only is None:
+        warn(
+            f"Environment variable {_NOT_ONLY_WEIGHTS} detected, since the`weights_only` argument was not explicitly passed "
+            "to `torch.load`, forcing weights_only=False."
+        )
+        return False
+    return weights_only
 
 
 def _check_layout(archive: "ArchiveReader") -> None:

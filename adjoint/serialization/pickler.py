@@ -41,14 +41,14 @@ def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = 
 
 
 def _warn_about_refusals(named: dict[str, None]) -> None:
-    """Warn about the global names that `load` refuses whatever its options are."""
+    """Warn about the global names that `load` refuses by default."""
     known = weights_globals().keys() | data_globals().keys() | user_globals().keys()
     refused = [name for name in named if name not in known]
     if refused:
         warn(
             f"the file names {', '.join(refused[:4])}{', ...' if len(refused) > 4 else ''}, which `load` refuses unless "
-            "it is allowed by `torch.serialization.add_safe_globals`. Instead of a whole module or optimizer save its "
-            "`state_dict()`",
+            "it is allowed by `torch.serialization.add_safe_globals`, or the whole file trusted with `weights_only=False`. "
+            "Instead of a whole module or optimizer save its `state_dict()`",
         )
 
 

@@ -59,6 +59,7 @@ NAMES = """
     int long half float double bfloat16 cfloat cdouble zeros ones full empty eye arange linspace logspace zeros_like
     ones_like full_like empty_like scalar_tensor new_zeros new_ones new_full new_empty fill zero_ resize_ resize_as_
     rand_like randn randn_like randint randint_like normal bernoulli multinomial uniform exponential
+    cauchy geometric log_normal
 """.split()
 
 # Their results are whatever memory held.
@@ -106,6 +107,9 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "mH": lambda module: lambda self: self.mH,
     "uniform": lambda module: lambda self, *args, **options: self.uniform_(*args, **options),
     "exponential": lambda module: lambda self, *args, **options: self.exponential_(*args, **options),
+    "cauchy": lambda module: lambda self, *args, **options: self.cauchy_(*args, **options),
+    "geometric": lambda module: lambda self, *args, **options: self.geometric_(*args, **options),
+    "log_normal": lambda module: lambda self, *args, **options: self.log_normal_(*args, **options),
     "normal.in_place": lambda module: lambda self, *args, **options: self.normal_(*args, **options),
     "polygamma": lambda module: lambda self, n, **options: module.polygamma(n, self, **options),
 }

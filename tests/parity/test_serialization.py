@@ -328,3 +328,30 @@ def test_errors_have_the_same_words(call):
     theirs, ours = errors
     assert type(ours) is type(theirs)
     assert str(theirs) in str(ours) or str(ours) in str(theirs)
+
+
+@FORMATS
+@pytest.mark.filterwarnings("ignore")
+def test_whole_modules_and_optimizers_of_pytorch(zipped):
+    nn = torch.nn
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv1d(3, 4, 3),
+        nn.BatchNorm1d(4),
+        nn.GELU(),
+        nn.Flatten(),
+        nn.Linear(8, 8),
+        nn.TransformerEncoderLayer(8, 2, activation="gelu"),
+    ).eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    content = save(torch, {"model": model, "optimizer": optimizer}, _use_new_zipfile_serialization=zipped)
+    loaded = load(adjoint, content, weights_only=False)
+    assert repr(loaded["model"]) == repr(model) and type(loaded["model"]) is adjoint.nn.Sequential
+    inputs = torch.randn(2, 3, 4)
+    for _ in range(2):
+        ours, theirs = loaded["model"](from_array(adjoint, inputs.numpy())), model(inputs)
+        numpy.testing.assert_allclose(to_array(ours), to_array(theirs), 1e-4, 1e-5)
+        for outputs, step in ((ours, loaded["optimizer"]), (theirs, optimizer)):
+            (outputs**2).sum().backward()
+            step.step()
+            step.zero_grad()

@@ -430,7 +430,8 @@ def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | N
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     events.clear()
     try:
-        value = torch.load(io.BytesIO(content), weights_only=weights_only or NAME != "adjoint", map_location="cpu")
+        more = {"weights_only": True} if weights_only or NAME != "adjoint" else {"pickle_module": pickle}
+        value = torch.load(io.BytesIO(content), map_location="cpu", **more)
         signal.setitimer(signal.ITIMER_REAL, 0)
         touch(value)
     except CLEAR as error:
@@ -471,7 +472,7 @@ def results(files: Callable[[], Iterator[bytes]], start: int) -> Iterator[str | 
         importlib.import_module("adjoint.operators").load_all()
     for content in good_files():  # import what loading imports
         with suppress(AttributeError):  # PyTorch cannot read its own older format with untyped storages
-            touch(torch.load(io.BytesIO(content), weights_only=False))
+            touch(torch.load(io.BytesIO(content), pickle_module=pickle))
     events: list[str] = []
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
     signal.signal(signal.SIGALRM, _too_long)

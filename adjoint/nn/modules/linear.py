@@ -73,6 +73,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` under the name that PyTorch prints."""
+
+
 class Bilinear(Module):
     """`input1ᵀ weight[k] input2 + bias[k]` for each output k.
 

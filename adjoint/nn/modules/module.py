@@ -103,8 +103,7 @@ class Module:
         own["_buffers"] = {}
         own["_non_persistent_buffers_set"] = set()
         own["_is_full_backward_hook"] = None
-        for table in _HOOK_TABLES:
-            own[table] = OrderedDict()
+        own.update((table, OrderedDict()) for table in _HOOK_TABLES)
         own["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -566,7 +565,10 @@ class Module:
         return self.__dict__.copy()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update({table: OrderedDict() for table in _HOOK_TABLES if table not in state}, **state)
+        if "_call_hooks" not in state:  # PyTorch has pickled the module
+            for table in ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks"):
+                self._call_hooks.update(dict.fromkeys(getattr(self, table), True))
 
     def _replicate_for_data_parallel(self) -> Module:
         """Return a copy that shares all tensors; it has its own registries, so that they can be refilled."""

@@ -9,14 +9,10 @@ import adjoint as torch
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = ["MultiheadAttention"]
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """A `Linear` under the name that PyTorch prints."""
 
 
 class MultiheadAttention(Module):

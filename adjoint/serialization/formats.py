@@ -1,0 +1,52 @@
+"""Which format a file is in: by its first bytes when it is read, by the ending of its name when it is written."""
+
+import struct
+from collections.abc import Callable
+from os import PathLike
+from pathlib import PurePath
+from typing import IO
+
+from .files import FileLike
+
+__all__ = ["START", "begins_archive", "begins_npz", "begins_safetensors", "writer_of"]
+
+START = 300
+"""How many bytes tell the format."""
+
+_ARCHIVE = b"PK\x03\x04"
+_NAME_LENGTH = struct.Struct("<26xH2x")
+"""The header of a file in a zip archive: the length of the name that follows, and what is not read."""
+_HEADER_LENGTH = struct.Struct("<Q")
+_LONGEST_HEADER = 100_000_000
+
+
+def begins_archive(start: bytes) -> bool:
+    """Whether these bytes begin a zip archive."""
+    return start.startswith(_ARCHIVE)
+
+
+def begins_npz(start: bytes) -> bool:
+    """Whether these bytes begin an archive of NumPy's: its first file is an array."""
+    if not begins_archive(start) or len(start) < _NAME_LENGTH.size:
+        return False
+    length = _NAME_LENGTH.unpack_from(start)[0]
+    return start[_NAME_LENGTH.size :][:length].endswith(b".npy")
+
+
+def begins_safetensors(start: bytes) -> bool:
+    """Whether these bytes begin a safetensors file: the length of a header, and the header in JSON."""
+    return start[8:9] == b"{" and 2 <= _HEADER_LENGTH.unpack_from(start)[0] <= _LONGEST_HEADER
+
+
+def writer_of(f: FileLike) -> Callable[[object, IO[bytes]], None] | None:
+    """What writes a file of this name; None for a checkpoint in PyTorch's format."""
+    suffix = PurePath(f).suffix if isinstance(f, (str, PathLike)) else ""
+    if suffix == ".safetensors":
+        from .safetensors import write_safetensors
+
+        return write_safetensors
+    if suffix == ".npz":
+        from .npz import write_npz
+
+        return write_npz
+    return None
