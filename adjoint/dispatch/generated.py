@@ -37,6 +37,7 @@ from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
 from .lazy_stubs import building
+from .python_operators import call_operator
 from .recording_source import part_source, saving_source
 from .registry import Namespace
 from .source import SOURCES, compile_source
@@ -98,7 +99,7 @@ _BASE: dict[str, Any] = {
     "run_slow_path": slow_path.run_slow_path,
     "in_new_order": in_new_order,
     "detached_copy": recording.detached_copy,
-    "call_operator": slow_path.call_operator,
+    "call_operator": call_operator,
     "call_inplace": inplace.call_inplace,
     "call_inplace_view": inplace.call_inplace_view,
     "save_operand": recording.save_operand,

@@ -16,7 +16,7 @@ from .arguments import invalid_arguments, is_number
 from .constants import NUMBERS
 from .declaration import ARRAY, Operator
 from .decorators import PREFIXES, binary, operator, public
-from .slow_path import not_known
+from .python_operators import not_known
 
 _SYMBOLS = {"__mod__": "%", "__floordiv__": "//", "__pow__": "**"}
 """The symbols of Python's operators, for the documentation of methods."""

@@ -8,10 +8,7 @@ In-place changes are in `inplace`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
-
-import numpy
 
 from .. import dtypes
 from ..codegen.backend import NUMPY
@@ -27,7 +24,7 @@ from ..tape.anomaly import note_operation
 from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import innermost, lower, note_created
 from ..tensor import Tensor, as_array, wrap
-from .arguments import MISSING, bind, is_number
+from .arguments import MISSING, bind
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, on_meta, put, special_class
@@ -161,25 +158,6 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
     positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
     keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
     return function(*positional, **keywords)
-
-
-def call_operator(op: Operator, args: tuple[Any, ...], apply: Callable[..., Any]) -> Any:
-    """Apply `op` as a Python operator, by `call` or `call_slowly`.
-
-    With `NotImplemented`, Python tries the type of the other operand.
-    """
-    if len(args) > 1 and type(value := args[1]) is not Tensor:
-        if op.takes_arrays and isinstance(value, numpy.ndarray):
-            return apply(op, (args[0], wrap(value)), None)
-        if not isinstance(value, Tensor) and not is_number(value):
-            return not_known(depth=1)
-    return apply(op, args, None)
-
-
-def not_known(depth: int = 0) -> Any:
-    """The result of a Python operator for an unknown operand: NotImplemented, unless the call is overridden."""
-    again = overridden(getframe(depth + 1))
-    return NotImplemented if again is None else again()
 
 
 def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:

@@ -11,9 +11,9 @@ from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import STRICT, stored
+from ...dispatch.python_operators import not_known
 from ...dispatch.sequential import is_batched
 from ...dispatch.signatures import type_name
-from ...dispatch.slow_path import not_known
 from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
 from ...kernels.runtime.shapes import broadcast_shapes

@@ -15,8 +15,8 @@ from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.overloads import pair
+from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import alone, with_number
-from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 from ...tracebacks import shorten

@@ -10,8 +10,8 @@ from ...dispatch.arguments import is_number
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, tensors
 from ...dispatch.overloads import overloads
+from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
-from ...dispatch.slow_path import not_known
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 from ...tracebacks import shorten

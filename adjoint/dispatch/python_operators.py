@@ -1,0 +1,35 @@
+"""Calls of operators by Python's symbols, such as `x * 2`: what is no operand is left to the type of the other one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..tensor import Tensor, wrap
+from .arguments import is_number
+from .declaration import Operator
+from .lazy_stubs import overridden
+
+getframe = sys._getframe
+
+
+def call_operator(op: Operator, args: tuple[Any, ...], apply: Callable[..., Any]) -> Any:
+    """Apply `op` as a Python operator, by `call` or `call_slowly`.
+
+    With `NotImplemented`, Python tries the type of the other operand.
+    """
+    if len(args) > 1 and type(value := args[1]) is not Tensor:
+        if op.takes_arrays and isinstance(value, numpy.ndarray):
+            return apply(op, (args[0], wrap(value)), None)
+        if not isinstance(value, Tensor) and not is_number(value):
+            return not_known(depth=1)
+    return apply(op, args, None)
+
+
+def not_known(depth: int = 0) -> Any:
+    """The result of a Python operator for an unknown operand: NotImplemented, unless the call is overridden."""
+    again = overridden(getframe(depth + 1))
+    return NotImplemented if again is None else again()
