@@ -37,7 +37,9 @@ _TYPE_NAMES = C_NAMES | {
 
 def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
     """Write the results of an operator to the tensors given as `out=`."""
-    targets = checked_targets(op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None)
+    targets = checked_targets(
+        op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None
+    )
     inputs = inputs_in(tensors)
     underived = is_underived(op)
     wording = FOUND if op.same_out is True else op.same_out
