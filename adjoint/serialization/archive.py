@@ -49,7 +49,7 @@ class _Stream:
 class _ZipFile(zipfile.ZipFile):
     """A zip file that is closed by who opened it, and not when it dies: an interrupt would be lost then."""
 
-    __del__ = object.__hash__  # a function that runs no Python code
+    __del__ = object.__hash__  # type: ignore[assignment]  # runs no Python code
 
 
 class ArchiveWriter:

@@ -26,7 +26,7 @@ DIFFERENCES: list[tuple[str, str, str]] = [
     ),
     (
         (
-            "sums and products of nan, infinities and numbers at the end of a type depend on the order in which terms are added and "
+            "sums and products of nan, infinities and the ends of types depend on the order in which terms are added, and "
             "where intermediate results overflow"
         ),
         (
