@@ -7,6 +7,8 @@ between these places are never divided. So a context keeps its promise if
 - `__enter__` remembers what was before, and changes the state in its last statements, without such a call or loop;
 - `__exit__` does not begin with such a place either, which `uninterrupted` sees to, and changes the state first.
 
+A context that is switched by its constructor, as some of PyTorch's are, is a `SwitchesAtOnce`.
+
 The same holds for functions called by `finally`. A lock is held by `with`, never by `acquire` and `try`: an interrupt
 may strike between the two.
 """
@@ -17,6 +19,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from opcode import opmap
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -47,6 +50,53 @@ def unchecked(instructions: bytes) -> bytes | None:
         if instructions[start : start + 2] == begin:
             return instructions[: start + 1] + _UNCHECKED + instructions[start + 2 :]
     return None
+
+
+class SwitchesAtOnce:
+    """A context whose constructor has changed the state already, so that it may also be called without `with`.
+
+    An interrupt may strike between the constructor and `with`. Then the context dies where a `with` was about to enter
+    it, and puts back what was before.
+    """
+
+    pending = False
+    """Whether the state has been changed, and the context not been entered; the constructor sets it before the change."""
+
+    def __enter__(self) -> None:
+        self.pending = False
+
+    def __exit__(self, *exception: object) -> None:
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        if self.pending:
+            try:
+                raise LookupError  # shows the frame without a call, after which an interrupt could strike, and be lost
+            except LookupError as error:
+                if _enters(error.__traceback__.tb_frame.f_back):  # type: ignore[union-attr]
+                    self.__exit__()
+
+
+uninterrupted(SwitchesAtOnce.__enter__)
+uninterrupted(SwitchesAtOnce.__del__)
+
+
+@uninterrupted
+def _enters(frame: FrameType | None) -> bool:
+    """Whether the call that `frame` is at, or one that returns its result, is that of a `with` statement."""
+    if frame is None or sys.implementation.cache_tag not in KNOWN:
+        return False
+    following = _after_caches(frame.f_code.co_code, frame.f_lasti + 2)
+    if following == opmap["RETURN_VALUE"]:
+        return _enters(frame.f_back)
+    return following == opmap["BEFORE_WITH"]
+
+
+@uninterrupted
+def _after_caches(instructions: bytes, place: int) -> int:
+    """The first instruction at `place` or later that is not a cache of the one before."""
+    found = instructions[place]
+    return _after_caches(instructions, place + 2) if found == opmap["CACHE"] else found
 
 
 class PutDuring(ContextDecorator, Generic[_Value]):

@@ -1,6 +1,7 @@
 """Short forms of the experiments on memory; `python -m tests.reliability` runs them in full. And what they have found."""
 
 import sys
+from operator import attrgetter
 
 import pytest
 
@@ -52,3 +53,19 @@ def test_a_number_has_one_dimension_to_reduce(name):
         assert getattr(torch.tensor(2.0), name)(dim).item() == 2
     with pytest.raises(IndexError, match="Dimension out of range"):
         getattr(torch.tensor(2.0), name)((1,))
+
+
+@pytest.mark.parametrize("last", [None, 3, "missing", "more", torch.int64, "grad", "expanded"])
+@pytest.mark.parametrize("name", ["svd", "linalg.svd", "linalg.qr", "linalg.lu_factor", "geqrf", "linalg.slogdet"])
+def test_each_of_several_outputs_is_checked_before_one_is_written(name, last):
+    function, count = attrgetter(name)(torch), 3 if name.endswith("svd") else 2
+    outputs = [torch.zeros(2) for _ in range(count)]
+    if name == "linalg.lu_factor":
+        outputs[1] = outputs[1].int()
+    wrong = {"grad": torch.zeros(2, requires_grad=True), "expanded": torch.zeros(1).expand(2)}.get(last, last)
+    given = [*outputs[:-1], torch.zeros(2, dtype=last) if isinstance(last, torch.dtype) else wrong]
+    given = {"missing": outputs[:-1], "more": [*outputs, torch.zeros(2)]}.get(last, given)
+    with pytest.raises((TypeError, RuntimeError)):
+        function(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), out=tuple(given))
+    for output in outputs:
+        assert output.shape == (2,) and not output.any() and output._version == 0

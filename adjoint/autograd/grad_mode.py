@@ -16,7 +16,7 @@ from ..notices import warn
 from ..tape import modes
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
+from ..uninterrupted import SwitchesAtOnce, uninterrupted
 
 __all__ = [
     "enable_grad",
@@ -139,21 +139,25 @@ class enable_grad(_Mode):
         modes.set_grad(True)
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(_Mode, SwitchesAtOnce):
     """Switch recording on or off immediately; as a context manager, restore it at the end of the block."""
 
     def __init__(self, mode: bool) -> None:
         check_bool("set_grad_enabled", mode)
         self.prev = modes.STATE.grad_enabled
         self.mode = mode
+        self.pending = True
         modes.set_grad(mode)
 
     def __call__(self, function: F) -> F:
         """Decorate `function`: the mode holds only while the function runs."""
         modes.set_grad(self.prev)
+        self.pending = False
         return super().__call__(function)
 
+    @uninterrupted
     def __enter__(self) -> None:
+        self.pending = False
         modes.set_grad(self.mode)
 
     def __str__(self) -> str:
@@ -201,7 +205,7 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
 
-class _Switch(_Mode):
+class _Switch(SwitchesAtOnce, _Mode):
     """Sets a flag of this thread's state immediately; as a context manager, restores it at the end of the block."""
 
     flag: str
@@ -210,10 +214,8 @@ class _Switch(_Mode):
         check_bool(type(self).__name__, mode)
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
+        self.pending = True
         modes.switch(self.flag, mode)
-
-    def __enter__(self) -> None:
-        pass
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:

@@ -37,11 +37,9 @@ _TYPE_NAMES = C_NAMES | {
 
 def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
     """Write the results of an operator to the tensors given as `out=`."""
-    targets = checked_targets(op, out)
-    if several and isinstance(out, Tensor):
-        raise TypeError(f"{op.function_name}(): argument 'out' must be tuple of Tensors, not Tensor")
-    if len(targets) != len(results):
-        raise TypeError(f"{op.function_name}() expected a tuple of {len(results)} elements but got {len(targets)}")
+    targets = checked_targets(
+        op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None
+    )
     inputs = inputs_in(tensors)
     underived = is_underived(op)
     wording = FOUND if op.same_out is True else op.same_out
@@ -88,19 +86,24 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
     return (*args[:position], dtype, *args[position + 1 :])
 
 
-def checked_targets(op: Operator, out: Any) -> list[Tensor]:
-    """The value of `out=` as a list of tensors, checked."""
+def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tensor]:
+    """The value of `out=` as a list of tensors, checked; `count`: as many in a tuple or list, and not a tensor alone."""
+    if count is not None:
+        if not isinstance(out, (tuple, list)):
+            raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+        if len(out) != count:
+            raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
     targets = list(out) if isinstance(out, (tuple, list)) else [out]
     for target in targets:
         if not isinstance(target, Tensor):
-            raise TypeError(f"{op.function_name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     return targets
 
 
 def check_out(op: Operator, out: Any, tensors: dict[str, Any]) -> None:
     """Raise if autograd would have to record the operator; called before the computation."""
     if op.differentiable:
-        targets = checked_targets(op, out)
+        targets = checked_targets(op.function_name, out)
         refuse_gradient(op.function_name, targets if is_underived(op) else inputs_in(tensors) + targets)
 
 
@@ -157,6 +160,7 @@ def stored(
         refuse_gradient(name, [out] if underived else [result, out])
     check_dtype(name, result._array.dtype, out, same)
     check_memory(out, [], disjoint=False)
+    views.check_inference(out)
     if recorded and result.requires_grad:
         resize(out, result._array.shape)
         return out.copy_(result)
@@ -169,12 +173,13 @@ def stored(
 
 def all_stored(name: str, results: tuple[Tensor, ...], out: Any, same: str) -> list[Tensor]:
     """`stored` for several results: all of `out` are checked before one is written to."""
-    for result, target in zip(results, out, strict=True):
-        if isinstance(target, Tensor):
-            refuse_gradient(name, [result, target])
-            check_dtype(name, result._array.dtype, target, same)
-            check_memory(target, [], disjoint=False)
-    return [stored(name, result, target, same) for result, target in zip(results, out, strict=True)]
+    targets = checked_targets(name, out, len(results))
+    for result, target in zip(results, targets, strict=True):
+        refuse_gradient(name, [result, target])
+        check_dtype(name, result._array.dtype, target, same)
+        check_memory(target, [], disjoint=False)
+        views.check_inference(target)
+    return [stored(name, result, target, same) for result, target in zip(results, targets, strict=True)]
 
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:

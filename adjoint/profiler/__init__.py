@@ -173,7 +173,12 @@ class profile:
         self._running = False
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            if self._running:
+                self._stop_recording()
+            raise
         return self
 
     @uninterrupted

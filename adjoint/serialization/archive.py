@@ -46,6 +46,12 @@ class _Stream:
         """Do nothing: `zipfile` calls this for each record, and the file is closed or returned soon after."""
 
 
+class _ZipFile(zipfile.ZipFile):
+    """A zip file that is closed by who opened it, and not when it dies: an interrupt would be lost then."""
+
+    __del__ = object.__hash__  # type: ignore[assignment]  # runs no Python code
+
+
 class ArchiveWriter:
     """Writes records to an open file; used as a context manager.
 
@@ -56,7 +62,7 @@ class ArchiveWriter:
 
     def __init__(self, file: IO[bytes], folder: str) -> None:
         self._stream = _Stream(file)
-        self._zip = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
+        self._zip = _ZipFile(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
         self._folder = folder
         self._checksums = 0, 0
 
@@ -68,8 +74,6 @@ class ArchiveWriter:
     ) -> None:
         if kind is None:
             self._zip.close()
-        else:
-            self._zip.fp = None  # so that nothing more is written when the `ZipFile` dies
 
     def write(self, name: str, data: Any) -> None:
         """Add a record of the bytes in the buffer `data`."""
@@ -114,7 +118,7 @@ class ArchiveReader:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         try:
-            self._zip = zipfile.ZipFile(file)
+            self._zip = _ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError) as error:
             why = CORRUPT if _ends(file) else f"{TRUNCATED} {CORRUPT}"
             raise RuntimeError(

@@ -29,7 +29,7 @@ from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, lazy_bits
-from ..uninterrupted import uninterrupted
+from ..uninterrupted import SwitchesAtOnce, uninterrupted
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangents import TRANSPOSE, tangents
 
@@ -568,16 +568,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     return current.unpack(tensor)
 
 
-class _set_fwd_grad_enabled(_Mode):
+class _set_fwd_grad_enabled(SwitchesAtOnce, _Mode):
     """Switch forward mode on or off in this thread."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
         self.previous = modes.STATE.forward_enabled
+        self.pending = True
         modes.STATE.forward_enabled = mode
-
-    def __enter__(self) -> None:
-        pass
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:

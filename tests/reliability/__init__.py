@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """What an experiment has seen. `failures`: what went wrong, with the number of times; `remarks`: what else was measured."""
+    """What an experiment has seen.
+
+    `failures`: what went wrong, with the number of times. `known`: by their reasons, differences from PyTorch that are listed;
+    they count as tried, and neither as survived nor as failures. `remarks`: what else was measured.
+    """
 
     tried: int = 0
     survived: int = 0
     failures: collections.Counter[str] = field(default_factory=collections.Counter)
+    known: collections.Counter[str] = field(default_factory=collections.Counter)
     remarks: list[str] = field(default_factory=list)
 
     def note(self, failure: str | None) -> None:

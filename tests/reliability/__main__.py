@@ -31,7 +31,13 @@ def main(arguments: list[str]) -> int:
         start = time.perf_counter()
         outcome = one.run(one.tries if options.tries is None else options.tries)
         seconds = time.perf_counter() - start
-        print(f"{one.name:24} tried {outcome.tried:>7}  survived {outcome.survived:>7}  ({seconds:.0f} s)", flush=True)
+        listed = f"  listed {outcome.known.total():>5}" if outcome.known else ""
+        print(
+            f"{one.name:24} tried {outcome.tried:>7}  survived {outcome.survived:>7}{listed}  ({seconds:.0f} s)",
+            flush=True,
+        )
+        for reason, times in outcome.known.most_common():
+            print(f"    {times:>5}  listed: {reason}")
         for remark in outcome.remarks:
             print(f"    {remark}")
         for failure, times in outcome.failures.most_common():

@@ -19,6 +19,7 @@ import numpy
 
 from . import Outcome, experiment
 from ._children import in_child
+from ._extreme_differences import reason
 
 MEMORY = 3 << 30
 """How much a try may allocate, in bytes."""
@@ -158,6 +159,15 @@ def _address_space() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
+def _note(outcome: Outcome, case: str, difference: str) -> None:
+    """Count one try; differences that are listed are counted apart."""
+    if difference and (why := reason(case, difference)) is not None:
+        outcome.tried += 1
+        outcome.known[why] += 1
+    else:
+        outcome.note((difference and f"{case}: {difference[:160]}") or None)
+
+
 @experiment("extreme-values", tries=6_648, short=0)
 def extreme_values(count: int) -> Outcome:
     """Extreme values, empty and zero-dimensional tensors for every operator: values, dtypes, shapes and errors as in PyTorch."""
@@ -170,7 +180,7 @@ def extreme_values(count: int) -> Outcome:
     while outcome.tried < each * len(names):
         found, end = in_child(lambda: tries(names, each, outcome.tried), patience=300)
         for case, _, difference in found:
-            outcome.note((difference and f"{case}: {difference[:160]}") or None)
+            _note(outcome, case, difference)
         if end is not None:
-            outcome.note(f"{names[outcome.tried // each]}: {end}")
+            _note(outcome, names[outcome.tried // each], end)
     return outcome

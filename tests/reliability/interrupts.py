@@ -99,10 +99,7 @@ def data() -> None:
 
 @work
 def modes() -> None:
-    """Modes entered, left, and nested.
-
-    Not those that are switched by their constructor, as PyTorch's are: an interrupt may strike between it and `with`.
-    """
+    """Modes entered, left, and nested; also those that are switched by their constructors."""
 
     @torch.no_grad()
     def decorated(x: Any) -> Any:
@@ -123,6 +120,10 @@ def modes() -> None:
             x * 2
             with torch.inference_mode(False):
                 x + 1
+        with torch.set_grad_enabled(False):
+            x * 2
+        with torch.autograd.set_multithreading_enabled(False), torch.autograd.enforce_grad_layout_policy(False):
+            x * 2
         decorated(x)
         for _ in generator(x):
             pass

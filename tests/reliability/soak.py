@@ -24,8 +24,11 @@ THREADS = 8
 STEPS = 40
 """Steps of training between two comparisons."""
 
+WARM = 20
+"""Rounds in which the allocator's arenas of eight threads fill: about 25 MB, and no more in an hour."""
+
 GROWTH = 16 << 20
-"""Bytes that the process may grow by after the first rounds, however long it runs."""
+"""Bytes that the process may grow by after these rounds, however long it runs."""
 
 Chance = Callable[[float], bool]
 
@@ -183,8 +186,8 @@ def soak(seconds: int) -> Outcome:
                 same = seed in found and numpy.array_equal(found[seed], alone[seed])
                 outcome.note(None if same else (errors or [f"WRONG losses of {seed}"])[0])
             memory.append(resident_bytes())
-            if rounds > 5 and memory[-1] - memory[4] > GROWTH:
-                outcome.note(f"memory grew by {(memory[-1] - memory[4]) >> 20} MB in {rounds - 5} rounds")
+            if rounds > WARM and memory[-1] - memory[WARM - 1] > GROWTH:
+                outcome.note(f"memory grew by {(memory[-1] - memory[WARM - 1]) >> 20} MB in {rounds - WARM} rounds")
     finally:
         sys.setswitchinterval(interval)
         gc.enable()

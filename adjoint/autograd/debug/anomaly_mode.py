@@ -13,7 +13,7 @@ from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
 from ...tensor import Tensor
-from ...uninterrupted import uninterrupted
+from ...uninterrupted import SwitchesAtOnce, uninterrupted
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -38,7 +38,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     modes.set_anomaly(enabled, check_nan)
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(SwitchesAtOnce):
     """Switch anomaly detection on or off immediately; as a context manager, restore it at the end of the block.
 
     Args:
@@ -49,10 +49,8 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = modes.ANOMALY.enabled
         self.prev_check_nan = modes.ANOMALY.check_nan
+        self.pending = True
         set_anomaly_enabled(mode, check_nan)
-
-    def __enter__(self) -> None:
-        pass
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:

@@ -122,7 +122,7 @@ class profile:
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        if self.enabled:
+        if self.enabled and self.entered:  # an interrupt may have struck before
             modes.switch("recorder", None)
             try:
                 self._stop_watching()

@@ -156,6 +156,8 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
     source = self.mT.conj() if upper else self
     try:
         result = numpy.linalg.cholesky(source)
+        if numpy.isnan(numpy.diagonal(result, axis1=-2, axis2=-1)).any():  # not every LAPACK refuses nan
+            raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
         flat = source.reshape(-1, *source.shape[-2:])
         for number, matrix in enumerate(flat):
@@ -184,7 +186,8 @@ def _indefinite_order(matrix: Array) -> int:
     """The order of the first leading minor that is not positive-definite, 0 if all are."""
     for order in range(1, len(matrix) + 1):
         try:
-            numpy.linalg.cholesky(matrix[:order, :order])
+            if numpy.isnan(numpy.linalg.cholesky(matrix[:order, :order])[-1, -1]):
+                return order
         except numpy.linalg.LinAlgError:
             return order
     return 0

@@ -459,8 +459,15 @@ def _integers_only(name: str, ufunc: Any) -> Callable[..., Array]:
     return kernel
 
 
+def _lcm(self: Array, other: Array) -> Array:
+    """`numpy.lcm`, without the sign that comes from an overflow."""
+    return numpy.absolute(numpy.lcm(self, other))
+
+
+_lcm.__name__ = "lcm"
+
 gcd = _integers_only("gcd_cpu", numpy.gcd)
-lcm = _integers_only("lcm_cpu", numpy.lcm)
+lcm = _integers_only("lcm_cpu", _lcm)
 
 
 def ldexp(self: Array, other: Array) -> Array:

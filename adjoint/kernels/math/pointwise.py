@@ -201,7 +201,10 @@ def sgn(self: Array) -> Array:
     if self.dtype.kind != "c":
         return sign(self)
     magnitude = numpy.absolute(self)
-    return numpy.where(magnitude == 0, ZERO[self.dtype], self / magnitude).astype(self.dtype, copy=False)
+    quotient = numpy.empty_like(self)
+    numpy.divide(self.real, magnitude, out=quotient.real)  # by parts: NumPy's complex quotient squares the divisor
+    numpy.divide(self.imag, magnitude, out=quotient.imag)
+    return numpy.where(magnitude == 0, ZERO[self.dtype], quotient)
 
 
 # --- properties -----------------------------------------------------------------------------------------------

@@ -180,9 +180,9 @@ erfc = _pointwise("erfc_vml_cpu")(_erfc)
 
 def _erfc_positive(x: Any) -> Any:
     """Where `x` is not less than 0.46875. The square is split so that its rounding is not magnified by exp."""
+    x = numpy.minimum(x, 30)  # beyond, the result is 0
     high = numpy.trunc(x * 16) / 16
-    with_finite = numpy.where(numpy.isinf(x), 0, (x - high) * (x + high))
-    return numpy.exp(-high * high) * numpy.exp(-with_finite) * _erfcx_positive(x)
+    return numpy.exp(-high * high) * numpy.exp(-(x - high) * (x + high)) * _erfcx_positive(x)
 
 
 def _erfcx_positive(x: ndarray) -> ndarray:

@@ -286,7 +286,7 @@ def gelu(self: Array, *, approximate: str = "none") -> Any:
         return self * xp.normal_cdf(self)
     if approximate != "tanh":
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return (xp.tanh(_tanh_argument(self)) + 1) * self * 0.5
+    return (xp.tanh(_tanh_argument(self)) + 1) * 0.5 * self
 
 
 @pointwise("GeluBackwardKernelImpl")

@@ -64,6 +64,10 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
         )
+    if 0 in self.shape[1:]:
+        raise RuntimeError(
+            f"Non-empty {self.ndim}D data tensor expected but got a tensor with sizes {list(self.shape)}"
+        )
     if not is_inexact(self.dtype) and self.dtype != numpy.uint8:
         raise NotImplementedError(f"\"upsample_{mode}\" not implemented for '{type_name(self.dtype)}'")
 
@@ -114,7 +118,9 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
             return numpy.asarray(found)
     moved = array.swapaxes(axis, -1)
     if not weights.sparse:
-        return (moved @ weights.matrix(kind).T).swapaxes(axis, -1)
+        product = moved @ weights.matrix(kind).T
+        if numpy.isfinite(product).all():  # an infinity times a weight of 0 would be in all sums
+            return product.swapaxes(axis, -1)
     shares = weights.as_type(kind)
     result = moved.take(weights.first, -1) * shares[:, 0]
     for k in range(1, shares.shape[1]):

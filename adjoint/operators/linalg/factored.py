@@ -7,7 +7,7 @@ import functools
 from ...dispatch.annotations import Array
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
-from ...dispatch.out import STRICT, all_stored
+from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import factored as kernels
@@ -149,11 +149,7 @@ def lu(input, pivot=True, get_infos=False, out=None):
         results = tuple(results[:2])
     if out is None:
         return results
-    if not isinstance(out, (tuple, list)):
-        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
-    if len(out) - int(get_infos) != 2:
-        raise TypeError(f"expected tuple of {2 + int(get_infos)} elements but got {len(out)}")
-    for result, target in zip(results, out, strict=True):
+    for result, target in zip(results, checked_targets("lu", out, len(results)), strict=True):
         target.resize_as_(result).copy_(result)
     return out
 
