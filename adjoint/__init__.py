@@ -75,8 +75,8 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    __config__ _C _dynamo _utils accelerator amp ao as_torch autograd backends compiler cpu cuda distributed distributions fft
-    func futures fx hub inspect jit library linalg masked multiprocessing
+    __config__ _C _dynamo _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda distributed
+    distributions fft func futures fx hub inspect jit library linalg masked multiprocessing
     nn notices onnx operators ops optim overrides profiler random serialization
     signal sparse special storage testing torch_version types utils version
     """.split()

@@ -82,6 +82,7 @@ from adjoint import _utils as _utils
 from adjoint import accelerator as accelerator
 from adjoint import amp as amp
 from adjoint import ao as ao
+from adjoint import array_api as array_api
 from adjoint import as_torch as as_torch
 from adjoint import autograd as autograd
 from adjoint import backends as backends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
@@ -96,6 +97,10 @@ class Interchange(ArrayAttributes):
         if self.is_conj():
             raise BufferError("Can't export tensors with the conjugate bit set")
         return materialize(self._array).__dlpack__(**keywords)
+
+    @ending_at_caller
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        return LATE.array_namespace(api_version)
 
     def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
         kind, number = self._array.__dlpack_device__()

@@ -8,6 +8,7 @@ imports the module.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .first_use import import_late
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 MODULES = {
+    "array_namespace": "array_api",
     "as_strided_node": "operators.memory.storage_views",
     "check_new_grad": "autograd.methods",
     "complex_view": "operators.memory.storage_views",
@@ -52,6 +54,7 @@ class LateBound:
     """The late-bound functions. Reading a field costs one attribute access."""
 
     __slots__ = (
+        "array_namespace",
         "as_strided_node",
         "check_new_grad",
         "complex_view",
@@ -79,6 +82,9 @@ class LateBound:
         "vmap",
         "wrap_public_functions",
     )
+
+    array_namespace: Callable[[str | None], ModuleType]
+    """The namespace of the array API standard, of this version."""
 
     as_strided_node: Callable[[Tensor, Tensor, Any], Any]
     """`(base, view, edge of the base)`: the node of the `as_strided` that produces the view."""

@@ -27,6 +27,7 @@ LAYERS = [
     {"adjoint.overrides", "adjoint.jit", "adjoint._dynamo", "adjoint.ao"},
     {
         "adjoint.library",
+        "adjoint.array_api",
         "adjoint.compiler",
         "adjoint.multiprocessing",
         "adjoint.onnx",

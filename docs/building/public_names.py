@@ -20,7 +20,7 @@ from adjoint.missing import pytorch_names
 
 PACKAGE = Path(adjoint.__file__).parent
 
-OWN_MODULES = ("torch.inspect", "torch.as_torch")
+OWN_MODULES = ("torch.inspect", "torch.as_torch", "torch.array_api", "torch.array_api.fft", "torch.array_api.linalg")
 """Public modules that PyTorch does not have."""
 
 NOT_LISTED = ("torch.ops.aten",)

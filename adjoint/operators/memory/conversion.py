@@ -134,6 +134,19 @@ def to(input, *args, **names):
     return converted(input, kind, flags.get("copy", False), flags.get("memory_format"))
 
 
+@public(namespace=None, method=True)
+def to_device(input, device, /, *, stream=None):
+    """The tensor on another device, as the array API standard says it: `to(device)`.
+
+    >>> import adjoint as torch
+    >>> torch.ones(2).to_device("cpu")
+    tensor([1., 1.])
+    """
+    if stream is not None:
+        raise ValueError("to_device(): the devices have no streams; `stream` must be None")
+    return input.to(device)
+
+
 def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
     """What is left of `input` on `meta`."""
     if not (input.requires_grad and is_recording()):

@@ -1,0 +1,134 @@
+"""The dtypes of the standard: how they promote, which kinds there are, and their limits."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy
+
+import adjoint as torch
+
+from ..dtypes import from_numpy
+
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+DTYPES: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64", "complex128"),
+}
+"""The names of the dtypes of each kind that is not a union of others."""
+
+DTYPES["integral"] = DTYPES["signed integer"] + DTYPES["unsigned integer"]
+DTYPES["numeric"] = DTYPES["integral"] + DTYPES["real floating"] + DTYPES["complex floating"]
+
+Scalar = bool | int | float | complex
+SCALARS = (bool, int, float, complex)
+
+
+def _is_kind(dtype: torch.dtype, kind: str) -> bool:
+    if kind not in DTYPES:
+        raise ValueError(f"isdtype(): there is no kind {kind!r}; the kinds are {', '.join(map(repr, DTYPES))}")
+    if kind == "real floating":
+        return dtype.is_floating_point
+    if kind == "complex floating":
+        return dtype.is_complex
+    if kind == "numeric":
+        return dtype is not torch.bool
+    return str(dtype).removeprefix("torch.") in DTYPES[kind]
+
+
+def isdtype(dtype: torch.dtype, kind: torch.dtype | str | tuple[torch.dtype | str, ...]) -> bool:
+    """Whether `dtype` is this dtype or of this kind ("integral", "real floating", ...), or one of several."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(_is_kind(dtype, each) if isinstance(each, str) else dtype is each for each in kinds)
+
+
+def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
+    """The dtype to which both promote: integers of all widths and signs by NumPy's rules, else by PyTorch's."""
+    if first is second:
+        return first
+    if _is_kind(first, "integral") and _is_kind(second, "integral"):
+        promoted = from_numpy(numpy.promote_types(first.numpy, second.numpy))
+        if promoted.is_floating_point:
+            raise TypeError(f"there is no integer dtype to which {first} and {second} promote")
+        return promoted
+    return torch.promote_types(first, second)
+
+
+def result_type(*arrays_and_dtypes: torch.Tensor | torch.dtype | Scalar) -> torch.dtype:
+    """The dtype of the result of an operation on these; zero-dimensional tensors count as all others do."""
+    numbers = [each for each in arrays_and_dtypes if isinstance(each, SCALARS)]
+    others = [each for each in arrays_and_dtypes if not isinstance(each, SCALARS)]
+    if not others:
+        raise ValueError("result_type(): at least one array or dtype must be given")
+    dtypes = [each if isinstance(each, torch.dtype) else each.dtype for each in others]
+    dtype = dtypes[0]
+    for each in dtypes[1:]:
+        dtype = _promoted(dtype, each)
+    for number in numbers:
+        dtype = _promoted_by_number(dtype, number)
+    return dtype
+
+
+def _promoted_by_number(dtype: torch.dtype, number: Scalar) -> torch.dtype:
+    """The dtype itself, unless the number is of a higher kind."""
+    promoted: Any = torch.result_type(torch.empty(1, dtype=dtype), torch.asarray(number))
+    return cast(torch.dtype, promoted)
+
+
+def can_cast(from_: torch.dtype | torch.Tensor, to: torch.dtype, /) -> bool:
+    """Whether values of the first dtype promote to the second one."""
+    dtype = from_ if isinstance(from_, torch.dtype) else from_.dtype
+    try:
+        return _promoted(dtype, to) is to
+    except TypeError:
+        return False
+
+
+def astype(x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device: Any = None) -> torch.Tensor:
+    """The tensor with another dtype; with `copy=False` the tensor itself, if it has that dtype."""
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"astype(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if x.dtype.is_complex and not dtype.is_complex and dtype is not torch.bool:
+        raise TypeError(f"astype(): {x.dtype} does not become {dtype}; take real(x) or imag(x)")
+    return converted(x, dtype, device, copy or None)
+
+
+def converted(x: torch.Tensor, dtype: torch.dtype | None, device: Any, copy: bool | None) -> torch.Tensor:
+    """The tensor with this dtype on this device, and the gradient that flows through; a copy where one is asked for."""
+    options: dict[str, Any] = {"dtype": dtype, "device": device, "copy": bool(copy)}
+    result: torch.Tensor = x.to(**options)
+    if copy is False and result is not x:
+        raise ValueError("asarray(): another dtype or device needs a copy, which copy=False forbids")
+    return result
+
+
+def finfo(type: torch.dtype | torch.Tensor, /) -> torch.finfo:
+    """The limits of a floating-point or complex dtype."""
+    return torch.finfo(type if isinstance(type, torch.dtype) else type.dtype)
+
+
+def iinfo(type: torch.dtype | torch.Tensor, /) -> torch.iinfo:
+    """The limits of an integer dtype."""
+    return torch.iinfo(type if isinstance(type, torch.dtype) else type.dtype)
+
+
+def as_common(*values: torch.Tensor | Scalar) -> list[torch.Tensor]:
+    """The values as tensors of the dtype to which they promote."""
+    dtype = result_type(*values)
+    return [
+        (value if value.dtype is dtype else value.to(dtype))
+        if isinstance(value, torch.Tensor)
+        else torch.asarray(value, dtype=dtype)
+        for value in values
+    ]
+
+
+def summed_dtype(x: torch.Tensor) -> torch.dtype:
+    """The dtype of sums and products: 64 bits for integers."""
+    if isdtype(x.dtype, "unsigned integer"):
+        return torch.uint64
+    return torch.int64 if isdtype(x.dtype, ("signed integer", "bool")) else x.dtype
