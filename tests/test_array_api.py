@@ -1,7 +1,11 @@
 """The array API standard: its names and signatures, and values that are NumPy's, which implements it too."""
 
 import inspect
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
@@ -116,6 +120,8 @@ def as_tensors(value):
 
 def agree(path, *operands, **options):
     """The function gives NumPy's values and dtype."""
+    if numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0":
+        pytest.skip("NumPy before 2.1 lacks parts of the standard")
     expected = named(numpy, path)(*operands, **options)
     found = named(xp, path)(*map(as_tensors, operands), **{key: as_tensors(value) for key, value in options.items()})
     several = isinstance(expected, (tuple, list))
@@ -268,10 +274,15 @@ CALLS = {
     "tile": [(REAL, (2, 1, 2)), (REAL, (3,))],
     "tril": [(STACK,), {"k": -1}, (SQUARE,)],
     "triu": [(STACK,), {"k": 1}, (SQUARE,)],
-    "unique_all": [(VECTOR,), (INTEGERS,), (INTEGERS > 1,), (numpy.array([1.0, numpy.nan, 1.0]),)],
-    "unique_counts": [(VECTOR,), (INTEGERS,)],
-    "unique_inverse": [(VECTOR,), (INTEGERS,)],
-    "unique_values": [(VECTOR,)],
+    "unique_all": [
+        (numpy.array([1 + 1j, 1, 1j, 1, 1 + 1j]),),
+        (VECTOR,),
+        (INTEGERS,),
+        (INTEGERS > 1,),
+        (numpy.array([1.0, numpy.nan, 1.0]),),
+    ],
+    "unique_counts": [(VECTOR * 1j,), (VECTOR,), (INTEGERS,)],
+    "unique_inverse": [(VECTOR * 1j,), (VECTOR,), (INTEGERS,)],
     "unstack": [(STACK,), (STACK,), {"axis": -2}],
     "vecdot": [(STACK, VECTOR[:4]), (REAL * 1j, REAL), (INTEGERS, INTEGERS)],
     "where": [
@@ -493,9 +504,49 @@ def test_gradients_flow_through_the_namespace():
     assert torch.autograd.gradgradcheck(loss, x)
 
 
-def test_scipy_computes_on_tensors_by_the_standard():
+def test_array_api_compat_finds_the_namespace():
     compat = pytest.importorskip("array_api_compat")
     x = torch.ones(2, 3)
     assert compat.array_namespace(x) is xp
     assert compat.size(x) == 6
     assert compat.to_device(x, "cpu") is x
+
+
+@pytest.mark.parametrize("number", [1.0, 1j])
+def test_distinct_values(number):
+    assert xp.unique_values(torch.tensor([3 * number, number, 3 * number])).tolist() == [number, 3 * number]
+
+
+SCIPY = """
+import numpy, scipy.cluster.vq, scipy.fft, scipy.integrate, scipy.signal, scipy.special, scipy.stats
+import adjoint as torch
+
+array = numpy.asarray([[1.0, 2.0, 4.0], [3.0, 5.0, 7.5], [0.5, 2.5, 9.0], [4.0, 4.0, 1.0]])
+for function in (
+    scipy.special.logsumexp, scipy.special.softmax, scipy.special.expit, scipy.special.gammaln, scipy.stats.zscore,
+    scipy.stats.skew, scipy.stats.gmean, scipy.stats.iqr, scipy.cluster.vq.whiten, scipy.signal.detrend, scipy.signal.hilbert,
+    scipy.fft.fft, scipy.fft.irfft, scipy.integrate.trapezoid,
+):
+    result = function(torch.from_numpy(array.copy()))
+    assert type(result) is torch.Tensor, function
+    numpy.testing.assert_allclose(result.resolve_conj().numpy(), function(array), rtol=1e-9, atol=1e-12)
+x = torch.from_numpy(array).requires_grad_()
+scipy.special.logsumexp(x).backward()
+numpy.testing.assert_allclose(x.grad.numpy(), scipy.special.softmax(array))
+"""
+
+
+@pytest.mark.thorough
+def test_scipy_computes_on_tensors():
+    pytest.importorskip("scipy", minversion="1.15")
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SCIPY],
+        env=environment,
+        cwd=Path(torch.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -89,25 +89,37 @@ class UniqueInverse(NamedTuple):
     inverse_indices: torch.Tensor
 
 
+def _unique(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The distinct elements, the index of each element among them, and their counts; complex numbers as pairs of real ones."""
+    if not x.dtype.is_complex:
+        values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+        return values, inverse.reshape(x.shape), counts
+    pairs, inverse, counts = torch.unique(
+        torch.view_as_real(x.resolve_conj().flatten()), return_inverse=True, return_counts=True, dim=0
+    )
+    return torch.view_as_complex(pairs), inverse.reshape(x.shape), counts
+
+
 def unique_all(x: torch.Tensor, /) -> UniqueAll:
     """The distinct elements, where each stands first, the index of each element among them, and how often each occurs."""
-    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    values, inverse, counts = _unique(x)
     places = torch.arange(x.numel(), device=x.device)
     first = torch.full_like(counts, x.numel()).scatter_reduce(0, inverse.flatten(), places, "amin")
-    return UniqueAll(values, first, inverse.reshape(x.shape), counts)
+    return UniqueAll(values, first, inverse, counts)
 
 
 def unique_counts(x: torch.Tensor, /) -> UniqueCounts:
     """The distinct elements and how often each occurs."""
-    return UniqueCounts(*torch.unique(x, return_counts=True))
+    values, _, counts = _unique(x)
+    return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: torch.Tensor, /) -> UniqueInverse:
     """The distinct elements and the index of each element among them."""
-    values, inverse = torch.unique(x, return_inverse=True)
-    return UniqueInverse(values, inverse.reshape(x.shape))
+    values, inverse, _ = _unique(x)
+    return UniqueInverse(values, inverse)
 
 
 def unique_values(x: torch.Tensor, /) -> torch.Tensor:
     """The distinct elements."""
-    return torch.unique(x)
+    return _unique(x)[0] if x.dtype.is_complex else torch.unique(x)

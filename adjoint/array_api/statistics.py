@@ -137,9 +137,9 @@ def _running(
 def diff(
     x: torch.Tensor,
     /,
-    n: int = 1,
     *,
     axis: int = -1,
+    n: int = 1,
     prepend: torch.Tensor | None = None,
     append: torch.Tensor | None = None,
 ) -> torch.Tensor:
