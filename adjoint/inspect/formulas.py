@@ -228,8 +228,11 @@ def _likelihood_slope(grad: Term, self: Term, target: Term, weight: Term, reduct
     return _mean(Term(f"{product(*factors, wrong).text} / ({self.text} · (1 − {self.text}))", PRODUCT), reduction)
 
 
+ONE, NO_TERM = Term("1"), Term("None")
+
+
 def _difference_slope(
-    grad: Term, first: Term, second: Term, reduction: Term, divisor: Term = Term("1"), limit: Term = Term("None")
+    grad: Term, first: Term, second: Term, reduction: Term, divisor: Term = ONE, limit: Term = NO_TERM
 ) -> Term:
     wrong = Term(f"{first.within(SUM)} − {second.within(PRODUCT)}", SUM)
     if divisor.text != "1":
@@ -240,7 +243,7 @@ def _difference_slope(
 
 
 def _smooth_slope(grad: Term, first: Term, second: Term, reduction: Term, beta: Term) -> Term:
-    return _difference_slope(grad, first, second, reduction, beta, Term("1"))
+    return _difference_slope(grad, first, second, reduction, beta, ONE)
 
 
 def _nll_slope(grad: Term, self: Term, target: Term, weight: Term, ignored: Term, reduction: Term) -> Term:
