@@ -118,12 +118,15 @@ def end_at_caller(owner: Any, *names: str) -> None:
             setattr(owner, name, ending_at_caller(vars(owner)[name]))
 
 
-def end_functions_at_caller(names: dict[str, Any]) -> None:
-    """Let the errors of the public functions of a module, given by its namespace, end at the line of the user's call."""
+def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
+    """Let the errors of the public functions of a module, given by its namespace, end at the line of the user's call.
+
+    `but`: functions that stay the objects they are.
+    """
     own = [
         name for name, value in names.items() if type(value) is FunctionType and value.__module__ == names["__name__"]
     ]
-    end_at_caller(names, *(name for name in own if not name.startswith("_")))
+    end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
 
 
 def end_constructor_at_caller(kind: type) -> None:

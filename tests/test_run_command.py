@@ -155,10 +155,10 @@ def test_install_is_refused_after_pytorch(tmp_path):
 def test_what_is_missing_says_so_where_it_is_used(tmp_path):
     text = """
 import torch
-from torch.distributed import ReduceOp, TCPStore
+from torch.distributed import Reducer, ReduceOp
 from torch.jit import save
-print(isinstance(1, TCPStore), torch.distributed.is_initialized(), torch.compile(len) is len)
-for use in (lambda: TCPStore(1), lambda: save(1), lambda: torch.hspmm, lambda: torch.nothing):
+print(isinstance(1, Reducer), torch.distributed.is_initialized(), torch.compile(len) is len)
+for use in (lambda: Reducer(1), lambda: save(1), lambda: torch.hspmm, lambda: torch.nothing):
     try:
         use()
     except (NotImplementedError, AttributeError) as error:
@@ -167,7 +167,7 @@ for use in (lambda: TCPStore(1), lambda: save(1), lambda: torch.hspmm, lambda: t
     lines = output_of(text, tmp_path)
     assert lines[0] == "False False True"
     assert lines[1].startswith(
-        "NotImplementedError torch.distributed.TCPStore is not in adjoint: it has not been written yet."
+        "NotImplementedError torch.distributed.Reducer is not in adjoint: it has not been written yet."
     )
     assert lines[2].startswith("NotImplementedError torch.jit.save is not in adjoint: there is no TorchScript")
     assert lines[3].startswith(

@@ -228,9 +228,22 @@ def _likelihood_slope(grad: Term, self: Term, target: Term, weight: Term, reduct
     return _mean(Term(f"{product(*factors, wrong).text} / ({self.text} · (1 − {self.text}))", PRODUCT), reduction)
 
 
-def _smooth_slope(grad: Term, wrong: Term, reduction: Term, beta: Term) -> Term:
-    scaled = wrong if beta.text == "1" else Term(f"{wrong.within(PRODUCT)} / {beta.within(POWER)}", PRODUCT)
-    return _mean(product(grad, Term(f"clamp({scaled.text}, −1, 1)")), reduction)
+ONE, NO_TERM = Term("1"), Term("None")
+
+
+def _difference_slope(
+    grad: Term, first: Term, second: Term, reduction: Term, divisor: Term = ONE, limit: Term = NO_TERM
+) -> Term:
+    wrong = Term(f"{first.within(SUM)} − {second.within(PRODUCT)}", SUM)
+    if divisor.text != "1":
+        wrong = Term(f"{wrong.within(PRODUCT)} / {divisor.within(POWER)}", PRODUCT)
+    if limit.text != "None":
+        wrong = Term(f"clamp({wrong.text}, −{limit.within(POWER)}, {limit.text})")
+    return _mean(product(grad, wrong), reduction)
+
+
+def _smooth_slope(grad: Term, first: Term, second: Term, reduction: Term, beta: Term) -> Term:
+    return _difference_slope(grad, first, second, reduction, beta, ONE)
 
 
 def _nll_slope(grad: Term, self: Term, target: Term, weight: Term, ignored: Term, reduction: Term) -> Term:
@@ -267,7 +280,7 @@ NOTATION: dict[str, Callable[..., Term]] = {
     "leaky_relu_backward": _slope("leaky_relu"),
     "nll_loss_backward": _nll_slope,
     "nll_loss2d_backward": _nll_slope,
-    "_difference": lambda left, right: Term(f"{left.within(SUM)} − {right.within(PRODUCT)}", SUM),
+    "_of_difference": _difference_slope,
     "binary_cross_entropy_backward": _likelihood_slope,
     "_smooth": _smooth_slope,
     "weigh": lambda grad, weight: grad if weight.text == "None" else product(grad, weight),

@@ -40,7 +40,7 @@ CASES = {
     "mask": (lambda x, y: x.masked_fill(y > 0, 0.0), {"self": "grad · [not mask]"}),
     "squared error": (
         lambda x, y: functional.mse_loss(x, y),
-        {"self": "(self − target) · grad / n · 2", "target": "(target − self) · grad / n · 2"},
+        {"self": "grad · 2 · (self − target) / n", "target": "grad · 2 · (target − self) / n"},
     ),
 }
 
@@ -62,6 +62,8 @@ def test_only_a_mean_is_divided(reduction, divided):
     assert formulas(likelihood) == {"self": f"grad · (self − target) / (self · (1 − self)){divided}"}
     smooth = functional.smooth_l1_loss(leaf(3), torch.ones(3), reduction=reduction)
     assert formulas(smooth) == {"self": f"grad · clamp(self − target, −1, 1){divided}"}
+    robust = functional.huber_loss(leaf(3), torch.ones(3), reduction=reduction, delta=2.0)
+    assert formulas(robust) == {"self": f"grad · clamp(self − target, −2, 2){divided}"}
 
 
 def test_in_a_small_graph_short_names_of_tensors_stand_for_parameters():

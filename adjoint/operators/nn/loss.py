@@ -34,10 +34,10 @@ def shared_difference(first, second, share, divisor=1.0, limit=None):
     return (difference if limit is None else difference.clamp(-limit, limit)) * share
 
 
-def _of_difference(grad, first, second, reduction, xp, **limits):
+def _of_difference(grad, first, second, reduction, xp, divisor=1.0, limit=None):
     """The gradient of `first` if its difference from `second`, so limited, is that of each loss."""
     count = math.prod(first.shape if first.shape == second.shape else broadcast_shapes(first.shape, second.shape))
-    return xp.shared_difference(first, second, scaled(grad, reduction, count), **limits)
+    return xp.shared_difference(first, second, scaled(grad, reduction, count), divisor, limit)
 
 
 @operator(
@@ -98,7 +98,7 @@ def _smooth(grad, first, second, reduction, beta, xp):
     if beta == 0:
         difference = first - second
         return xp.sgn(difference) * scaled(grad, reduction, math.prod(difference.shape))
-    return _of_difference(grad, first, second, reduction, xp, divisor=beta, limit=1.0)
+    return _of_difference(grad, first, second, reduction, xp, beta, 1.0)
 
 
 @operator(
@@ -117,10 +117,10 @@ class huber_loss:
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
     def grad_self(grad, self, target, reduction, delta, xp):
-        return _of_difference(grad, self, target, reduction, xp, limit=delta)
+        return _of_difference(grad, self, target, reduction, xp, 1.0, delta)
 
     def grad_target(grad, self, target, reduction, delta, xp):
-        return _of_difference(grad, target, self, reduction, xp, limit=delta)
+        return _of_difference(grad, target, self, reduction, xp, 1.0, delta)
 
 
 def _check_batch(shape, wanted):
