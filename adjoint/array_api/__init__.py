@@ -1,6 +1,10 @@
 """The Python array API standard, version 2024.12: the functions of `torch` by the names and rules that array libraries share.
 
-Libraries that are written for the standard find this namespace by `Tensor.__array_namespace__`.
+Libraries that are written for the standard find this namespace by `Tensor.__array_namespace__`. PyTorch does not have it.
+
+The operators and methods of tensors stay PyTorch's where the standard wants something else: `x.size` is a method, slices have no
+negative steps (`flip` reverses), a zero-dimensional tensor does not widen others, and unsigned integers of more than 8 bits
+do not promote. The functions here promote as the standard says. `remainder` gives zeros the sign of the dividend.
 
 >>> import adjoint as torch
 >>> xp = torch.ones(2).__array_namespace__()

@@ -438,6 +438,7 @@ _TENSOR = {
     "resize_as": [both(_M, real(3, 2))],
     "sum_to_size": [both(_M, 1, 3)],
     "to": [both(_M, torch.complex128)],
+    "to_device": [both(_M, "cpu")],
     "type": [both(_M, torch.complex128)],
     "type_as": [both(_M, _V)],
     "view": [both(_M, 3, 2)],
