@@ -550,3 +550,15 @@ def test_scipy_computes_on_tensors():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+@pytest.mark.parametrize(
+    "arguments", [{"keepdims": True}, {"keepdims": False}, {"axis": None}, {"axis": None, "keepdims": True}]
+)
+def test_extrema_over_all_dimensions_by_numpys_names(name, arguments):
+    x = torch.tensor([[1.0, 5.0], [3.0, 2.0]], requires_grad=True)
+    extremum = getattr(torch, name)(x, **{"axis": None, **arguments})
+    assert extremum.shape == ((1, 1) if arguments.get("keepdims") else ())
+    extremum.sum().backward()
+    assert x.grad.tolist() == ([[0, 1], [0, 0]] if name == "amax" else [[1, 0], [0, 0]])

@@ -51,7 +51,7 @@ def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     """Check the argument at `position` against the declared type of its parameter; lists become tuples.
 
-    None is accepted if it is the default.
+    None is accepted if it is the default, and where the default `()` says all dimensions.
     """
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
@@ -61,8 +61,8 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
             raise ValueError("Overflow when unpacking long long")
         if kind != "Ints" or all(map(fits, value)):
             return tuple(value) if type(value) is list else value
-    if value is None and op.defaults.get(name, MISSING) is None:
-        return None
+    if value is None and ((default := op.defaults.get(name, MISSING)) is None or (kind == "Dims" and default == ())):
+        return default
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.function_name, *values[: position + 1])
     call = call_of(op.function_name)
