@@ -105,3 +105,11 @@ def test_backwards_a_thousand_deep() -> None:
     Deep.apply(x).backward()
     assert x.grad is not None
     assert x.grad.item() == 1.0
+
+
+def test_a_mode_that_another_thread_has_left_since_changes_no_bit():
+    from adjoint.dispatch import slow_path
+    from adjoint.dispatch.declaration import OPERATORS
+
+    x = torch.full((3, 4), 1.3817732)
+    assert slow_path.call(OPERATORS["sum_all"], (x, None), None).item() == x.sum().item()

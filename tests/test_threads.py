@@ -179,11 +179,3 @@ def test_an_error_in_one_thread_leaves_the_others_alone(eager_switching):
 
     run_together(8, backward)
     assert x.grad.item() == 4.0
-
-
-def test_a_mode_that_another_thread_has_left_since_changes_no_bit():
-    from adjoint.dispatch import slow_path
-    from adjoint.dispatch.declaration import OPERATORS
-
-    x = torch.full((3, 4), 1.3817732)
-    assert slow_path.call(OPERATORS["sum_all"], (x, None), None).item() == x.sum().item()
