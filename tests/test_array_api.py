@@ -562,3 +562,15 @@ def test_extrema_over_all_dimensions_by_numpys_names(name, arguments):
     assert extremum.shape == ((1, 1) if arguments.get("keepdims") else ())
     extremum.sum().backward()
     assert x.grad.tolist() == ([[0, 1], [0, 0]] if name == "amax" else [[1, 0], [0, 0]])
+
+
+def test_tensordot_takes_the_axes_of_numpy():
+    a, b = torch.arange(24.0).reshape(2, 3, 4), torch.arange(12.0).reshape(4, 3)
+    axes = ((1, 2), (1, 0))
+    assert torch.equal(torch.tensordot(a, b, axes=axes), torch.tensordot(a, b, axes))
+
+
+def test_opt_einsum_contracts_tensors():
+    contract = pytest.importorskip("opt_einsum").contract
+    a, b, c = (torch.randn(3, 3, requires_grad=True) for _ in range(3))
+    torch.testing.assert_close(contract("ij,jk,kl->il", a, b, c), a @ b @ c)
