@@ -113,6 +113,7 @@ def test_workers_fetch_the_same_batches(options, workers):
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.thorough
 def test_workers_start_by_any_method(method):
     loader = DataLoader(Rows(), batch_size=4, num_workers=2, multiprocessing_context=method)
     assert same(list(loader), list(DataLoader(Rows(), batch_size=4)))
@@ -348,6 +349,7 @@ def test_a_worker_that_dies_is_noticed(how, cause):
     assert leftovers() <= before
 
 
+@pytest.mark.thorough
 def test_a_timeout():
     with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
         list(DataLoader(Failing(lambda: time.sleep(3600)), num_workers=1, timeout=1))

@@ -360,6 +360,7 @@ def assigned_from_outside(module: str) -> Iterator[str]:
             yield f"{module} line {node.lineno}: {ast.unparse(node)}"
 
 
+@pytest.mark.thorough
 def test_no_module_sets_the_globals_of_another():
     """What a layer gives to those below, it gives by `adjoint.late_bound`."""
     assert [found for module in FILES for found in assigned_from_outside(module)] == []

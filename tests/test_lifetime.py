@@ -9,10 +9,11 @@ import pytest
 
 import adjoint as torch
 from adjoint import func, nn
+from adjoint.sequence import MOST_CALLS
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096
-WARM_UP = 2_500  # steps after which the notes of module calls, of which the last thousands are kept, are complete
+WARM_UP = MOST_CALLS // 3  # steps of a model with three modules in it: as many notes of module calls are kept as ever
 FREE_LISTS = 10_000  # blocks of freed tuples and the like that the interpreter keeps at hand
 
 

@@ -12,6 +12,7 @@ import pytest
 import adjoint as torch
 
 
+@pytest.mark.thorough
 def test_only_the_storage_looks_where_numpy_does_not_check():
     """`numpy.lib.stride_tricks.as_strided` makes arrays that reach anywhere, `numpy.ndarray` only within a buffer."""
     package = Path(

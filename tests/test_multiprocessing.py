@@ -298,7 +298,7 @@ def train(number, model, steps):
         optimizer.step()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
 def test_hogwild(method):
     torch.manual_seed(0)
     model = Small().share_memory()

@@ -69,6 +69,7 @@ print("adjoint.overrides" in sys.modules, "wrapper" in torch.add.__code__.co_nam
     assert run(program) == ["False", "False", "True", "True"]
 
 
+@pytest.mark.thorough
 def test_functions_stay_the_objects_they_were():
     program = """
 import adjoint as torch

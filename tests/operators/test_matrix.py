@@ -187,6 +187,7 @@ def test_derivatives_that_are_zero_by_definition(name):
 
 
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if OPERATORS[case.values[0]].inplace])
+@pytest.mark.one_each("name")
 def test_in_place(name, call):
     args, kwargs = plain(call)
     operator = OPERATORS[name]
@@ -209,6 +210,7 @@ def test_in_place(name, call):
     ("name", "call"),
     [case for case in DIFFERENTIABLE if OPERATORS[case.values[0]].inplace and case.values[0] not in IN_PLACE_ONLY],
 )
+@pytest.mark.one_each("name")
 def test_gradients_in_place(name, call):
     gradients = []
     for function in (OPERATORS[name].function, OPERATORS[name].inplace_function):
@@ -229,6 +231,7 @@ def test_gradients_in_place(name, call):
 @pytest.mark.parametrize(
     ("name", "call"), [case for case in CALLS if OPERATORS[case.values[0]].out and case.values[0] not in IN_PLACE_ONLY]
 )
+@pytest.mark.one_each("name")
 def test_out(name, call):
     args, kwargs = plain(call)
     expected = apply(name, call, args, kwargs)
@@ -250,6 +253,7 @@ def test_out(name, call):
 
 
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if case.values[0] not in OF_MEMORY])
+@pytest.mark.one_each("name")
 def test_layouts(name, call):
     args, kwargs = plain(call)
     expected = apply(name, call, args, kwargs)
@@ -305,6 +309,7 @@ def counted_from_the_end(name, call):
     ("name", "call"),
     [case for case in CALLS if counted_from_the_end(*case.values) and not case.values[0].endswith("_backward")],
 )
+@pytest.mark.one_each("name")
 def test_dimensions_counted_from_the_end(name, call):
     expected = apply(name, call, *plain(call))
     changed = Sample(tuple(counted_from_the_end(name, call)), call.kwargs, call.complex_numbers)
