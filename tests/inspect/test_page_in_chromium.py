@@ -17,7 +17,7 @@ from tests.inspect import chromium
 from tests.inspect.models import gpt_loss, perceptron_loss
 
 REASON = chromium.why_not()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.thorough]
 PICTURES = Path(__file__).parent / "pictures"
 
 
