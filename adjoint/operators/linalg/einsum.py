@@ -13,7 +13,7 @@ TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but g
 
 
 @public()
-def tensordot(a, b, dims=2, out=None, *, axes=None):
+def tensordot(a, b, dims=2, out=None, **numpy):
     """The sums of products over `dims`: the last of `a` with the first of `b`, or two lists of dimensions.
 
     `axes` is NumPy's name of `dims`, which libraries for any kind of array use.
@@ -23,7 +23,9 @@ def tensordot(a, b, dims=2, out=None, *, axes=None):
     torch.Size([2, 4])
     """
     check_tensors("tensordot", a=a, b=b)
-    dims = dims if axes is None else axes
+    dims = numpy.pop("axes", dims)
+    if numpy:
+        raise TypeError(f"tensordot() got an unexpected keyword argument '{next(iter(numpy))}'")
     dims_a, dims_b = _contracted(dims, a._array.ndim, b._array.ndim)
     if a._array.dtype != b._array.dtype:
         raise RuntimeError("both inputs should have same dtype")
