@@ -128,7 +128,8 @@ def test_a_checkpoint_stays_readable_when_a_rank_is_killed_while_it_writes(tmp_p
 
 def test_an_interrupt_ends_all(tmp_path):
     script = tmp_path / "program.py"
-    script.write_text(BEGIN + "print('begun', os.getpid(), flush=True)\ntime.sleep(100)\n", encoding="utf-8")
+    text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\ntime.sleep(100)\n"  # as a whole: ranks share the pipe
+    script.write_text(BEGIN + text, encoding="utf-8")
     command = [sys.executable, "-m", "adjoint", "launch", "-n", "2", str(script)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=environment()
