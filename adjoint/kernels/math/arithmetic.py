@@ -10,7 +10,7 @@ import numpy
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
-from ...codegen.compiled_ufuncs import large, large_with_number
+from ...codegen.compiled_ufuncs import large_with_number, of_any_size
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
@@ -88,7 +88,7 @@ def _are_large(self: Array, other: Array) -> bool:
     return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), _LARGE)
 
 
-_ADD, _SUBTRACT = (large(ufunc) or ufunc for ufunc in (numpy.add, numpy.subtract))
+_ADD, _SUBTRACT = of_any_size(numpy.add), of_any_size(numpy.subtract)
 
 
 @in_float32

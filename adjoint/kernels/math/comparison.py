@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.compiled_ufuncs import large
+from ...codegen.compiled_ufuncs import of_any_size
 from ..runtime.floating import refuse, unwarned, widen
 from ..runtime.layout import laid_out
 
@@ -32,7 +32,7 @@ gt = _ordering("gt", numpy.greater)
 ge = _ordering("ge", numpy.greater_equal)
 
 
-_NOT: Any = large(numpy.logical_not) or numpy.logical_not
+_NOT = of_any_size(numpy.logical_not)
 
 
 def logical_not(self: Array) -> Array:
