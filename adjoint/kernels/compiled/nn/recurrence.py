@@ -9,6 +9,8 @@ import numpy
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, f32, f64
 from ....codegen.llvm.launch import launch
+from ...runtime.parallel import get_num_threads
+from ..linalg.tiles import VECTORS, tile_rows
 from . import recurrence_steps as steps_of
 
 Array = numpy.ndarray[Any, Any]
@@ -38,18 +40,10 @@ def recurrent_layer(
     single = mode in ("RNN_TANH", "RNN_RELU")
     gates = numpy.empty((0,) if single else (steps if keeps else 1, batch, columns), kind)
     more = numpy.empty((0,) if single else (*gates.shape[:2], features), kind)
-    lanes, code = HOST.vector_bytes // kind.itemsize, _MODES[mode]
-    static = {"T": _TYPES[kind.char], "W": lanes, "MODE": code}
-    vectors = steps_of.tile_vectors(code)
-    units = vectors // steps_of.GATES[code] * lanes
-    panels = -(-features // units)
-    packed = numpy.empty(panels * features * vectors * lanes, kind)
-    launch(
-        steps_of.pack_forward.compiled(**static), panels, features * vectors * lanes * kind.itemsize, address(packed),
-        address(weight), features,
-    )  # fmt: skip
+    tile = _Tile(kind, batch)
+    packed = _packed(steps_of.pack_forward, tile, weight, columns, features)
     _by_rows(
-        steps_of.forward.compiled(**static, R=_tile_rows()), batch, steps * columns * features,
+        steps_of.forward.compiled(**tile.statics(R=tile.rows, MODE=_MODES[mode])), tile, batch, steps * columns * features,
         *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
         projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, packed, offset)), steps, batch, features, backwards,
         keeps,
@@ -92,15 +86,10 @@ def through_time(
         to_hidden[...] = grad_hidden
     if grad_cell is not None and mode == "LSTM":
         carried[...] = grad_cell
-    lanes = HOST.vector_bytes // kind.itemsize
-    panels = -(-features // (4 * lanes))
-    packed = numpy.empty(panels * columns * 4 * lanes, kind)
-    launch(
-        steps_of.pack_backward.compiled(T=_TYPES[kind.char], W=lanes), panels, columns * 4 * lanes * kind.itemsize,
-        address(packed), address(weight), features, columns,
-    )  # fmt: skip
+    tile = _Tile(kind, batch)
+    packed = _packed(steps_of.pack_backward, tile, weight, features, columns)
     _by_rows(
-        steps_of.backward.compiled(T=_TYPES[kind.char], W=lanes, R=_tile_rows(), MODE=_MODES[mode]), batch,
+        steps_of.backward.compiled(**tile.statics(R=tile.rows, MODE=_MODES[mode])), tile, batch,
         steps * columns * features, *map(address, (to_projected, to_products, to_hidden, carried, grad)),
         grad.strides[0] // kind.itemsize, grad.strides[1] // kind.itemsize, has_grad,
         *map(address, (gates, more, output, hidden, before, packed)), steps, batch, features, backwards,
@@ -128,11 +117,41 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
     )
 
 
-def _tile_rows() -> int:
-    return 4 if HOST.vector_bytes == 64 or HOST.instruction_set == "NEON" else 2
+class _Tile:
+    """The tiles for a batch: its rows and vectors, which are as many as registers hold, and no more rows than a thread has."""
+
+    def __init__(self, kind: numpy.dtype[Any], batch: int) -> None:
+        most = tile_rows(HOST.vector_bytes)
+        of_thread = -(-batch // get_num_threads())
+        self.rows = min(most, max(2, 1 << (of_thread - 1).bit_length()))
+        self.vectors = most * VECTORS // self.rows
+        self.lanes = HOST.vector_bytes // kind.itemsize
+        self.kind = kind
+
+    def statics(self, **more: int) -> dict[str, Any]:
+        """What kernels are compiled for."""
+        return {"T": _TYPES[self.kind.char], "W": self.lanes, "V": self.vectors, **more}
 
 
-def _by_rows(function: Any, batch: int, work: int, *arguments: Any) -> None:
+def _packed(pack: Any, tile: _Tile, weight: Array, width: int, depth: int) -> Array:
+    """The weights in panels as wide as a tile: those of one step of a product beside each other."""
+    panel = depth * tile.vectors * tile.lanes
+    panels = -(-width // (tile.vectors * tile.lanes))
+    packed = numpy.empty(panels * panel, tile.kind)
+    columns, features = weight.shape
+    launch(
+        pack.compiled(**tile.statics()),
+        panels,
+        panel * tile.kind.itemsize,
+        address(packed),
+        address(weight),
+        features,
+        columns,
+    )
+    return packed
+
+
+def _by_rows(function: Any, tile: _Tile, batch: int, work: int, *arguments: Any) -> None:
     """Run the loops for all rows, with as few ranges as there are threads: each range reads all weights."""
-    tiles = -(-batch // _tile_rows())
-    launch(function, tiles, 2 * work * _tile_rows() // _FLOPS_PER_BYTE, *arguments)
+    tiles = -(-batch // tile.rows)
+    launch(function, tiles, 2 * work * tile.rows // _FLOPS_PER_BYTE, *arguments)
