@@ -99,6 +99,7 @@ _NAMES = {
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype"
     ),
+    "_higher_order_ops": "cond while_loop",
     "_utils": "_assert",
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
@@ -106,6 +107,7 @@ _NAMES = {
     "compiler": "compile",
     "foreach": " ".join(_FOREACH),
     "func": "vmap",
+    "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "kernels.runtime.parallel": "get_num_threads set_num_threads",
     "nn.functional.enumerated": (

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from .array_attributes import ArrayAttributes, methods_of_tensor
 from .kernels.memory import storage as storages
+from .kernels.memory.storages import TypedStorage, UntypedStorage
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
 from .kernels.runtime.sparse_array import SparseArray
@@ -72,16 +73,16 @@ class Interchange(ArrayAttributes):
         return materialize(array)
 
     @ending_at_caller
-    def untyped_storage(self) -> storages.UntypedStorage:
+    def untyped_storage(self) -> UntypedStorage:
         """The bytes of the storage of this tensor, shared with its views."""
         array = self._array
-        return storages.UntypedStorage(storages.root_of(array), array, self._put_array)
+        return UntypedStorage.over(storages.root_of(array), array, self._put_array)
 
     @ending_at_caller
-    def storage(self) -> storages.TypedStorage:
+    def storage(self) -> TypedStorage:
         """The storage as elements of this tensor's dtype."""
         array = self._array
-        return storages.TypedStorage(storages.root_of(array), array.dtype, array, self._put_array)
+        return TypedStorage.of(storages.root_of(array), array.dtype, array, self._put_array)
 
     @ending_at_caller
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:

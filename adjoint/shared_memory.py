@@ -12,7 +12,7 @@ import tempfile
 import threading
 import weakref
 
-__all__ = ["Mapping", "Segment", "allocated", "attached", "new_file"]
+__all__ = ["Mapping", "Segment", "allocated", "attached", "mapped_file", "new_file"]
 
 ALIGNMENT = 64
 """Where memory begins: at multiples of a cache line."""
@@ -35,6 +35,33 @@ def new_file(size: int = 0) -> int:
 
 class Mapping(mmap.mmap):
     """Memory that other processes see too."""
+
+
+def mapped_file(path: str, shared: bool, length: int) -> Mapping:
+    """The first `length` bytes of a file as memory: changes reach the file if it is `shared`, and nobody otherwise.
+
+    A shared file is made, or made longer, if need be.
+
+    Raises:
+        RuntimeError: if the file cannot be opened, or is too short.
+    """
+    if length < 0:
+        raise RuntimeError(f"unable to mmap {length} bytes from file <{path}>: Cannot allocate memory (12)")
+    try:
+        file = os.open(path, (os.O_RDWR | os.O_CREAT) if shared else os.O_RDONLY, 0o600)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        raise RuntimeError(f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})") from None
+    try:
+        size = os.fstat(file).st_size
+        if size < length:
+            if not shared:
+                raise RuntimeError(f"file <{path}> size <{size}> is smaller than the required mapping size <{length}>")
+            os.ftruncate(file, length)
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        return Mapping(file, length, access=access) if length else Mapping(-1, 1)
+    finally:
+        os.close(file)
 
 
 class Segment(Mapping):

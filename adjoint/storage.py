@@ -1,5 +1,5 @@
 """`torch.storage`: the memory behind tensors; names, no logic."""
 
-from .kernels.memory.storage import TypedStorage, UntypedStorage
+from .kernels.memory.storages import TypedStorage, UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]

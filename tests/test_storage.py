@@ -34,3 +34,54 @@ def test_a_repeated_number_may_be_repeated_again():
     number = numpy.float64(2.0)  # what NumPy gives for arithmetic on arrays of no dimension
     once = view_kernels.expand(number, (3,))
     assert view_kernels.expand(once.reshape(3, 1), (3, 2)).tolist() == [[2.0, 2.0]] * 3
+
+
+def test_a_storage_is_made_of_numbers_and_indexed():
+    storage = torch.UntypedStorage([1, 2, 300])
+    assert storage.tolist() == [1, 2, 44] and torch.UntypedStorage(5).nbytes() == 5
+    storage[0] = 9
+    storage[1:] = 7
+    assert list(storage) == [9, 7, 7] and storage[-1] == 7
+    with pytest.raises(IndexError, match="index 3 out of range for storage of size 3"):
+        storage[3]
+    with pytest.raises(RuntimeError, match="only a step of 1"):
+        storage[::2]
+    with pytest.raises(RuntimeError, match="of type float instead of int"):
+        torch.UntypedStorage([1, 1.5])
+
+
+def test_a_slice_of_a_storage_shares_its_memory_and_begins_there():
+    storage = torch.UntypedStorage(range(8))
+    part = storage[4:8]
+    part.fill_(3)
+    assert storage.tolist() == [0, 1, 2, 3, 3, 3, 3, 3]
+    seen = torch.empty(0, dtype=torch.uint8).set_(part)
+    assert seen.storage_offset() == 0 and seen.data_ptr() == storage.data_ptr() + 4
+    assert torch.asarray(part, dtype=torch.int32).tolist() == [0x03030303]
+    assert torch.asarray(part, dtype=torch.uint8).data_ptr() == part.data_ptr()
+
+
+def test_storages_are_copied_and_converted():
+    storage = torch.UntypedStorage([1, 2])
+    assert storage.clone() != storage and storage.clone().tolist() == [1, 2]
+    assert storage.float().tolist() == [1.0, 2.0] and storage.float().type() == "torch.FloatStorage"
+    assert torch.ones(2).storage().double().nbytes() == 16
+    with pytest.raises(RuntimeError, match="size does not match, self was 2 bytes but src was 3 bytes"):
+        storage.copy_(torch.UntypedStorage(3))
+    assert torch.UntypedStorage.from_buffer(b"abcd", "big", dtype=torch.int16).tolist() == [98, 97, 100, 99]
+
+
+def test_a_file_is_mapped(tmp_path):
+    path = str(tmp_path / "numbers")
+    written = torch.from_file(path, shared=True, size=3)
+    written.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    assert torch.from_file(path, size=2).add_(5).tolist() == [6.0, 7.0]
+    assert torch.from_file(path, shared=False, size=3).tolist() == [1.0, 2.0, 3.0]
+    storage = torch.UntypedStorage.from_file(path, False, 12)
+    assert torch.asarray(storage[4:8], dtype=torch.uint8).view(torch.float32).tolist() == [2.0]
+    assert storage.filename is None and torch.UntypedStorage.from_file(path, True, 4).filename == path
+    assert written.is_shared() and not written.untyped_storage().resizable()
+    with pytest.raises(RuntimeError, match=r"size <12> is smaller than the required mapping size <40>"):
+        torch.from_file(path, size=10)
+    with pytest.raises(RuntimeError, match="unable to open file"):
+        torch.from_file(path + "?", size=1)

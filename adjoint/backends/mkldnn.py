@@ -11,6 +11,11 @@ flags = flags_of(__name__, enabled=False, deterministic=False, allow_tf32=True, 
 set_flags = set_flags_of(__name__, "enabled", "deterministic", "allow_tf32", "fp32_precision")
 
 
+def is_available() -> bool:
+    """False: oneDNN is not used."""
+    return False
+
+
 class verbose(AbstractContextManager[None]):
     """A context in which the library would tell what it does."""
 

@@ -10,7 +10,7 @@ import numpy
 
 from .. import dtypes
 from ..kernels.memory.copying import distinct
-from ..kernels.memory.storage import resized
+from ..kernels.memory.storages import resized
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.shapes import broadcast_shapes

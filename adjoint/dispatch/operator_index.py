@@ -4,8 +4,8 @@
 FAMILIES: dict[str, dict[str, str]] = {
     "create.creation": {
         "torch": (
-            "as_tensor asarray empty empty_permuted empty_strided from_dlpack from_numpy frombuffer full ones "
-            "scalar_tensor tensor zeros "
+            "as_tensor asarray empty empty_permuted empty_strided from_dlpack from_file from_numpy frombuffer "
+            "full ones scalar_tensor tensor zeros "
         ),
     },
     "create.distribution_samples": {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..kernels.memory import storage
+from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.scalar import C_NAMES
@@ -268,7 +268,7 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
                 "t by resizing it, inplace, to zero elements with t.resize_(0)."
             )
         order = order or tuple(range(len(shape)))
-        resized = storage.resized(array, tuple([shape[dim] for dim in order]))
+        resized = storages.resized(array, tuple([shape[dim] for dim in order]))
         target._array = with_lazy_bits(
             resized.transpose([order.index(dim) for dim in range(len(order))]), lazy_bits_of(array)
         )

@@ -14,7 +14,7 @@ import numpy
 
 from ..device import Size, device
 from ..dtypes import dtype
-from ..kernels.memory.storage import UntypedStorage
+from ..kernels.memory.storages import UntypedStorage
 from ..tensor import Tensor
 from ..tracebacks import variables_in
 from .declaration import VALUE, Operator

@@ -9,7 +9,8 @@ from typing import Any
 
 import adjoint as torch
 
-from ..kernels.memory.storage import TypedStorage, UntypedStorage, element_strides, owner, storage_offset, strided
+from ..kernels.memory.storage import element_strides, owner, storage_offset, strided
+from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 from ..notices import warn
@@ -86,14 +87,14 @@ def _received(cls: type[Tensor], root: Array, geometry: Any, requires_grad: bool
 
 def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
     """What a storage is sent as."""
-    kind = storage._kind if isinstance(storage, TypedStorage) else None
+    kind = storage.element_kind if isinstance(storage, TypedStorage) else None
     whole = wrap(storage._root)
     share(whole)
     return _received_storage, (_Memory(owner(whole._array)), kind)
 
 
 def _received_storage(root: Array, kind: Any) -> UntypedStorage:
-    return UntypedStorage(root) if kind is None else TypedStorage(root, kind)
+    return UntypedStorage.over(root) if kind is None else TypedStorage.of(root, kind)
 
 
 def dumps(content: Any) -> bytes:

@@ -8,5 +8,6 @@ that a file may contain. `tensors`, `storages` and `rebuild` read and write tens
 
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .checkpoint import load, save
+from .storages import MAP_LOCATION
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = ["MAP_LOCATION", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy
 
-from ..kernels.memory.storage import UntypedStorage
+from ..kernels.memory.storages import UntypedStorage
 from ..notices import warn
 from ..tracebacks import ending_at_caller
 from .allowed import data_globals, user_globals, weights_globals
@@ -19,7 +19,7 @@ from .formats import START, begins_archive, begins_npz, begins_safetensors, writ
 from .legacy import read_legacy, write_legacy
 from .limits import equals, shown
 from .pickler import dumps
-from .storages import ErrorOfCaller, MapLocation, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
+from .storages import MAP_LOCATION, ErrorOfCaller, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
 from .unpickler import Unpickler
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def save(
 @ending_at_caller
 def load(
     f: FileLike,
-    map_location: MapLocation = None,
+    map_location: MAP_LOCATION = None,
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,

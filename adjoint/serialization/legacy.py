@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import numpy
 
-from ..kernels.memory.storage import UntypedStorage, adopt
+from ..kernels.memory.storage import adopt
+from ..kernels.memory.storages import UntypedStorage
 from .files import TRUNCATED, read_into
 from .limits import equals, shown
 from .pickler import dumps

@@ -9,7 +9,8 @@ import numpy
 from numpy.lib import format as npy
 
 from .. import dtypes
-from ..kernels.memory.storage import TypedStorage, row_major_steps
+from ..kernels.memory.storage import row_major_steps
+from ..kernels.memory.storages import TypedStorage
 from ..tensor import Tensor
 from .limits import shown
 from .safetensors import named_tensors
@@ -60,7 +61,7 @@ def read_npz(file: IO[bytes], restore: Restore) -> dict[str, Tensor]:
                 raise RuntimeError(f"the .npz file cannot be read: {error}") from error
             name = info.filename.removesuffix(_ARRAY)
             array = _array(content, name)
-            storage = restore(TypedStorage(array.reshape(-1), array.dtype), "cpu")
+            storage = restore(TypedStorage.of(array.reshape(-1), array.dtype), "cpu")
             kind, shape = dtypes.from_numpy(array.dtype), array.shape
             found[name] = rebuild_tensor_v3(storage, 0, shape, row_major_steps(shape), False, None, kind)
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..device import layout
 from ..dtypes import dtype
-from ..kernels.memory.storage import UntypedStorage
+from ..kernels.memory.storages import UntypedStorage
 from ..notices import warn
 from ..tensor import Tensor
 from . import tensors

@@ -15,7 +15,8 @@ import numpy
 
 from .. import dtypes
 from ..dtypes import dtype
-from ..kernels.memory.storage import UntypedStorage, row_major_steps
+from ..kernels.memory.storage import row_major_steps
+from ..kernels.memory.storages import UntypedStorage
 from ..tensor import Tensor
 from .files import TRUNCATED, read_into, write_all
 from .limits import shown
@@ -118,7 +119,7 @@ def read_safetensors(file: IO[bytes], restore: Restore, memory: "mmap.mmap | Non
         if sys.byteorder == "big":
             content = content.copy()
             content.view(f"u{kind.to_real().itemsize}").byteswap(inplace=True)
-        storage = restore(UntypedStorage(content), "cpu")
+        storage = restore(UntypedStorage.over(content), "cpu")
         found[name] = rebuild_tensor_v3(storage, 0, shape, row_major_steps(shape), False, None, kind)
     return {entry[0]: found[entry[0]] for entry in entries}
 

@@ -8,13 +8,14 @@ import numpy
 from .. import dtypes
 from ..device import device
 from ..dtypes import dtype
-from ..kernels.memory.storage import TypedStorage, UntypedStorage, address, memory
+from ..kernels.memory.storage import address, memory
+from ..kernels.memory.storages import TypedStorage, UntypedStorage
 
 __all__ = [
+    "MAP_LOCATION",
     "STORAGE_TYPES",
     "UNTYPED",
     "ErrorOfCaller",
-    "MapLocation",
     "StorageTable",
     "StorageType",
     "as_storage",
@@ -68,7 +69,7 @@ def storage_type(kind: dtype) -> StorageType:
 
 def as_storage(content: Array, kind: StorageType) -> UntypedStorage:
     """The bytes `content` as a storage with elements of type `kind`."""
-    return UntypedStorage(content) if kind.dtype is None else TypedStorage(content, kind.dtype.numpy)
+    return UntypedStorage.over(content) if kind.dtype is None else TypedStorage.of(content, kind.dtype.numpy)
 
 
 def swap_bytes(content: Array, kind: StorageType) -> None:
@@ -107,7 +108,7 @@ class StorageTable:
 
     def persistent_id(self, storage: UntypedStorage) -> tuple[str, StorageType, str, str, int]:
         """The persistent id of `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
-        kind = storage_type(dtypes.from_numpy(storage._kind)) if isinstance(storage, TypedStorage) else UNTYPED
+        kind = storage_type(dtypes.from_numpy(storage.element_kind)) if isinstance(storage, TypedStorage) else UNTYPED
         root = storage._root
         return "storage", kind, self.key(root, kind), "cpu", root.nbytes // kind.itemsize
 
@@ -117,7 +118,7 @@ class StorageTable:
             yield key, memory(self._roots[key]), kind
 
 
-MapLocation = Callable[[UntypedStorage, str], UntypedStorage | None] | device | str | dict[str, str] | None
+MAP_LOCATION = Callable[[UntypedStorage, str], UntypedStorage | None] | device | str | dict[str, str] | None
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
 
 
@@ -125,7 +126,7 @@ class ErrorOfCaller(Exception):
     """Carries an error of the caller's `map_location` past the code that blames the file; its cause is that error."""
 
 
-def restorer(map_location: MapLocation) -> Restore:
+def restorer(map_location: MAP_LOCATION) -> Restore:
     """A function that maps a storage and its saved device to the storage to use.
 
     Raises (when called):

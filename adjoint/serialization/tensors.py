@@ -14,7 +14,7 @@ from ..dtypes import dtype
 from ..first_use import import_late
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
-from ..kernels.memory.storage import TypedStorage, UntypedStorage
+from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
 from ..kernels.runtime.sparse_array import SparseArray
@@ -42,7 +42,7 @@ def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) ->
     """`torch._utils._rebuild_tensor`: a view of `storage` with the storage's dtype."""
     if not isinstance(storage, TypedStorage):
         raise TypeError(f"expected a typed storage, got {type(storage).__name__}")
-    return _view(storage, dtypes.from_numpy(storage._kind), storage_offset, size, stride)
+    return _view(storage, dtypes.from_numpy(storage.element_kind), storage_offset, size, stride)
 
 
 def rebuild_tensor_v2(
@@ -176,10 +176,10 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     kind = tensor.dtype
     rest: tuple[Any, ...] = (offset, tuple(size), stride, tensor.requires_grad, OrderedDict())
     if storage_type(kind) is UNTYPED:
-        return rebuild_tensor_v3, (UntypedStorage(root), *rest, kind)
+        return rebuild_tensor_v3, (UntypedStorage.over(root), *rest, kind)
     bits = lazy_bits_of(tensor._array)
     lazy = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
-    return rebuild_tensor_v2, (TypedStorage(root, kind.numpy), *rest, *([lazy] if lazy else []))
+    return rebuild_tensor_v2, (TypedStorage.of(root, kind.numpy), *rest, *([lazy] if lazy else []))
 
 
 def _warn_about_hooks(tensor: Tensor) -> None:

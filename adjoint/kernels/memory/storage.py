@@ -6,17 +6,14 @@ by `adopt`, so that the chain ends there and offsets count from the first elemen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from ...device import channels_last, channels_last_3d, cpu, meta
-from ...device import device as Device
-from ...dtypes import from_numpy
-from ...late_bound import LATE
-from ..runtime.lazy_conj import LazyConjNeg, lazy_bits_of, with_lazy_bits
-from ..runtime.meta_array import Meta, Released, remade
+from ...device import channels_last, channels_last_3d
+from ..runtime.lazy_conj import LazyConjNeg
+from ..runtime.meta_array import Meta, Released
 from ..runtime.sparse_array import SparseArray
 from .bounds import checked_bytes
 
@@ -46,7 +43,7 @@ def adopt(array: Array) -> Array:
     return window(numpy.asarray(_Foreign(whole)), array.dtype, array.shape, array.strides, 0)
 
 
-def _is_foreign(root: Array) -> bool:
+def is_foreign(root: Array) -> bool:
     """Whether the memory that `root` owns to us belongs to somebody else, who alone may make it larger or smaller."""
     base: Any = root.base  # NumPy keeps what has an array interface in a tuple, with the interface
     return base is not None and (type(base) is not tuple or isinstance(base[0], _Foreign))
@@ -167,15 +164,9 @@ def row_major_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(steps)) if shape else ()
 
 
-def resized(array: Array, shape: tuple[int, ...]) -> Array:
-    """A contiguous array of `shape` on the memory of `array`, from its first element on, copied where that is too small."""
-    whole = UntypedStorage(root_of(array), array)
-    return whole.extended(shape, row_major_steps(shape), storage_offset(array), array.dtype, "resize_")
-
-
 def reallocated(root: Array, length: int) -> Array:
     """New memory of `length` bytes that begins with those of its owner `root`."""
-    if _is_foreign(root):
+    if is_foreign(root):
         raise RuntimeError("Trying to resize storage that is not resizable")
     result = numpy.empty(length, numpy.uint8)
     held = memory(root)[:length]
@@ -221,177 +212,6 @@ def to_python(array: Array) -> Any:
     if array.dtype.kind == "V":  # ml_dtypes' scalars are not Python numbers
         array = array.astype(numpy.float32)
     return array.tolist()
-
-
-class UntypedStorage:
-    """The bytes that a tensor and its views share.
-
-    `replace` puts another array into the tensor that was asked for its storage, in the place of `seen`.
-    """
-
-    def __init__(
-        self, root: Array, seen: Array | None = None, replace: Callable[[Array, Array], None] | None = None
-    ) -> None:
-        self._root = root
-        self._seen = seen
-        self._replace = replace
-
-    @property
-    def device(self) -> Device:
-        """Where the bytes are."""
-        return meta if isinstance(self._seen, Meta) else cpu
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address(self._root)
-
-    def nbytes(self) -> int:
-        """The number of bytes."""
-        return int(self._root.nbytes)
-
-    def size(self) -> int:
-        """The number of bytes."""
-        return int(self._root.nbytes)
-
-    __len__ = size
-
-    @property
-    def _cdata(self) -> int:
-        return id(self._root)
-
-    def bytes(self) -> Array:
-        """The bytes, as an array of uint8 that shares the memory."""
-        return memory(self._root)
-
-    def is_shared(self) -> bool:
-        """Whether the bytes are in memory that processes share."""
-        return LATE.is_shared(self._root)
-
-    def resize_(self, size: int) -> UntypedStorage:
-        """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.
-
-        That is so for the tensor whose storage this is: its views keep the memory as it was.
-        """
-        if type(size) is not int:
-            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
-        if size < 0:
-            raise RuntimeError(f"alloc_cpu() seems to have been called with negative number: {size % 2**64}")
-        if self._seen is None or _is_foreign(self._root):
-            raise RuntimeError("Trying to resize storage that is not resizable")
-        if size != self.nbytes():
-            self.reallocate(size)
-        return self
-
-    def reallocate(self, size: int) -> None:
-        """Move to memory of another number of bytes, and the tensor with it if it still looks at this."""
-        self._root = reallocated(self._root, size)
-        seen = self._seen
-        if seen is None or self._replace is None or isinstance(seen, Meta):
-            return
-        steps, offset = self._steps()
-        try:
-            array = with_lazy_bits(strided(self._root, seen.shape, steps, offset, seen.dtype), lazy_bits_of(seen))
-        except RuntimeError:  # not enough for all elements
-            array = without_elements(seen.shape, seen.dtype).view(Released)
-        self._seen = array
-        self._replace(seen, array)
-
-    def check_kind(self, kind: Any, name: str) -> None:
-        """Raise if these are elements of another kind than `kind`, which is called `name`; bytes may be of any."""
-
-    def elements(self, kind: Any) -> Array:
-        """All that it has of elements of `kind`."""
-        return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
-
-    def extended(
-        self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, operation: str = "set_"
-    ) -> Array:
-        """What `strided` gives of it, where it is too small on memory that is large enough, to which it moves."""
-        needed = checked_bytes(size, stride, offset, kind.itemsize, operation=operation)
-        if self.device is meta:
-            return remade(size, kind, stride)
-        if needed > self.nbytes():
-            self.reallocate(needed)
-        return strided(self._root, size, stride, offset, kind)
-
-    def _steps(self) -> tuple[tuple[int, ...], int]:
-        """Strides and offset in elements; where the memory had been given back, those of a contiguous tensor."""
-        seen = self._seen
-        if seen is None or isinstance(seen, Released):
-            return row_major_steps(() if seen is None else seen.shape), 0
-        return element_strides(seen), storage_offset(seen)
-
-    def __getitem__(self, index: int) -> int:
-        return int(self.bytes()[index])
-
-    def tolist(self) -> list[int]:
-        """The bytes as Python numbers."""
-        return self.bytes().tolist()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.tolist())
-
-    def __repr__(self) -> str:
-        return f"{_listed(self.tolist())}\n[torch.storage.UntypedStorage(device=cpu) of size {len(self)}]"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._root is self._root
-
-    def __hash__(self) -> int:
-        return id(self._root)
-
-
-def _listed(values: list[Any]) -> str:
-    """One value a line."""
-    return "\n".join(f" {value}" for value in values)
-
-
-class TypedStorage(UntypedStorage):
-    """A storage seen as elements of one dtype."""
-
-    def __init__(
-        self, root: Array, kind: Any, seen: Array | None = None, replace: Callable[[Array, Array], None] | None = None
-    ) -> None:
-        super().__init__(root, seen, replace)
-        self._kind = kind
-
-    def resize_(self, size: int) -> TypedStorage:
-        """Give the storage another number of elements; see `UntypedStorage.resize_`."""
-        super().resize_(size if type(size) is not int else size * self.element_size())
-        return self
-
-    def size(self) -> int:
-        """The number of elements."""
-        return self.nbytes() // self.element_size()
-
-    __len__ = size
-
-    def check_kind(self, kind: Any, name: str) -> None:
-        """Raise RuntimeError if the elements are of another kind than `kind`, which is called `name`."""
-        if self._kind != kind:
-            raise RuntimeError(
-                f"Expected a Storage of type {name} or an UntypedStorage, but got type "
-                f"{from_numpy(self._kind).scalar_type} for argument 1 'storage'"
-            )
-
-    def element_size(self) -> int:
-        """The bytes of an element."""
-        return int(self._kind.itemsize)
-
-    def __getitem__(self, index: int) -> Any:
-        return to_python(self.elements(self._kind)[index : index + 1])[0]
-
-    def tolist(self) -> list[Any]:
-        """The elements as Python numbers."""
-        return to_python(self.elements(self._kind))
-
-    def __repr__(self) -> str:
-        kind = from_numpy(self._kind)
-        return f"{_listed(self.tolist())}\n[torch.storage.TypedStorage(dtype={kind}, device=cpu) of size {len(self)}]"
-
-    def untyped(self) -> UntypedStorage:
-        """The same storage as bytes."""
-        return UntypedStorage(self._root, self._seen, self._replace)
 
 
 def root_of(array: Array) -> Array:

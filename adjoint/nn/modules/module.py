@@ -47,6 +47,9 @@ __all__ = [
 
 note_call = module_calls.append
 
+_EXTRA_STATE_KEY_SUFFIX = state_dict.EXTRA_STATE_KEY
+"""The end of the key of `get_extra_state` in a state dict, by the name that other libraries import."""
+
 _HOOK_TABLES = (
     "_call_hooks", "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy
@@ -12,9 +13,10 @@ from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
+from ...dispatch.signatures import type_name
 from ...first_use import import_late
 from ...kernels.create import creation as kernels
-from ...kernels.memory import copying, storage
+from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import whole
 from ...kernels.runtime.meta_array import parked
 from ...kernels.runtime.scalar import scalar_array
@@ -264,6 +266,8 @@ def _shared(obj, dtype):
         return from_numpy(obj)
     if isinstance(obj, (int, float, complex, list, tuple, numpy.generic)):
         return None
+    if isinstance(obj, storages.UntypedStorage):
+        return wrap(obj.elements(obj.element_kind if dtype is None else dtype.numpy))
     if hasattr(obj, "__dlpack__"):
         return from_dlpack(obj)
     try:
@@ -348,6 +352,29 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if not array.flags.writeable:
         _warn_of_reading("buffer", "buffer")
     return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad, cpu)
+
+
+@public()
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """A tensor of the first `size` elements of a file, mapped into memory.
+
+    With `shared` changes reach the file, which is made, or made longer, if need be.
+
+    Raises:
+        RuntimeError: if the file cannot be opened, or is too short.
+
+    >>> import adjoint as torch, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     torch.from_file(file.name, shared=True, size=3).fill_(2).sum().item()
+    6.0
+    """
+    if not isinstance(filename, (str, PathLike)):
+        raise TypeError(f"from_file(): argument 'filename' (position 1) must be str, not {type_name(filename)}")
+    kind = (checked_dtype(dtype, "from_file") or dtypes.get_default_dtype()).numpy
+    content = storages.mapped_bytes(filename, bool(shared), size * kind.itemsize)
+    return leaf(content.view(kind), requires_grad, device, pin_memory, layout)
 
 
 @public()

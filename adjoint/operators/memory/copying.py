@@ -14,7 +14,7 @@ from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
 from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
-from ...kernels.memory import copying, storage
+from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import whole
 from ...kernels.reduce import reduction
 from ...kernels.runtime import shapes
@@ -378,7 +378,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 def _window(source, *place):
     """Offset, size and strides (none for those of a contiguous tensor) that `set_` is given; None if a source at most."""
     storage_offset, size, stride = place
-    if source is MISSING or isinstance(source, (Tensor, storage.UntypedStorage)):
+    if source is MISSING or isinstance(source, (Tensor, storages.UntypedStorage)):
         if all(value is MISSING for value in place):
             return None
         stride = () if stride is MISSING or stride is None else stride
@@ -428,7 +428,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, size, "resize_")
     if shape != input._array.shape:
-        input._array = with_lazy_bits(storage.resized(input._array, shape), lazy_bits_of(input._array))
+        input._array = with_lazy_bits(storages.resized(input._array, shape), lazy_bits_of(input._array))
         bump(input, "resize_")
     return input
 

@@ -12,7 +12,7 @@ from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable, sequential_fallback
 from ...dtypes import Rank, promote
 from ...kernels.math import comparison
-from ...kernels.memory.storage import UntypedStorage
+from ...kernels.memory.storages import UntypedStorage
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap

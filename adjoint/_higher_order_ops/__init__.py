@@ -1,0 +1,9 @@
+"""Control flow as functions, which run as written: `cond`, `while_loop`, `map`, `scan`, `associative_scan`."""
+
+from .associative_scan import associative_scan
+from .cond import cond
+from .map import map
+from .scan import scan
+from .while_loop import while_loop
+
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

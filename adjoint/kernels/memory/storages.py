@@ -1,0 +1,495 @@
+"""Storages: the memory of tensors as an object of its own, seen as bytes or as elements of one dtype."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from ... import dtypes
+from ...device import cpu, meta
+from ...device import device as Device
+from ...dtypes import from_numpy, get_default_dtype
+from ...first_use import import_late
+from ...late_bound import LATE
+from ..runtime.lazy_conj import lazy_bits_of, with_lazy_bits
+from ..runtime.meta_array import Meta, Released, parked, remade
+from .bounds import checked_bytes
+from .storage import (
+    address,
+    adopt,
+    element_strides,
+    is_foreign,
+    memory,
+    reallocated,
+    root_of,
+    row_major_steps,
+    storage_offset,
+    strided,
+    to_python,
+    without_elements,
+)
+
+Array = numpy.ndarray[Any, Any]
+Replace = Callable[[Array, Array], None]
+
+
+def resized(array: Array, shape: tuple[int, ...]) -> Array:
+    """A contiguous array of `shape` on the memory of `array`, from its first element on, copied where that is too small."""
+    whole = UntypedStorage.over(root_of(array), array)
+    return whole.extended(shape, row_major_steps(shape), storage_offset(array), array.dtype, "resize_")
+
+
+def mapped_bytes(filename: Any, shared: bool, length: int) -> Array:
+    """The first bytes of a file, as `shared_memory.mapped_file` maps them."""
+    mapping = import_late("adjoint.shared_memory").mapped_file(os.fspath(filename), shared, length)
+    return numpy.ndarray(length, numpy.uint8, mapping)
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share.
+
+    Args:
+        size: the number of bytes; or a sequence of their values.
+        device: `"cpu"` or `"meta"`.
+
+    Raises:
+        RuntimeError: for a negative size, or values that are no integers.
+
+    >>> import adjoint as torch
+    >>> storage = torch.UntypedStorage([1, 2, 3, 4])
+    >>> storage[1:3].tolist(), storage.nbytes()
+    ([2, 3], 4)
+    """
+
+    element_kind: Any = numpy.dtype(numpy.uint8)
+    filename: str | None = None
+    """The file in which changes end up; None if there is none."""
+
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+
+    def __init__(self, size: Any = 0, /, *, allocator: int | None = None, device: Any = None) -> None:
+        self._take(_new_memory("torch.UntypedStorage", size, self.element_kind), device)
+
+    def _take(self, root: Array, device: Any) -> None:
+        """Be the storage of `root`, or of as many bytes on the meta device."""
+        self._root = root
+        self._seen: Array | None = root
+        self._replace: Replace | None = None
+        if device is not None and Device(device).type == "meta":
+            self._seen = parked(root)
+            self._root = root_of(self._seen)
+
+    @classmethod
+    def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> UntypedStorage:
+        """The storage of memory whose owner is `root`.
+
+        `replace` puts another array into the tensor that was asked for its storage, in the place of `seen`.
+        """
+        storage = cls.__new__(cls)
+        storage._root, storage._seen, storage._replace = root, seen, replace
+        return storage
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first `nbytes` bytes of a file, mapped into memory.
+
+        Args:
+            filename: the path.
+            shared: whether changes reach the file, which is made, or made longer, if need be.
+            nbytes: how many bytes; a file that is not shared must have as many.
+
+        Raises:
+            RuntimeError: if the file cannot be opened, or is too short.
+        """
+        storage = cls.over(mapped_bytes(filename, shared, nbytes))
+        storage.filename = os.fspath(filename) if shared else None
+        return storage
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, dtype: Any = None
+    ) -> UntypedStorage:
+        """A copy of `count` elements of a buffer, from byte `offset` on, turned from `byte_order` into this machine's.
+
+        Raises:
+            RuntimeError: without a dtype.
+            ValueError: if the buffer has not so many elements, or the byte order is none of "native", "little" and "big".
+        """
+        if dtype is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        if byte_order not in ("native", "little", "big"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        content, item = numpy.frombuffer(buffer, numpy.uint8), dtype.itemsize
+        if not 0 <= offset <= content.size:
+            raise ValueError(
+                f"offset must be non-negative and no greater than buffer length ({content.size}) , but got {offset}"
+            )
+        if count < 0:
+            if (content.size - offset) % item:
+                raise ValueError(f"buffer size ({content.size}) must be a multiple of element size ({item})")
+            count = (content.size - offset) // item
+        if offset + count * item > content.size:
+            raise ValueError(
+                f"buffer has only {(content.size - offset) // item} elements after offset {offset}, but specified a size "
+                f"of {count}"
+            )
+        content = content[offset : offset + count * item]
+        if byte_order == "big":
+            content = _swapped(content, dtype)
+        return cls.over(content.copy())
+
+    @property
+    def device(self) -> Device:
+        """Where the bytes are."""
+        return meta if isinstance(self._seen, Meta) else cpu
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return address(self._root)
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return int(self._root.nbytes)
+
+    def size(self) -> int:
+        """The number of bytes."""
+        return int(self._root.nbytes)
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return int(self.element_kind.itemsize)
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._root)
+
+    def bytes(self) -> Array:
+        """The bytes, as an array of uint8 that shares the memory."""
+        return memory(self._root)
+
+    def untyped(self) -> UntypedStorage:
+        """The same storage as bytes."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether the bytes are in memory that processes share, or in a file that is mapped."""
+        return LATE.is_shared(self._root)
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """False: there is no accelerator."""
+        return False
+
+    def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
+        """There is no accelerator for which memory could be pinned.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def resizable(self) -> bool:
+        """Whether `resize_` can change the number of bytes."""
+        return self._seen is not None and not is_foreign(self._root)
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Give the storage another number of bytes; with 0 the memory is given back, and reading the tensor is an error.
+
+        That is so for the tensor whose storage this is: its views keep the memory as it was.
+        """
+        if type(size) is not int:
+            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
+        if size < 0:
+            raise _negative(size)
+        if not self.resizable():
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if size != self.nbytes():
+            self.reallocate(size)
+        return self
+
+    def reallocate(self, size: int) -> None:
+        """Move to memory of another number of bytes, and the tensor with it if it still looks at this."""
+        self._move(reallocated(self._root, size))
+
+    def _move(self, root: Array) -> None:
+        """Have other memory, and the tensor with it if it still looks at this."""
+        self._root = root
+        seen = self._seen
+        if seen is None or self._replace is None or isinstance(seen, Meta):
+            return
+        steps, offset = self._steps()
+        try:
+            array = with_lazy_bits(strided(root, seen.shape, steps, offset, seen.dtype), lazy_bits_of(seen))
+        except RuntimeError:  # not enough for all elements
+            array = without_elements(seen.shape, seen.dtype).view(Released)
+        self._seen = array
+        self._replace(seen, array)
+
+    def check_kind(self, kind: Any, name: str) -> None:
+        """Raise if these are elements of another kind than `kind`, which is called `name`; bytes may be of any."""
+
+    def elements(self, kind: Any) -> Array:
+        """All that it has of elements of `kind`."""
+        return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
+
+    def extended(
+        self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, operation: str = "set_"
+    ) -> Array:
+        """What `strided` gives of it, where it is too small on memory that is large enough, to which it moves."""
+        needed = checked_bytes(size, stride, offset, kind.itemsize, operation=operation)
+        if self.device is meta:
+            return remade(size, kind, stride)
+        if needed > self.nbytes():
+            self.reallocate(needed)
+        return strided(self._root, size, stride, offset, kind)
+
+    def _steps(self) -> tuple[tuple[int, ...], int]:
+        """Strides and offset in elements; where the memory had been given back, those of a contiguous tensor."""
+        seen = self._seen
+        if seen is None or isinstance(seen, Released):
+            return row_major_steps(() if seen is None else seen.shape), 0
+        return element_strides(seen), storage_offset(seen)
+
+    # --- elements ---------------------------------------------------------------------------------------------
+
+    def _place(self, index: Any) -> slice:
+        """The elements of an index: one, or those of a slice without steps."""
+        size = self.size()
+        if isinstance(index, slice):
+            start, stop, step = index.indices(size)
+            if step != 1:
+                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+            return slice(start, max(start, stop))
+        try:
+            place = operator.index(index)
+        except TypeError:
+            raise TypeError(f"can't index a torch.{type(self).__name__} with {type(index).__name__}") from None
+        if not -size <= place < size:
+            raise IndexError(f"index {place} out of range for storage of size {size}")
+        return slice(place % size, place % size + 1)
+
+    def __getitem__(self, index: Any) -> Any:
+        place = self._place(index)
+        if isinstance(index, slice):
+            return UntypedStorage.over(adopt(self.bytes()[place]))
+        return to_python(self.elements(self.element_kind)[place])[0]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._set(self._place(index), value, "can only set storage content with a int types, but got {} instead")
+
+    def fill_(self, value: Any) -> UntypedStorage:
+        """Set all bytes to `value`, modulo 256."""
+        self._set(slice(None), value, "fill_ expects int, but got {}")
+        return self
+
+    def _set(self, place: slice, value: Any, refusal: str) -> None:
+        if type(value) is not int:
+            raise RuntimeError(refusal.format(type(value).__name__))
+        self.bytes()[place] = value % 256
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
+        """Take the bytes of another storage of as many.
+
+        Raises:
+            RuntimeError: if it has more or fewer.
+        """
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
+            )
+        self.bytes()[...] = source.bytes()
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """A copy."""
+        copy = self.bytes().copy()
+        return type(self).over(copy, copy)
+
+    def get_device(self) -> int:
+        """-1: the bytes are in no accelerator."""
+        return -1
+
+    def cpu(self) -> UntypedStorage:
+        """The storage itself: it is on the CPU."""
+        return self
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """The storage itself, for the device that it is on.
+
+        Raises:
+            RuntimeError: for another device.
+        """
+        if Device(device).type != self.device.type:
+            raise RuntimeError(f"a storage on {self.device} cannot be copied to {device}")
+        return self
+
+    def new(self) -> UntypedStorage:
+        """An empty storage of the same type."""
+        return type(self).over(numpy.empty(0, numpy.uint8))
+
+    def type(self) -> str:
+        """The name of the type."""
+        return "torch.storage.UntypedStorage"
+
+    def byteswap(self, dtype: Any) -> None:
+        """Turn the bytes of each element of `dtype` round, in place."""
+        content = self.bytes()
+        content[...] = _swapped(content, dtype)
+
+    def tolist(self) -> list[Any]:
+        """The elements (bytes, of a storage without a dtype) as Python numbers."""
+        return to_python(self.elements(self.element_kind))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __repr__(self) -> str:
+        listed = "\n ".join(map(str, self.tolist()))
+        return f" {listed}\n[torch.storage.{self._described()}device={self.device}) of size {len(self)}]"
+
+    def _described(self) -> str:
+        return "UntypedStorage("
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._root is self._root
+
+    def __hash__(self) -> int:
+        return id(self._root)
+
+
+class TypedStorage(UntypedStorage):
+    """A storage seen as elements of one dtype.
+
+    Args:
+        size: the number of elements; or a sequence of their values.
+        dtype: the dtype, the default one if None.
+        wrap_storage: the storage to see so, in place of a new one.
+        device: `"cpu"` or `"meta"`.
+    """
+
+    def __init__(
+        self, size: Any = 0, /, *, dtype: Any = None, wrap_storage: UntypedStorage | None = None, device: Any = None
+    ) -> None:
+        self.element_kind = (dtype or get_default_dtype()).numpy
+        if wrap_storage is None:
+            self._take(_new_memory("torch.TypedStorage", size, self.element_kind), device)
+        else:
+            self._root, self._seen, self._replace = wrap_storage._root, wrap_storage._seen, wrap_storage._replace
+
+    @classmethod
+    def of(cls, root: Array, kind: Any, seen: Array | None = None, replace: Replace | None = None) -> TypedStorage:
+        """`over`, for elements of `kind`."""
+        storage = cls.__new__(cls)
+        storage._root, storage._seen, storage._replace, storage.element_kind = root, seen, replace, kind
+        return storage
+
+    def resize_(self, size: int) -> TypedStorage:
+        """Give the storage another number of elements; see `UntypedStorage.resize_`."""
+        super().resize_(size if type(size) is not int else size * self.element_size())
+        return self
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self.nbytes() // self.element_size()
+
+    def check_kind(self, kind: Any, name: str) -> None:
+        """Raise RuntimeError if the elements are of another kind than `kind`, which is called `name`."""
+        if self.element_kind != kind:
+            raise RuntimeError(
+                f"Expected a Storage of type {name} or an UntypedStorage, but got type "
+                f"{from_numpy(self.element_kind).scalar_type} for argument 1 'storage'"
+            )
+
+    def untyped(self) -> UntypedStorage:
+        """The same storage as bytes."""
+        return UntypedStorage.over(self._root, self._seen, self._replace)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return from_numpy(self.element_kind)
+
+    def pickle_storage_type(self) -> str:
+        """The name by which files call storages of this dtype, as "FloatStorage"."""
+        return f"{self.dtype.scalar_type}Storage"
+
+    def type(self) -> str:
+        """The name of the type, as "torch.FloatStorage"."""
+        return f"torch.{self.pickle_storage_type()}"
+
+    def clone(self) -> TypedStorage:
+        """A copy."""
+        copy = self.bytes().copy()
+        return self.of(copy, self.element_kind, copy)
+
+    def new(self) -> TypedStorage:
+        """An empty storage of the same dtype."""
+        return self.of(numpy.empty(0, numpy.uint8), self.element_kind)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return super().__getitem__(index)
+
+    def _set(self, place: slice, value: Any, refusal: str) -> None:
+        self.elements(self.element_kind)[place] = value
+
+    def _described(self) -> str:
+        return f"TypedStorage(dtype={self.dtype}, "
+
+
+def _new_memory(name: str, size: Any, kind: Any) -> Array:
+    """Memory for `size` elements of `kind`, or with those of a sequence."""
+    if hasattr(size, "__index__") and not hasattr(size, "__len__"):
+        count = operator.index(size)
+        if count < 0:
+            raise _negative(count * kind.itemsize)
+        return numpy.empty(count * kind.itemsize, numpy.uint8)
+    if not isinstance(size, Sequence):
+        raise RuntimeError(f"{name}(): Expected a sequence type, but got {type(size).__name__}")
+    if kind.itemsize == 1 and kind.kind == "u":
+        for value in size:
+            if type(value) is not int:
+                raise RuntimeError(
+                    f"{name}(): tried to construct a storage from a sequence ({type(size).__name__}), but one of the items "
+                    f"was of type {type(value).__name__} instead of int"
+                )
+        return numpy.array([value % 256 for value in size], kind)
+    return memory(numpy.array(size, kind))
+
+
+def _negative(length: int) -> RuntimeError:
+    """The error for a number of bytes under 0."""
+    return RuntimeError(f"alloc_cpu() seems to have been called with negative number: {length % 2**64}")
+
+
+def _swapped(content: Array, dtype: Any) -> Array:
+    """The bytes with those of each number of `dtype` in the other order."""
+    size = dtype.itemsize // (2 if dtype.is_complex else 1)
+    return content.reshape(-1, size)[:, ::-1].reshape(-1)
+
+
+def _converted_to(name: str, kind: Any) -> Callable[[UntypedStorage], TypedStorage]:
+    """The method `name`, which gives a storage of the same elements in another dtype."""
+
+    def convert(self: UntypedStorage) -> TypedStorage:
+        """The elements (the bytes, of a storage without a dtype) as a storage of another dtype."""
+        content = self.elements(self.element_kind).astype(kind)
+        return TypedStorage.of(memory(content), kind)
+
+    convert.__name__ = name
+    return convert
+
+
+for _name, _dtype in {
+    "bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16, "int": dtypes.int32,
+    "long": dtypes.int64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "float": dtypes.float32, "double": dtypes.float64,
+    "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
+}.items():  # fmt: skip
+    setattr(UntypedStorage, _name, _converted_to(_name, _dtype.numpy))
