@@ -141,7 +141,7 @@ class CompiledPointwise:
             "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
-        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS.enabled:"]
+        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS._enabled:"]
         if self.parameters:
             lines += [
                 f"    _choose = CHOOSERS.get({arrays[0]}.dtype)",
@@ -238,8 +238,11 @@ class CompiledPointwise:
         from .llvm.calls import CallTables
         from .llvm.language import IN_OBJECTS
         from .llvm.pointwise_loops import layout_of
+        from .llvm.streaming import is_streamed
 
-        layout = layout_of(shape, [view.strides for view in views])
+        layout = layout_of(
+            shape, [view.strides for view in views], out is None and is_streamed(sum(item.nbytes for item in outs))
+        )
         plan.tables = CallTables(layout, len(views), len(variant.scalars), "d" if compute.kind == "f" else "q")
         if IN_OBJECTS and len(outs) == 1:
             plan.layout, plan.pack = plan.tables.layout, plan.tables.pack
