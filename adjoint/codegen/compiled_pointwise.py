@@ -14,7 +14,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import FLOAT32
-from .acceleration import LOOPS, Plans
+from .acceleration import LARGE, LOOPS, Plans
 from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -24,8 +24,8 @@ from .schedule import lowered
 SHORTEST_ROW = 16
 """Rows of fewer elements, where dimensions cannot be joined, are left to NumPy: each row has a cost of its own."""
 
-COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 13
-"""From how many elements on compiled loops are faster than NumPy: for expressions with elementary functions, and for others."""
+COSTLY = 1 << 12
+"""From how many elements on compiled loops are faster than NumPy for expressions with elementary functions."""
 
 _COSTLY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
@@ -39,7 +39,7 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest(tree: Tree) -> int:
     """From how many elements on compiled loops repay their call."""
-    return COSTLY_ELEMENTS if is_costly(tree) or len(_operations(tree)) > 4 else ELEMENTS
+    return COSTLY if is_costly(tree) or len(_operations(tree)) > 4 else LARGE
 
 
 def is_costly(tree: Tree) -> bool:

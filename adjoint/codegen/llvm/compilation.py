@@ -49,6 +49,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, result, parameters = lower_kernel(kernel, name, given)
         ranged = [item.arg for item in kernel.tree.args.args if item.arg not in given][-2:] == ["start", "stop"]
+        ranged = ranged and not takes_table(parameters)
         if ranged:
             text += split_text(name, parameters[:-2])
         code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, also=SPLIT if ranged else "")
@@ -63,6 +64,11 @@ RUN_ROWS = 18
 
 SPLIT = "_split"
 """What follows a kernel's name in the name of the function that calls it for pieces of a range."""
+
+
+def takes_table(types: tuple[Any, ...]) -> bool:
+    """Whether a kernel takes an address and a range, which is how `run_rows` of `workers` calls."""
+    return len(types) == 3 and isinstance(types[0], PointerType) and types[1:] == (i64, i64)
 
 
 def split_text(name: str, types: tuple[Any, ...]) -> str:
@@ -82,7 +88,7 @@ def split_text(name: str, types: tuple[Any, ...]) -> str:
     lines += [f"  %held = alloca {held}"]
     for i, text in enumerate(texts, 1):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {text} %a{i - 1}, ptr %p{i}"]
-    lines += [f"  call void %run(ptr %shared, ptr @{name}_range, ptr %held, i64 %rows, i64 %row_bytes, i64 %threads)"]
+    lines += [f"  call void %run(ptr @{name}_range, ptr %shared, ptr %held, i64 %rows, i64 %row_bytes, i64 %threads)"]
     lines += ["  ret void", "}", f"define internal void @{name}_range(ptr %held, i64 %start, i64 %stop) #0 {{"]
     for i, text in enumerate(texts, 1):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  %v{i} = load {text}, ptr %p{i}"]

@@ -53,7 +53,13 @@ def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: 
 
     The inner dimension is first.
     """
-    return [shape[-1], int(streamed), len(shape) - 1, *shape[-2::-1], *[step for steps in strides for step in steps[::-1]]]
+    return [
+        shape[-1],
+        int(streamed),
+        len(shape) - 1,
+        *shape[-2::-1],
+        *[step for steps in strides for step in steps[::-1]],
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +243,8 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
             before = elements_before_aligned(places[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
         ends = [
-            (places[PLAN.inputs + K] + step * strides[PLAN.inputs + K]) & (aligned_bytes(W, PLAN.operands[PLAN.inputs + K].type) - 1)
+            (places[PLAN.inputs + K] + step * strides[PLAN.inputs + K])
+            & (aligned_bytes(W, PLAN.operands[PLAN.inputs + K].type) - 1)
             for K in unrolled(len(PLAN.operands) - PLAN.inputs)
         ]
         done = i64(0)

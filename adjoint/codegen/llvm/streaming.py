@@ -52,4 +52,3 @@ def aligned_bytes(width: int, type_: Any) -> int:
 def elements_before_aligned(place: Int, WIDTH: Static, ELEMENT: Static) -> Int:
     """How many elements there are before the first address that vectors may be streamed to."""
     return ((i64(0) - place) & (aligned_bytes(WIDTH, ELEMENT) - 1)) // size_of(ELEMENT)
-

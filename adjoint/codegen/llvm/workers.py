@@ -20,11 +20,11 @@ import ctypes
 import os
 import threading
 import time
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
-from .compilation import RUN_ROWS, CompiledFunction, c_type
+from .compilation import RUN_ROWS, CompiledFunction, c_type, takes_table
 from .element_types import PointerType
 from .external import apart, c_function, external
 from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
@@ -224,7 +224,7 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
 
 
 @loops(noalias=False, plain=True)
-def run_rows(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, row_bytes: Int, threads: Int) -> None:
+def run_rows(function: Int, shared: Pointer[i64], arguments: Int, rows: Int, row_bytes: Int, threads: Int) -> None:
     """As `run_ranges`, for rows that touch so many bytes each."""
     pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
     run_ranges(shared, function, arguments, rows, (rows + pieces - 1) // pieces, threads)
@@ -272,9 +272,16 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
 
 
 def splitter(function: CompiledFunction) -> Any:
-    """What calls a kernel for pieces of a range; see `split_text` of `compilation`."""
+    """What calls a kernel for pieces of a range: it takes what `split_text` of `compilation` says.
+
+    A kernel that has nothing but a table needs no function of its own for that.
+    """
+    place = PointerType(i64)
+    if takes_table(function.parameters):
+        types = map(c_type, [i64, place, place, i64, i64, i64])
+        return partial(ctypes.CFUNCTYPE(None, *types)(run_rows.compiled().code.address), function.code.address)
     assert function.code.also, f"{function} has no range: its last parameters are not start and stop"
-    types = map(c_type, [PointerType(i64), *function.parameters[:-2], i64, i64, i64])
+    types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64])
     return ctypes.CFUNCTYPE(None, *types)(function.code.also)
 
 

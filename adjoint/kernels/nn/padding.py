@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import MOVED, accelerated
 from ..memory.copying import copy_elements
 from ..runtime.floating import type_name, widen
 
@@ -58,7 +58,7 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     return forward, backward
 
 
-@accelerated("nn.padding.padded", elements=1 << 12)
+@accelerated("nn.padding.padded", elements=MOVED)
 def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:
     result = self
     for i in range(len(padding) // 2):
@@ -70,7 +70,7 @@ def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:
     return result
 
 
-@accelerated("nn.padding.padded_backward", elements=1 << 12)
+@accelerated("nn.padding.padded_backward", elements=MOVED)
 def _padded_backward(grad: Array, self: Array, padding: Sequence[int], mode: str) -> Array:
     result = widen(grad)
     for i in range(len(padding) // 2):
