@@ -93,14 +93,19 @@ def copy_row(
             target[i] = source[0]
             i += 1
     elif KIND == "collected":
-        for i in range(n):
+        while i + 4 <= n:
+            for K in unrolled(4):
+                target[i + K] = source[(i + K) * source_step]
+            i += 4
+        while i < n:
             target[i] = source[i * source_step]
+            i += 1
     else:
         for i in range(n):
             target[i * target_step] = source[i * source_step]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def copy_stretch(
     target: Pointer[T], source: Pointer[T], KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
@@ -110,7 +115,7 @@ def copy_stretch(
         end_streams()
 
 
-@loops
+@loops(plain=True)
 def copy_rows(
     target: Pointer[T], source: Pointer[T], n: Int, t0: Int, s0: Int, n1: Int, t1: Int, s1: Int, n2: Int, t2: Int, s2: Int,
     t3: Int, s3: Int, KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int,
@@ -154,7 +159,7 @@ def transpose_tile(target: Pointer[T], source: Pointer[T], target_step: Int, sou
         store(target + ROW * target_step, rows[ROW])
 
 
-@loops
+@loops(plain=True)
 def transpose_blocks(
     target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
     s2: Int, t3: Int, s3: Int, W: Static, start: Int, stop: Int,
@@ -187,7 +192,7 @@ def transpose_blocks(
             i += W
 
 
-@loops
+@loops(plain=True)
 def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: Int, stop: Int) -> None:
     """Elements of another type."""
     i = start
@@ -239,7 +244,7 @@ def _plan(
     (n, t0, s0), outer = axes[-1], axes[:-1]
     across = next((axis for axis in outer if axis[2] == 1), None)
     tile = 0 if across is None else min(width, 16, 1 << min(n, across[0]).bit_length() - 1)
-    if t0 == 1 and s0 != 1 and across is not None and tile >= 4:
+    if t0 == 1 and s0 not in (0, 1) and across is not None and tile >= 4:
         outer = [axis for axis in outer if axis is not across]
         (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0)][:2]
         function = transpose_blocks.compiled(T=word, W=tile)
