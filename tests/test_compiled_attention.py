@@ -109,7 +109,7 @@ def test_narrower_vectors(monkeypatch, vector_bytes):
 @pytest.mark.usefixtures("numpy_alone")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_queries_of_one_head_are_shared_among_threads(monkeypatch, threads):
-    monkeypatch.setattr(parallel, "_num_threads", threads)
+    monkeypatch.setattr(parallel, "num_threads", threads)
     _same((1, 1, 1, 300, 300, 32, 32), "f8", causal=True)
 
 

@@ -50,7 +50,7 @@ def _close(found, exact, depth):
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_products_of_matrices_in_all_layouts(size, kind, threads, monkeypatch):
-    monkeypatch.setattr(parallel, "_num_threads", threads)
+    monkeypatch.setattr(parallel, "num_threads", threads)
     rows, depth, columns = size
     generator = numpy.random.default_rng(rows + depth)
     added = generator.standard_normal(columns).astype(kind)
@@ -80,7 +80,7 @@ def test_products_of_stacks(size, count, kind):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_numbers_that_are_not_finite_stay_in_their_rows_and_columns(threads, monkeypatch):
-    monkeypatch.setattr(parallel, "_num_threads", threads)
+    monkeypatch.setattr(parallel, "num_threads", threads)
     a, b = numpy.ones((150, 140), "float32"), numpy.ones((140, 130), "float32")
     a[3, 5], b[7, 129] = numpy.nan, numpy.inf
     found = product(a, b)

@@ -75,7 +75,7 @@ def test_narrower_vectors(monkeypatch, vector_bytes):
 
 @pytest.mark.usefixtures("numpy_alone")
 def test_threads_share_the_rows_of_a_batch(monkeypatch):
-    monkeypatch.setattr(parallel, "_num_threads", 3)
+    monkeypatch.setattr(parallel, "num_threads", 3)
     _same("LSTM", (4, 50, 64), "f8", False)
 
 

@@ -16,17 +16,22 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
-from adjoint.codegen.llvm import launch as launching
 from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
-from adjoint.codegen.llvm.launch import launch
-from adjoint.codegen.llvm.workers import workers
+from adjoint.codegen.llvm.launch import PARALLEL_BYTES, launch
+from adjoint.codegen.llvm.workers import WORKERS, run_ranges
 
 
 @loops
 def count_rows(seen: Pointer[i64], by: Int, start: Int, stop: Int) -> None:
     for i in range(start, stop):
         seen[i] += by
+
+
+@loops
+def count_rows_once(seen: Pointer[i64], start: Int, stop: Int) -> None:
+    for i in range(start, stop):
+        seen[i] += 1
 
 
 @loops
@@ -45,17 +50,19 @@ def numbered(out: Pointer[i64]) -> None:
     out[5] = atomic_replace(out, 11, 14)
 
 
-def _set_threads(monkeypatch, threads):
+MUCH = PARALLEL_BYTES
+"""So many bytes a row that each is a piece of its own."""
+
+
+def _set_threads(threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    monkeypatch.setattr(launching, "PARALLEL_BYTES", 1)
-    monkeypatch.setattr(launching, "PIECE_BYTES", 1)
     return before
 
 
 @pytest.fixture(params=[1, 2, 3, 7])
-def threads(request, monkeypatch):
-    before = _set_threads(monkeypatch, request.param)
+def threads(request):
+    before = _set_threads(request.param)
     yield request.param
     torch.set_num_threads(before)
 
@@ -70,15 +77,15 @@ def test_atomic_operations_give_what_was_there():
 def test_every_row_is_computed_once(threads, rows):
     seen = numpy.zeros(rows, numpy.int64)
     for _ in range(50):
-        launch(count_rows.compiled(), rows, 8, address(seen), 1)
+        launch(count_rows.compiled(), rows, MUCH, address(seen), 1)
     assert (seen == 50).all()
 
 
-def test_more_threads_than_there_is_place_for_are_not_used(monkeypatch):
-    before = _set_threads(monkeypatch, 100)
+def test_more_threads_than_there_is_place_for_are_not_used():
+    before = _set_threads(100)
     try:
         seen = numpy.zeros(1000, numpy.int64)
-        launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+        launch(count_rows.compiled(), seen.size, MUCH, address(seen), 1)
         assert (seen == 1).all()
     finally:
         torch.set_num_threads(before)
@@ -88,7 +95,7 @@ def test_more_threads_than_there_is_place_for_are_not_used(monkeypatch):
 def test_numbers_reach_the_kernel_in_their_own_type(threads, kind, dtype):
     x = numpy.arange(999, dtype=dtype)
     out = numpy.empty_like(x)
-    launch(scale.compiled(T=kind), x.size, 8, address(out), address(x), 1 / 3)
+    launch(scale.compiled(T=kind), x.size, MUCH, address(out), address(x), 1 / 3)
     numpy.testing.assert_array_equal(out, x * x.dtype.type(1 / 3))
 
 
@@ -99,7 +106,7 @@ def test_many_threads_submit_work_at_once(threads):
     def submit():
         seen = numpy.zeros(5000, numpy.int64)
         for turn in range(200):
-            launch(function, seen.size, 8, address(seen), 1)
+            launch(function, seen.size, MUCH, address(seen), 1)
             if not (seen == turn + 1).all():
                 wrong.append(turn)
 
@@ -113,24 +120,24 @@ def test_many_threads_submit_work_at_once(threads):
 
 def test_workers_sleep_when_there_is_no_work(threads):
     seen = numpy.zeros(1000, numpy.int64)
-    launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+    launch(count_rows.compiled(), seen.size, MUCH, address(seen), 1)
     end = time.monotonic() + 20
-    while workers().awake and time.monotonic() < end:
+    while WORKERS.awake and time.monotonic() < end:
         time.sleep(0.01)
-    assert workers().awake == 0
-    launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+    assert WORKERS.awake == 0
+    launch(count_rows.compiled(), seen.size, MUCH, address(seen), 1)
     assert (seen == 2).all()
 
 
-def test_many_small_works_in_a_row_are_each_whole(monkeypatch):
+def test_many_small_works_in_a_row_are_each_whole():
     """A worker that still looks at one work when the next begins takes nothing of either twice."""
-    before = _set_threads(monkeypatch, 3)
+    before = _set_threads(3)
     try:
         functions = count_rows.compiled()
         for rows in (2, 3, 5, 24):
             seen = numpy.zeros(rows, numpy.int64)
             for turn in range(20_000):
-                launch(functions, rows, 8, address(seen), 1)
+                launch(functions, rows, MUCH, address(seen), 1)
                 if turn % 1000 == 999:
                     assert (seen == turn + 1).all()
     finally:
@@ -139,7 +146,8 @@ def test_many_small_works_in_a_row_are_each_whole(monkeypatch):
 
 def test_more_rows_than_pieces_have_numbers_for(threads):
     seen = numpy.zeros(300_000, numpy.int64)
-    workers().run(count_rows.compiled(), (address(seen), 1), seen.size, 1, threads)
+    function = count_rows_once.compiled().code.address
+    run_ranges.compiled()(WORKERS.ready(threads), function, address(seen), seen.size, 1, threads)
     assert (seen == 1).all()
 
 
@@ -147,10 +155,10 @@ def test_more_rows_than_pieces_have_numbers_for(threads):
 def test_workers_may_use_all_processors_after_they_were_woken(threads):
     seen = numpy.zeros(1000, numpy.int64)
     for turn in range(3):
-        launch(count_rows.compiled(), seen.size, 8, address(seen), 1)
+        launch(count_rows.compiled(), seen.size, MUCH, address(seen), 1)
         assert (seen == turn + 1).all()
         end = time.monotonic() + 20
-        while workers().awake and time.monotonic() < end:
+        while WORKERS.awake and time.monotonic() < end:
             time.sleep(0.01)
     allowed = os.sched_getaffinity(0)
     for thread in threading.enumerate():

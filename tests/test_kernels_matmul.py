@@ -14,7 +14,7 @@ from adjoint.kernels.runtime import parallel
 @pytest.mark.parametrize("layout", ["rows", "columns", "broadcast"])
 def test_stacks_of_products(monkeypatch, dtype, layout):
     monkeypatch.setattr(LOOPS, "enabled", False)
-    monkeypatch.setattr(parallel, "_num_threads", 3)
+    monkeypatch.setattr(parallel, "num_threads", 3)
     calls = []
     real = parallel.parallel_rows
     monkeypatch.setattr(kernels, "parallel_rows", lambda *args, **options: (calls.append(args), real(*args, **options)))

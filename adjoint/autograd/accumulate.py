@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
+from ..codegen.acceleration import LARGE
 from ..codegen.backend import NUMPY
-from ..codegen.compiled_pointwise import ELEMENTS
 from ..codegen.compiled_ufuncs import large
 from ..device import strided
 from ..forks import lock_across_forks
@@ -39,7 +39,7 @@ _UNSHARED = _measure()
 def summed(first: Any, second: Any) -> Any:
     """The sum of two gradients for the same place."""
     if type(first) is ndarray:
-        if first.size >= ELEMENTS and type(second) is ndarray:
+        if first.size >= LARGE and type(second) is ndarray:
             add = large(numpy.add)
             if add is not None:
                 return add(first, second)

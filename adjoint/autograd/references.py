@@ -8,6 +8,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..codegen.acceleration import THREADED
+from ..kernels.memory.copying import copy_elements
 from ..kernels.runtime.sparse_array import SparseArray
 
 
@@ -30,10 +32,9 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    if (
-        type(grad) is SparseArray or array.flags.c_contiguous or grad.shape != array.shape
-    ):  # or the leaf has another shape now
+    is_row_major = array.flags.c_contiguous or grad.shape != array.shape  # or the leaf has another shape now
+    if type(grad) is SparseArray or (is_row_major and grad.size < THREADED):
         return grad.copy()
-    copy = numpy.empty_like(array, dtype=grad.dtype, subok=False)
-    copy[...] = grad
+    copy = numpy.empty(grad.shape, grad.dtype) if is_row_major else numpy.empty_like(array, grad.dtype, subok=False)
+    copy_elements(copy, grad)
     return copy

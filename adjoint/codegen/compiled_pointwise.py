@@ -14,7 +14,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import FLOAT32
-from .acceleration import LOOPS, Plans
+from .acceleration import LARGE, LOOPS, Plans
 from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -24,8 +24,8 @@ from .schedule import lowered
 SHORTEST_ROW = 16
 """Rows of fewer elements, where dimensions cannot be joined, are left to NumPy: each row has a cost of its own."""
 
-COSTLY_ELEMENTS, ELEMENTS = 1 << 12, 1 << 13
-"""From how many elements on compiled loops are faster than NumPy: for expressions with elementary functions, and for others."""
+COSTLY = 1 << 12
+"""From how many elements on compiled loops are faster than NumPy for expressions with elementary functions."""
 
 _COSTLY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
@@ -39,7 +39,7 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest(tree: Tree) -> int:
     """From how many elements on compiled loops repay their call."""
-    return COSTLY_ELEMENTS if is_costly(tree) or len(_operations(tree)) > 4 else ELEMENTS
+    return COSTLY if is_costly(tree) or len(_operations(tree)) > 4 else LARGE
 
 
 def is_costly(tree: Tree) -> bool:
@@ -141,7 +141,7 @@ class CompiledPointwise:
             "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
-        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS.enabled:"]
+        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS._enabled:"]
         if self.parameters:
             lines += [
                 f"    _choose = CHOOSERS.get({arrays[0]}.dtype)",
@@ -238,8 +238,11 @@ class CompiledPointwise:
         from .llvm.calls import CallTables
         from .llvm.language import IN_OBJECTS
         from .llvm.pointwise_loops import layout_of
+        from .llvm.streaming import is_streamed
 
-        layout = layout_of(shape, [view.strides for view in views])
+        layout = layout_of(
+            shape, [view.strides for view in views], out is None and is_streamed(sum(item.nbytes for item in outs))
+        )
         plan.tables = CallTables(layout, len(views), len(variant.scalars), "d" if compute.kind == "f" else "q")
         if IN_OBJECTS and len(outs) == 1:
             plan.layout, plan.pack = plan.tables.layout, plan.tables.pack

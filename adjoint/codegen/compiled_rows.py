@@ -25,9 +25,6 @@ from .expression import (
 from .llvm.launch import launch
 from .schedule import lowered
 
-ELEMENTS = 1 << 13
-"""From how many elements on compiled loops repay their call."""
-
 BLOCKS = 16
 """Into how many blocks the rows are cut whose sums are taken apart: always the same, so that sums do not depend on threads."""
 

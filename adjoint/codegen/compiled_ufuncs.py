@@ -13,12 +13,9 @@ import numpy
 from numpy import ndarray
 
 from . import source
-from .acceleration import LOOPS
+from .acceleration import LOOPS, THREADED
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
-
-ELEMENTS = 1 << 15
-"""From how many elements on compiled loops are faster than NumPy's for what takes little time for one element."""
 
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
@@ -56,7 +53,7 @@ class LargeUfunc:
         tree = Expression((result,))
         self.kinds = "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number else "f"
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
-        self.elements = smallest(tree) if is_costly(tree) else ELEMENTS
+        self.elements = smallest(tree) if is_costly(tree) else THREADED
         namespace = {"general": self}
         given = ", ".join(names)
         source.compile_source(

@@ -15,8 +15,8 @@ import numpy
 from numpy import ndarray
 
 from . import source
-from .acceleration import LOOPS
-from .compiled_pointwise import ELEMENTS, CompiledPointwise, computed_in
+from .acceleration import LARGE, LOOPS
+from .compiled_pointwise import CompiledPointwise, computed_in
 from .compiled_ufuncs import large
 from .expression import INPUT, ROW_OPERATIONS, Expression, Tree, leaves
 from .schedule import lowered
@@ -29,7 +29,7 @@ _ARITHMETIC = bytes(
 
 def large_from() -> int:
     """From how many elements on gradients are large."""
-    return 0 if LOOPS.every_size else ELEMENTS
+    return 0 if LOOPS.every_size else LARGE
 
 
 def is_arithmetic(formula: Callable[..., Any]) -> bool:

@@ -24,7 +24,7 @@ from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
-from .acceleration import LOOPS
+from .acceleration import LARGE, LOOPS, THREADED
 from .compiled_pointwise import CompiledPointwise, smallest
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
@@ -32,10 +32,10 @@ from .numpy_tiles import result_like, run_tiles
 from .selection import choose, select, select_any, zero_where
 from .tracing import Parameters, TracingError, trace, xp
 
-LIMIT = 1 << 15
+LIMIT = THREADED
 """The number of elements from which tiles are faster than straight code."""
 
-SMALL = 1 << 13
+SMALL = LARGE
 """The maximum number of elements for which `numpy.where` is as fast as masking bits (`selection`)."""
 
 FLOAT64 = numpy.dtype(numpy.float64)

@@ -36,8 +36,8 @@ from ..first_use import computed_once
 from ..forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.shapes import normalize_dim
-from . import compiled_rows, source
-from .acceleration import LOOPS, Plans
+from . import source
+from .acceleration import LARGE, LOOPS, Plans
 from .compiled_rows import CompiledRows, RowCall
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
@@ -158,7 +158,7 @@ class RowProgram:
         """
         variant = self.choose(*arrays, *scalars)
         whole: Any = arrays[self._whole]
-        compiled = LOOPS.takes(whole.size if shape is None else math.prod(shape), compiled_rows.ELEMENTS)
+        compiled = LOOPS.takes(whole.size if shape is None else math.prod(shape), LARGE)
         key = (
             compiled,
             variant,

@@ -104,6 +104,12 @@ def as_pointer(lowering: Lowering, number: Any, type_: Any) -> Any:
 
 
 @_builtin
+def as_integer(lowering: Lowering, pointer: Any) -> Any:
+    """The integer that an address is."""
+    return lowering.value(f"ptrtoint ptr {_pointer(pointer).name} to i64", i64)
+
+
+@_builtin
 def cast_pointer(_lowering: Lowering, pointer: Any, type_: Any) -> Any:
     """The same address, of values of another type."""
     return Value(PointerType(type_), _pointer(pointer).name)

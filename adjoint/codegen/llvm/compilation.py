@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 from ..observed_kernels import KERNELS
-from .element_types import NumberType, PointerType, Static, VectorType
+from .element_types import NumberType, PointerType, Static, VectorType, i64
 from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
 from .lowering import Lowering
@@ -49,35 +49,46 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         text, result, parameters = lower_kernel(kernel, name, given)
         ranged = [item.arg for item in kernel.tree.args.args if item.arg not in given][-2:] == ["start", "stop"]
+        ranged = ranged and not takes_table(parameters)
         if ranged:
             text += split_text(name, parameters[:-2])
         code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, also=SPLIT if ranged else "")
-        prototype = ctypes.CFUNCTYPE(None if result is None else c_type(result), *map(c_type, parameters))
+        prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
         KERNELS.add(found)
         return found
 
 
+RUN_ROWS = 18
+"""Where in the memory that threads share the address of `run_rows` of `workers` is, in words."""
+
 SPLIT = "_split"
 """What follows a kernel's name in the name of the function that calls it for pieces of a range."""
 
 
-def split_text(name: str, types: tuple[Any, ...]) -> str:
-    """LLVM's text of a function that lets `run_ranges` of `workers` call a kernel, whose range follows parameters of these types.
+def takes_table(types: tuple[Any, ...]) -> bool:
+    """Whether a kernel takes an address and a range, which is how `run_rows` of `workers` calls."""
+    return len(types) == 3 and isinstance(types[0], PointerType) and types[1:] == (i64, i64)
 
-    It takes the address of `run_ranges`, the kernel's arguments, then the number of rows, how many are taken at a time, by how
-    many threads, and the address of the memory that these share.
+
+def split_text(name: str, types: tuple[Any, ...]) -> str:
+    """LLVM's text of a function that lets `run_rows` of `workers` call a kernel, whose range follows parameters of these types.
+
+    It takes the address of the memory that threads share, in which that of `run_rows` is; the kernel's arguments; then the number
+    of rows, how many bytes each touches, and how many threads share them.
     """
     texts = [llvm_type(type_) for type_ in types]
     parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
     held = f"{{ {', '.join(['i64', *texts])} }}"
     lines = [
-        f"define void @{name}{SPLIT}(ptr %run, {parameters}i64 %rows, i64 %piece, i64 %threads, ptr %shared) #0 {{"
+        f"define void @{name}{SPLIT}(ptr %shared, {parameters}i64 %rows, i64 %row_bytes, i64 %threads) #0 {{",
+        f"  %place = getelementptr i64, ptr %shared, i64 {RUN_ROWS}",
+        "  %run = load ptr, ptr %place",
     ]
     lines += [f"  %held = alloca {held}"]
     for i, text in enumerate(texts, 1):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {text} %a{i - 1}, ptr %p{i}"]
-    lines += [f"  call void %run(ptr %shared, ptr @{name}_range, ptr %held, i64 %rows, i64 %piece, i64 %threads)"]
+    lines += [f"  call void %run(ptr @{name}_range, ptr %shared, ptr %held, i64 %rows, i64 %row_bytes, i64 %threads)"]
     lines += ["  ret void", "}", f"define internal void @{name}_range(ptr %held, i64 %start, i64 %stop) #0 {{"]
     for i, text in enumerate(texts, 1):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  %v{i} = load {text}, ptr %p{i}"]
@@ -92,8 +103,8 @@ def _is_name(value: Any) -> bool:
 
 
 def c_type(type_: Any) -> Any:
-    """The type of a parameter for ctypes."""
-    return ctypes.c_void_p if isinstance(type_, PointerType) else type_.ctype
+    """The type of a parameter for ctypes, which takes an int as a pointer sooner than as a word of the same size."""
+    return ctypes.c_void_p if isinstance(type_, PointerType) or type_ is i64 else type_.ctype
 
 
 def lower_kernel(kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[str, Any, tuple[Any, ...]]:

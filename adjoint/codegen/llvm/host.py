@@ -28,13 +28,21 @@ class Request(NamedTuple):
 class MachineCode:
     """One function that has been compiled."""
 
-    name: str
+    request: Request = field(repr=False)
     address: int
-    text: str
     milliseconds: float
-    optimized: str = field(repr=False, default="")
     also: int = 0
     """The address of a second function, if the text has one."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.request.name
+
+    @property
+    def text(self) -> str:
+        """What it was made of."""
+        return self.request.text
 
 
 class Host:
@@ -114,38 +122,41 @@ class Host:
             known = self.compiled.get(request)
             if known is not None:
                 return known
-            llvm, machine = self.llvm, self.machine
             before = time.perf_counter()
-            try:
-                module = llvm.parse_assembly(text)
-                module.triple = machine.triple
-                module.data_layout = str(machine.target_data)
-                module.verify()
-            except RuntimeError as error:
-                raise CompilationError(f"LLVM refuses the kernel {name}: {error}") from None
-            options = llvm.create_pipeline_tuning_options(speed_level=1 if explicit else 3)
-            options.loop_vectorization = not explicit
-            options.slp_vectorization = not explicit
-            options.loop_interleaving = not explicit
-            options.loop_unrolling = not explicit
-            builder = llvm.create_pass_builder(machine, options)
-            passes = builder.getModulePassManager()
-            if plain:
-                passes = llvm.create_new_module_pass_manager()
-                passes.add_sroa_pass()
-                passes.add_simplify_cfg_pass()
-                passes.add_instruction_combine_pass()
-                passes.add_simplify_cfg_pass()
-            passes.run(module, builder)
-            optimized = str(module)
-            engine = llvm.create_mcjit_compiler(module, self._new_machine())
+            engine = self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine())
             engine.finalize_object()
             self._engines.append(engine)
             address = engine.get_function_address(name)
             second = engine.get_function_address(name + also) if also else 0
-            code = MachineCode(name, address, text, 1000 * (time.perf_counter() - before), optimized, second)
+            code = MachineCode(request, address, 1000 * (time.perf_counter() - before), second)
             self.compiled[request] = code
             return code
+
+    def _optimized(self, request: Request) -> Any:
+        """What LLVM makes of the text before it makes machine code."""
+        llvm, machine = self.llvm, self.machine
+        try:
+            module = llvm.parse_assembly(request.text)
+            module.triple = machine.triple
+            module.data_layout = str(machine.target_data)
+            module.verify()
+        except RuntimeError as error:
+            raise CompilationError(f"LLVM refuses the kernel {request.name}: {error}") from None
+        options = llvm.create_pipeline_tuning_options(speed_level=1 if request.explicit else 3)
+        options.loop_vectorization = not request.explicit
+        options.slp_vectorization = not request.explicit
+        options.loop_interleaving = not request.explicit
+        options.loop_unrolling = not request.explicit
+        builder = llvm.create_pass_builder(machine, options)
+        passes = builder.getModulePassManager()
+        if request.plain:
+            passes = llvm.create_new_module_pass_manager()
+            passes.add_sroa_pass()
+            passes.add_simplify_cfg_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
+        return module
 
     def _new_machine(self) -> Any:
         """Another description of the processor: an engine takes its own with it."""
@@ -157,7 +168,12 @@ class Host:
     def assembly(self, code: MachineCode) -> str:
         """The processor's instructions."""
         with self.lock:
-            return str(self.machine.emit_assembly(self.llvm.parse_assembly(code.optimized)))
+            return str(self.machine.emit_assembly(self._optimized(code.request)))
+
+    def optimized(self, code: MachineCode) -> str:
+        """LLVM's text of what it has made of the kernel's."""
+        with self.lock:
+            return str(self._optimized(code.request))
 
 
 HOST = Host()

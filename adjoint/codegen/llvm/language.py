@@ -22,6 +22,7 @@ from typing import Any, overload
 from numpy import ndarray, zeros
 
 from .builtin_functions import (
+    as_integer,
     as_pointer,
     bits,
     broadcast,
@@ -194,9 +195,9 @@ if IN_OBJECTS:
 
 __all__ = [
     "CompilationError", "CompiledFunction", "I", "Int", "Loops", "Pointer", "S", "Static", "T", "WrittenLoops", "address",
-    "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64", "fabs",
-    "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes", "leading_zeros",
-    "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max",
-    "reduce_min", "reduce_or", "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc",
-    "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned", "vector", "vectorized", "where",
+    "as_integer", "as_pointer", "bf16", "bits", "boolean", "broadcast", "cast_pointer", "ceil", "copysign", "f16", "f32", "f64",
+    "fabs", "floor", "fma", "fmax", "fmin", "from_bits", "gather", "i8", "i16", "i32", "i64", "insert", "lanes",
+    "leading_zeros", "load", "local", "loops", "mask_bits", "maximum", "minimum", "popcount", "prefetch", "reduce_add",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table",
+    "trailing_zeros", "trunc", "type_of", "u8", "u16", "u32", "u64", "unrolled", "unsigned", "vector", "vectorized", "where",
 ]  # fmt: skip

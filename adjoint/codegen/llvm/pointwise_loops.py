@@ -42,14 +42,24 @@ from .language import (
     vector,
 )
 from .lowering import Lowering
+from .streaming import aligned_bytes, elements_before_aligned, end_streams, stream
 from .values import Value, constant
 
 DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
 
 
-def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
-    """The length of a row; how many dimensions are outside of it, and their lengths; strides. The inner dimension is first."""
-    return [shape[-1], len(shape) - 1, *shape[-2::-1], *[step for steps in strides for step in steps[::-1]]]
+def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
+    """The length of a row; whether results are `streamed`; how many dimensions are outside of a row, and their lengths; strides.
+
+    The inner dimension is first.
+    """
+    return [
+        shape[-1],
+        int(streamed),
+        len(shape) - 1,
+        *shape[-2::-1],
+        *[step for steps in strides for step in steps[::-1]],
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +133,15 @@ def operand_of(node: Node, type_: Any, mode: str) -> Operand:
 @loops(noalias=False)
 def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS: Static) -> None:
     """How far from the beginning of each operand its part of a row is."""
-    rank = layout[1] + 1
+    rank = layout[2] + 1
     for K in unrolled(OPERANDS):
         distances[K] = 0
-    for d in rolled(layout[1]):
-        length = layout[d + 2]
+    for d in rolled(layout[2]):
+        length = layout[d + 3]
         following = row // length
         index = row - following * length
         for K in unrolled(OPERANDS):
-            distances[K] = distances[K] + index * layout[rank + 2 + K * rank + d]
+            distances[K] = distances[K] + index * layout[rank + 3 + K * rank + d]
         row = following
 
 
@@ -216,8 +226,9 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     scalars = PLAN.scalar_values(table)
     begins = [elements_at(table, K) for K in unrolled(len(PLAN.operands))]
     row_length = layout[0]
-    rank = layout[1] + 1
-    strides = [layout[rank + 1 + K * rank] for K in unrolled(len(PLAN.operands))]
+    streamed = layout[1] != 0
+    rank = layout[2] + 1
+    strides = [layout[rank + 2 + K * rank] for K in unrolled(len(PLAN.operands))]
     distances = local(i64, len(PLAN.operands))
     position = start
     while position < stop:
@@ -226,9 +237,19 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         count = minimum(row_length - column, stop - position)
         _find_row(distances, layout, row, len(PLAN.operands))
         places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
+        first = PLAN.operands[PLAN.inputs]
+        step = i64(W)
+        if streamed:  # the first elements, up to where vectors are aligned, are written like the last ones
+            before = elements_before_aligned(places[PLAN.inputs], W, first.type)
+            step = before if before > 0 else step
+        ends = [
+            (places[PLAN.inputs + K] + step * strides[PLAN.inputs + K])
+            & (aligned_bytes(W, PLAN.operands[PLAN.inputs + K].type) - 1)
+            for K in unrolled(len(PLAN.operands) - PLAN.inputs)
+        ]
         done = i64(0)
         while done < count:
-            left = count - done
+            left = minimum(count - done, step)
             inputs = [
                 read_operand(PLAN.operands[K], W, places[K] + done * strides[K], strides[K], left)
                 for K in unrolled(PLAN.inputs)
@@ -236,9 +257,13 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
             results = PLAN.values(inputs, scalars)
             for K in unrolled(len(results)):
                 OUT = PLAN.inputs + K
-                write_operand(PLAN.operands[OUT], W, places[OUT] + done * strides[OUT], strides[OUT], left, results[K])
-            done += W
+                place = places[OUT] + done * strides[OUT]
+                write_operand(PLAN.operands[OUT], W, place, strides[OUT], left, results[K], streamed and ends[K] == 0)
+            done += step
+            step = i64(W)
         position += count
+    if streamed:
+        end_streams()
 
 
 @loops(noalias=False)
@@ -255,11 +280,16 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: 
 
 
 @loops(noalias=False)
-def write_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: T) -> None:
-    """Write the next numbers of an output."""
+def write_operand(
+    OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: T, streamed: Any = False
+) -> None:  # fmt: skip
+    """Write the next numbers of an output; past the cache if `streamed`."""
     at = as_pointer(place, OPERAND.type)
     if OPERAND.mode == DENSE:
-        _write(at, values, left, WIDTH, OPERAND.type)
+        if streamed and left >= WIDTH:
+            stream(at, values)
+        else:
+            _write(at, values, left, WIDTH, OPERAND.type)
     elif OPERAND.mode == PAIRED:
         _write_paired(at, values, left, WIDTH)
     else:

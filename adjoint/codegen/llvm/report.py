@@ -29,7 +29,7 @@ def _told(function: CompiledFunction) -> str:
     code = function.code
     parts = {
         "kernel": function.kernel.text,
-        f"LLVM, optimized for {HOST.cpu} ({HOST.instruction_set})": code.optimized,
+        f"LLVM, optimized for {HOST.cpu} ({HOST.instruction_set})": HOST.optimized(code),
         "assembly": HOST.assembly(code),
     }
     head = f"===== {code.name}: compiled in {code.milliseconds:.1f} ms\n"

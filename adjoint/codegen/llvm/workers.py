@@ -20,12 +20,11 @@ import ctypes
 import os
 import threading
 import time
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from ..observed_kernels import KERNELS
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
-from .compilation import CompiledFunction, c_type
+from .compilation import RUN_ROWS, CompiledFunction, c_type, takes_table
 from .element_types import PointerType
 from .external import apart, c_function, external
 from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
@@ -36,7 +35,7 @@ TICKET, FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(6)
 """The work and its number, 0 while it is written down: machine code, what it gets beside its range, how many rows there are,
 how many are taken at a time, and by how many threads."""
 SUBMITTED, LAST_TICKET = 16, 17
-"""1 while a thread has submitted work: there is place for one; the number of the last work."""
+"""1 while a thread has submitted work: there is place for one; the number of the last work. `RUN_ROWS` follows."""
 DONE = 32
 """How many pieces workers have done since the process began."""
 AWAKE = 48
@@ -52,6 +51,12 @@ WORDS = TAKEN + LINE * MOST_THREADS
 
 MOST_PIECES, OWNER, TICKET_SHIFT = (1 << 16) - 1, 1 << 16, 17
 """`TAKEN` has the number of a piece in its lowest bits, then whether the thread itself has taken one, then the ticket."""
+
+PIECE_BYTES = 1 << 16
+"""A thread takes at least so much work at a time."""
+
+PIECES = 4
+"""How many pieces there are for each thread, so that one that started late, or sleeps, does not hold up the others."""
 
 LOOK_SECONDS = 1e-2
 """How long a worker without work looks for some before it sleeps. To wake it takes some 50 µs."""
@@ -219,6 +224,13 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
 
 
 @loops(noalias=False, plain=True)
+def run_rows(function: Int, shared: Pointer[i64], arguments: Int, rows: Int, row_bytes: Int, threads: Int) -> None:
+    """As `run_ranges`, for rows that touch so many bytes each."""
+    pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
+    run_ranges(shared, function, arguments, rows, (rows + pieces - 1) // pieces, threads)
+
+
+@loops(noalias=False, plain=True)
 def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
     """The ticket of work, if it is not the one that has been seen; 0 if there was none for so many looks."""
     found = i64(0)
@@ -260,11 +272,17 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
 
 
 def splitter(function: CompiledFunction) -> Any:
-    """What calls a kernel for pieces of a range; see `split_text` of `compilation`."""
+    """What calls a kernel for pieces of a range: it takes what `split_text` of `compilation` says.
+
+    A kernel that has nothing but a table needs no function of its own for that.
+    """
+    place = PointerType(i64)
+    if takes_table(function.parameters):
+        types = map(c_type, [i64, place, place, i64, i64, i64])
+        return partial(ctypes.CFUNCTYPE(None, *types)(run_rows.compiled().code.address), function.code.address)
     assert function.code.also, f"{function} has no range: its last parameters are not start and stop"
-    word, place = ctypes.c_int64, ctypes.c_void_p
-    types = map(c_type, function.parameters[:-2])
-    return ctypes.CFUNCTYPE(None, place, *types, word, word, word, place)(function.code.also)
+    types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64])
+    return ctypes.CFUNCTYPE(None, *types)(function.code.also)
 
 
 @cache
@@ -297,8 +315,14 @@ class Workers:
     """The threads of this process that run compiled kernels."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no threads and new memory: a forked child has none of its parent's threads."""
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self.threads = 1
+        """How many threads have been asked for, the calling one included."""
         self._memory = (ctypes.c_int64 * (WORDS + 8))()
         first = -(-ctypes.addressof(self._memory) // 64) * 64  # the start of a cache line
         self.address = first
@@ -309,23 +333,18 @@ class Workers:
         """How many workers look for work."""
         return int(self._words[AWAKE])
 
-    def run(self, function: CompiledFunction, arguments: tuple[Any, ...], rows: int, piece: int, threads: int) -> None:
-        """Call `function(*arguments, start, stop)` for ranges that together cover `range(rows)`, on so many threads."""
-        split = function.split
-        if split is None:
-            split = function.split = KERNELS.called(function, splitter(function))
-        split(run_ranges.compiled().code.address, *arguments, rows, piece, threads, self.ready(threads))
-
     def ready(self, threads: int) -> int:
         """Have so many threads, the calling one included; the address of the shared memory."""
-        if len(self._threads) < threads - 1:
+        if self.threads < threads:
             self._start(min(threads, MOST_THREADS) - 1)
+            self.threads = threads
         return self.address
 
     def _start(self, count: int) -> None:
         function = serve.compiled()
         looks = _looks()
         with self._lock:
+            self._words[RUN_ROWS] = run_rows.compiled().code.address
             while len(self._threads) < count:
                 own = len(self._threads) + 1
                 self._words[LOCK + own * LINE] = _held_lock()
@@ -350,20 +369,9 @@ class Workers:
             time.sleep(0)
 
 
-_workers = Workers()
+WORKERS = Workers()
+"""The threads of this process."""
 
-
-def workers() -> Workers:
-    """The threads of this process."""
-    return _workers
-
-
-def _renew() -> None:
-    """A forked child has none of its parent's threads."""
-    global _workers
-    _workers = Workers()
-
-
-atexit.register(lambda: _workers.leave())
+atexit.register(WORKERS.leave)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=WORKERS.forget)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LARGE, LOOPS, MOVED, THREADED
 from ...dtypes import dtype
 from ...notices import warn
 from ..math.fma import fma32, fma64
@@ -24,8 +24,6 @@ from ..runtime.shapes import broadcast_shapes
 Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]
 
-_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
-_THREADED = 1 << 15  # elements; from here on several threads are faster
 
 _PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 _PLAIN_INTEGERS = frozenset((bool, int))
@@ -329,7 +327,7 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     size = -((start - end) // step) if kind is dtypes.int64 else math.ceil((end - start) / step)
     first, distance = int(start), int(step)
     if max(abs(first), abs(first + distance * size)) < 1 << 62:
-        if LOOPS.takes(size, _THREADED):
+        if LOOPS.takes(size, THREADED):
             found = numpy.empty(size, numpy.int64)
             if LOOPS.run("create.ranges.integers", found, first, distance) is not NotImplemented:
                 return found.astype(kind.numpy, copy=False)
@@ -343,7 +341,7 @@ def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
     It computes blocks of two 32-byte vectors, each from its first element, rounded to `kind`; what is left singly.
     """
     lanes = 32 // kind.itemsize
-    if LOOPS.takes(size, _COMPILED):
+    if LOOPS.takes(size, MOVED):
         found = numpy.empty(size, kind.numpy)
         if LOOPS.run("create.ranges.blocks", found, start, step, lanes) is not NotImplemented:
             return found
@@ -392,7 +390,7 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
     if steps < 2:
         return numpy.full(steps, first, work)
     result = numpy.empty(steps, work)
-    if work.char in "fd" and LOOPS.takes(steps, _COMPILED):
+    if work.char in "fd" and LOOPS.takes(steps, MOVED):
         written = LOOPS.run("create.ranges.from_both_ends", result, float(first), float(last))
         if written is not NotImplemented:
             return result
@@ -463,10 +461,6 @@ def _indices(mask: Array) -> Array:
 # --- complex numbers ------------------------------------------------------------------------------------------
 
 
-_LARGE = 1 << 13
-"""From how many elements on compiled loops are faster."""
-
-
 def complex_from_parts(real: Array, imag: Array) -> Array:
     """Complex numbers of the given real and imaginary parts, broadcast together.
 
@@ -476,7 +470,7 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     _check_parts(real, imag)
     kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
     result = laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag))
-    if LOOPS.takes(result.size, _LARGE):
+    if LOOPS.takes(result.size, LARGE):
         from ...codegen.compiled_complex import joined
 
         if joined(result, real, imag):

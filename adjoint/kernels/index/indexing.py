@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, MOVED
 from ...notices import warn
 from ..memory.copying import clone
 from ..runtime.floating import type_name, widen
@@ -18,7 +18,7 @@ from ..runtime.shapes import broadcast_shapes
 from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
-from .scatter import COMPILED, add_rows, out_of_bounds, take_rows
+from .scatter import add_rows, out_of_bounds, take_rows
 
 Indices = Sequence[ndarray | None]
 
@@ -45,7 +45,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
                 if LOOPS.takes(only.size, _LARGE) and out_of_bounds(only, len(x), -len(x)) is None:
                     return take_rows(x, only)
                 return x.take(only, 0)
-            if kind == "?" and only.shape == x.shape and LOOPS.takes(x.size, COMPILED):
+            if kind == "?" and only.shape == x.shape and LOOPS.takes(x.size, MOVED):
                 return masked_select(x, only)
             if kind in "lihb" or (kind == "?" and only.shape == x.shape):
                 return x[only]
@@ -55,7 +55,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         try:
             if len(indices) == 2 and indices[0] is None and indices[1] is not None and x.flags.c_contiguous:
                 return x.take(indices[1], 1)
-            found = _take_together(x, indices) if LOOPS.takes(x.size, COMPILED) else None
+            found = _take_together(x, indices) if LOOPS.takes(x.size, MOVED) else None
             if found is not None:
                 return found
             result = x[tuple([_FULL if index is None else index for index in indices])]
@@ -75,7 +75,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
 def _take_together(x: ndarray, indices: Indices) -> ndarray | None:
     """Elements, or rows, at indices into the leading dimensions of a contiguous array; None if there is no loop for them."""
     given = [index for index in indices if index is not None]
-    if len(given) < len(indices) or not x.flags.c_contiguous or not LOOPS.takes(given[0].size, COMPILED):
+    if len(given) < len(indices) or not x.flags.c_contiguous or not LOOPS.takes(given[0].size, MOVED):
         return None
     if any(out_of_bounds(index, length, -length) is not None for index, length in zip(given, x.shape, strict=False)):
         return None
@@ -116,7 +116,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     """
     result = numpy.zeros(shape, grad.dtype)
     only = indices[0] if len(indices) == 1 else None
-    if only is not None and only.dtype.kind == "b" and only.shape == shape and LOOPS.takes(result.size, COMPILED):
+    if only is not None and only.dtype.kind == "b" and only.shape == shape and LOOPS.takes(result.size, MOVED):
         found = LOOPS.run("index.masks.place", None, only, grad)
         if found is not NotImplemented:
             return asarray(found)
@@ -284,7 +284,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
     if given == list(range(len(given))):
         # Leading dimensions: one flat index for whole rows of the rest.
         flat: Any = NotImplemented
-        if LOOPS.takes(values.size, COMPILED):
+        if LOOPS.takes(values.size, MOVED):
             flat = LOOPS.run("index.lookup.positions", x.shape[: len(given)], [indices[dim] for dim in given])
         if flat is NotImplemented:
             flat = numpy.zeros((), numpy.int64)
@@ -314,7 +314,7 @@ def nonzero(x: ndarray) -> ndarray:
     """The indices of the nonzero elements: one row for each, in one piece for each dimension."""
     if x.ndim == 0:
         return numpy.empty((int(bool(x)), 0), numpy.int64)
-    if LOOPS.takes(x.size, COMPILED):
+    if LOOPS.takes(x.size, MOVED):
         found = LOOPS.run("index.masks.nonzero", x)
         if found is not NotImplemented:
             return asarray(found.T)
@@ -332,7 +332,7 @@ def masked_select(x: ndarray, mask: ndarray) -> ndarray:
     if mask.shape != x.shape:
         shape = broadcast_shapes(mask.shape, x.shape)
         x, mask = numpy.broadcast_to(x, shape), numpy.broadcast_to(mask, shape)
-    if LOOPS.takes(x.size, COMPILED):
+    if LOOPS.takes(x.size, MOVED):
         found = LOOPS.run("index.masks.select", x, mask)
         if found is not NotImplemented:
             return asarray(found)
@@ -366,7 +366,7 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     if source.size < wanted:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     values = source.reshape(-1)[:wanted]
-    large = LOOPS.takes(x.size, COMPILED) and not numpy.may_share_memory(x, source)
+    large = LOOPS.takes(x.size, MOVED) and not numpy.may_share_memory(x, source)
     if not large or LOOPS.run("index.masks.place", x, where, values) is NotImplemented:
         x[where] = values
     return x

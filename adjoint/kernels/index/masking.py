@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp
@@ -19,7 +20,6 @@ from ..runtime.scalar import ZERO, typed
 
 Array = numpy.ndarray[Any, Any]
 
-_LARGE = 1 << 13  # elements; from here on one loop is faster than two calls of NumPy
 _BOOL = numpy.dtype(bool)
 _PLAIN = frozenset((int, float, type(None)))
 
@@ -108,7 +108,7 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
-        if self.size >= _LARGE:
+        if self.size >= LARGE:
             return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
     else:
         self = numpy.asarray(self)

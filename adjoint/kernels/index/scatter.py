@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, MOVED
 from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, type_name, widen
@@ -19,8 +19,6 @@ from ..runtime.shapes import normalize_dim
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
-COMPILED = 1 << 12
-"""From so many elements on, compiled loops are faster."""
 
 _ROW = 16  # elements
 _MANY_ROWS = 1 << 17  # elements
@@ -53,7 +51,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
                 f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
                 f"{list(x.shape)} apart from dimension {dim}"
             )
-    if LOOPS.takes(index.size, COMPILED):
+    if LOOPS.takes(index.size, MOVED):
         found = LOOPS.run("index.lookup.gather", x, dim, index)
         if found is not None and found is not NotImplemented:
             return asarray(found)
@@ -98,7 +96,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    if reduce in (None, "add") and LOOPS.takes(index.size, COMPILED):
+    if reduce in (None, "add") and LOOPS.takes(index.size, MOVED):
         dim = _check_scatter(x, dim, index, src)
         values = _source(x, index, src)
         shaped = values.reshape(index.shape) if values.ndim else values
@@ -110,7 +108,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
     """Zeros with a one at each class, which is in bounds, in a new last dimension of size `count`; of int64."""
-    if LOOPS.takes(classes.size * count, COMPILED):
+    if LOOPS.takes(classes.size * count, MOVED):
         found = LOOPS.run("index.scattering.one_hot", classes, count)
         if found is not NotImplemented:
             return asarray(found)
@@ -121,7 +119,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
 
 def _copied(x: ndarray) -> ndarray:
     """A copy in row-major order."""
-    if x.size < COMPILED:
+    if x.size < MOVED:
         return numpy.array(x, order="C")
     result = numpy.empty(x.shape, x.dtype)
     copy_elements(result, x)
@@ -137,7 +135,7 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         return x
     require_in_bounds(index, x.shape, dim)
     values = _source(x, index, src)
-    if reduce != "multiply" and LOOPS.takes(index.size, COMPILED):
+    if reduce != "multiply" and LOOPS.takes(index.size, MOVED):
         shaped = values.reshape(index.shape) if values.ndim else values
         if LOOPS.run("index.scattering.scatter", x, dim, index, shaped, reduce == "add") is not NotImplemented:
             return x
@@ -279,7 +277,7 @@ def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
 def combine_at(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
     """`x.flat[positions] = ufunc(x.flat[positions], values)`, repeatedly where a position repeats."""
     whole = numpy.ascontiguousarray(widen(x))
-    if ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, COMPILED):
+    if ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, MOVED):
         add_rows(whole.reshape(-1, 1), positions, widen(values).reshape(-1, 1))
     else:
         ufunc.at(whole.reshape(-1), positions, widen(values))
@@ -321,7 +319,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     """`x.take(index, dim)`, for indices that are known to be in bounds."""
     width = math.prod(x.shape[dim + 1 :])
     # NumPy copies rows of some length as fast as anything, with one thread.
-    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, COMPILED if width < _ROW else _MANY_ROWS):
+    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, MOVED if width < _ROW else _MANY_ROWS):
         found = LOOPS.run("index.lookup.take", x, index, dim)
         if found is not NotImplemented:
             return asarray(found)
@@ -330,7 +328,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
 
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     """The first index that is less than `first` or not less than `length`, if there is one."""
-    if LOOPS.takes(index.size, COMPILED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
+    if LOOPS.takes(index.size, MOVED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
         return None
     # Where extrema are is cheaper to find than what they are.
     if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
@@ -370,7 +368,7 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
             widen(source).reshape(len(index), math.prod(x.shape[1:])),
         )
     elif (
-        not LOOPS.takes(source.size, COMPILED)
+        not LOOPS.takes(source.size, MOVED)
         or LOOPS.run("index.scattering.scatter", whole, dim, index, widen(source), True) is NotImplemented
     ):
         numpy.add.at(whole.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), widen(source).reshape(-1))
@@ -430,7 +428,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
     """
     count, width = rows.shape
     if (
-        LOOPS.takes(rows.size, COMPILED)
+        LOOPS.takes(rows.size, MOVED)
         and LOOPS.run("index.scattering.add_rows_at", out, index, rows) is not NotImplemented
     ):
         return

@@ -8,7 +8,7 @@ import numpy
 from numpy import asarray
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.acceleration import LARGE, LOOPS, accelerated
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..runtime.floating import type_name, widen
@@ -255,10 +255,6 @@ def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: A
     return _combine(self, result, beta, alpha)
 
 
-_LARGE = 1 << 13
-"""From how many elements on compiled loops are faster."""
-
-
 @pointwise("addr_cpu")
 def _added_outer(self: Array, column: Array, row: Array, beta: float, alpha: float) -> Any:
     return self * beta + column * row * alpha
@@ -278,7 +274,7 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
         beta != 0
         and self.dtype.char in "fd"
         and can_expand(self.shape, shape)
-        and LOOPS.takes(vec1.size * vec2.size, _LARGE)
+        and LOOPS.takes(vec1.size * vec2.size, LARGE)
     ):
         return laid_out(asarray(_added_outer.general(expand(self, shape), vec1[:, None], vec2, beta, alpha)), (self,))
     return laid_out(_combine(self, numpy.multiply.outer(widen(vec1), widen(vec2)), beta, alpha), (self,))

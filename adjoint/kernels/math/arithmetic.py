@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LARGE, LOOPS
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
@@ -21,7 +21,6 @@ from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
 
 Array = numpy.ndarray[Any, Any]
 
-_LARGE = 1 << 13  # elements; from here on one loop is faster than several calls of NumPy
 _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
@@ -85,7 +84,7 @@ def _add_multiple(self: Array, other: Array, alpha: float) -> Any:
 
 
 def _are_large(self: Array, other: Array) -> bool:
-    return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), _LARGE)
+    return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE)
 
 
 _ADD, _SUBTRACT = of_any_size(numpy.add), of_any_size(numpy.subtract)
@@ -145,7 +144,7 @@ def check_divisor(other: Array) -> None:
 
 def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
     """Integers divided by one number in a compiled loop; NotImplemented if there is none."""
-    if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, _LARGE):
+    if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
         return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
     return NotImplemented
 
@@ -278,7 +277,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     self = numpy.asarray(self)
     dtype = self.dtype
     if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
-        return numpy.square(self) if exponent == 2 and self.size < _LARGE else _to_number(self, exponent)
+        return numpy.square(self) if exponent == 2 and self.size < LARGE else _to_number(self, exponent)
     common = common_dtype(self, exponent)
     if common.kind == "b":
         return self | (not exponent)
@@ -310,7 +309,7 @@ def _to_number(self: Array, exponent: float) -> Any:
 
 def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
     """`grad` times the derivative of `self ** exponent`."""
-    if grad.size >= _LARGE and grad.dtype is self.dtype and (grad.dtype is _FLOAT32 or grad.dtype is _FLOAT64):
+    if grad.size >= LARGE and grad.dtype is self.dtype and (grad.dtype is _FLOAT32 or grad.dtype is _FLOAT64):
         result: Array = _times_slope(grad, self, exponent)
         return result
     return grad * _scaled_power(power_of_numbers(self, exponent - 1), exponent).conj()
@@ -347,7 +346,7 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
     """`self + value * tensor1 * tensor2`."""
     if self.dtype.kind == "b":
         raise refuse("addcmul_cpu_out", self)
-    if self.size >= _LARGE and self.dtype.kind == "f":
+    if self.size >= LARGE and self.dtype.kind == "f":
         return _plus_product(self, tensor1, tensor2, value)
     product = tensor1 * tensor2
     return self + (product if value == 1 else product * typed(value, self.dtype))
@@ -356,7 +355,7 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
 @in_float32
 def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
     """`self + value * tensor1 / tensor2`."""
-    if self.size >= _LARGE and self.dtype.kind == "f":
+    if self.size >= LARGE and self.dtype.kind == "f":
         return _plus_quotient(self, tensor1, tensor2, value)
     return self + (tensor1 if value == 1 else tensor1 * typed(value, self.dtype)) / tensor2
 
@@ -405,7 +404,7 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
 @in_float32
 def _lerp(self: Array, end: Array, weight: Any) -> Array:
     dtype = self.dtype
-    if self.size >= _LARGE and dtype.kind == "f":
+    if self.size >= LARGE and dtype.kind == "f":
         return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight)
     step = end - self
     if not isinstance(weight, numpy.ndarray):

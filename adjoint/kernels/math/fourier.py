@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LARGE, LOOPS, THREADED
 from ..runtime.parallel import parallel_rows
 from .long_fourier import long_transform
 
@@ -18,8 +18,6 @@ _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of dividing by nothing, by the root of the number of elements and by that number."""
 
 
-_COMPILED = 1 << 13  # elements; from here on compiled loops are faster
-_THREADED = 1 << 15  # elements; from here on several threads are faster
 _WORK = 64  # how often a byte of memory could be copied while one is transformed
 
 
@@ -65,7 +63,7 @@ def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization
 def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bool, normalization: int) -> Array:
     """The transform along one dimension: compiled, by NumPy on several threads, or by NumPy."""
     n = array.shape[axis]
-    if LOOPS.takes(array.size, _COMPILED):
+    if LOOPS.takes(array.size, LARGE):
         array = numpy.ascontiguousarray(array)
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
         found = LOOPS.run("math.fourier.transform", array, axis, forward, scale, transform is numpy.fft.rfft)
@@ -76,7 +74,7 @@ def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bo
             if found is not None:
                 return found
     norm = (_FORWARD if forward else _INVERSE)[normalization]
-    if array.size < _THREADED or axis != array.ndim - 1 or array.dtype.char not in "fdFD":
+    if array.size < THREADED or axis != array.ndim - 1 or array.dtype.char not in "fdFD":
         return transform(array, axis=axis, norm=norm)
     rows = array.reshape(-1, n)
     kept = n // 2 + 1 if transform is numpy.fft.rfft else n

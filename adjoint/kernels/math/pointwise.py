@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LARGE, LOOPS
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import clone
@@ -18,9 +18,6 @@ from ..runtime.scalar import ZERO, Number
 Array = numpy.ndarray[Any, Any]
 
 _PI = Number(math.pi)
-
-_COMPILED = 1 << 13
-"""From how many elements on compiled loops are faster."""
 
 
 # --- exponentials ---------------------------------------------------------------------------------------------
@@ -271,7 +268,7 @@ def nan_to_num(
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result
     limits = numpy.finfo(self.dtype) if self.dtype != BFLOAT16 else _bfloat16_limits()
-    if LOOPS.takes(self.size, _COMPILED) and self.dtype.char in "fd":
+    if LOOPS.takes(self.size, LARGE) and self.dtype.char in "fd":
         highest = float(limits.max) if posinf is None else posinf
         return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)
     result = numpy.asarray(numpy.positive(self))

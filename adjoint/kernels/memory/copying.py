@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ...notices import warn
@@ -20,8 +20,6 @@ from .storage import restrided, strided, to_python
 
 Array = numpy.ndarray[Any, Any]
 
-_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
-_THREADED = 1 << 15  # elements; from here on several threads are faster
 _FILLED_BY_THREADS = 1 << 20  # bytes
 
 
@@ -109,7 +107,7 @@ def clone(array: Array, memory_format: Any = None) -> Array:
         memory_format is None
         and array.flags.c_contiguous
         and 1 not in array.shape
-        and (array.size < _THREADED or array.itemsize > 8)
+        and (array.size < THREADED or array.itemsize > 8)
     ):
         return numpy.array(array)  # also of NumPy's scalars
     result = empty_like(array, None, memory_format)
@@ -119,17 +117,14 @@ def clone(array: Array, memory_format: Any = None) -> Array:
 
 def copy_elements(target: Array, source: Array) -> None:
     """`numpy.copyto`, of large arrays by compiled loops; the two, of one dtype, do not overlap."""
-    if (
-        LOOPS.takes(target.size, _COMPILED)
-        and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented
-    ):
+    if LOOPS.takes(target.size, MOVED) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
         return
     numpy.copyto(target, source)
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
     """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
-    if array.flags.c_contiguous or not LOOPS.takes(array.size, _COMPILED):
+    if array.flags.c_contiguous or not LOOPS.takes(array.size, MOVED):
         return row_major(array)
     result = numpy.empty(array.shape, array.dtype)
     copy_elements(result, array)
@@ -145,7 +140,7 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
     halves = dtype in HALVES or array.dtype in HALVES
-    if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, _COMPILED if halves else _THREADED):
+    if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, MOVED if halves else THREADED):
         found = LOOPS.run("memory.copying.convert", array, dtype)
         if found is not NotImplemented:
             return numpy.asarray(found)
@@ -190,7 +185,7 @@ def expanded(source: Array, array: Array) -> Array:
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
     if other.dtype == self.dtype and other.shape == self.shape:
-        if other.size < _COMPILED or numpy.may_share_memory(self, other):
+        if other.size < MOVED or numpy.may_share_memory(self, other):
             numpy.copyto(self, other)
         else:
             copy_elements(self, other)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LARGE, LOOPS
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
@@ -20,15 +20,11 @@ from ..runtime.floating import compute_dtype, is_floating, quietly, type_name, w
 Array = numpy.ndarray[Any, Any]
 
 
-_LARGE = 1 << 13
-"""From how many elements on compiled loops are faster."""
-
-
 def reduced(loss: Array, reduction: str, kind: Any) -> Array:
     """The mean, the sum, or the losses themselves, in dtype `kind`."""
     if reduction == "none":
         return loss.astype(kind, copy=False)
-    total = total_of(loss) if LOOPS.takes(loss.size, _LARGE) else numpy.add.reduce(loss, axis=None)
+    total = total_of(loss) if LOOPS.takes(loss.size, LARGE) else numpy.add.reduce(loss, axis=None)
     if reduction == "mean":
         total = numpy.true_divide(total, loss.size) if loss.size else numpy.full((), numpy.nan)
     return numpy.asarray(total, dtype=kind)
@@ -72,7 +68,7 @@ def shared_difference(
     self: Array, target: Array, share: Array, divisor: float = 1.0, limit: float | None = None
 ) -> Any:
     """`(self - target) / divisor`, at most `limit` in magnitude, times `share`; one of both may be of booleans."""
-    if self.dtype is target.dtype and is_floating(self.dtype) and LOOPS.takes(self.size, _LARGE):
+    if self.dtype is target.dtype and is_floating(self.dtype) and LOOPS.takes(self.size, LARGE):
         return _shared_difference.general(self, target, numpy.asarray(share, self.dtype), divisor, limit)
     difference = self - target if self.dtype == target.dtype else self * 1 - target * 1
     if divisor != 1:
@@ -84,7 +80,7 @@ def mse_loss(self: Array, target: Array, reduction: str) -> Array:
     """`(self - target)²`."""
     if self.dtype.kind in "iub":
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{type_name(self.dtype)}'")
-    if LOOPS.takes(self.size, _LARGE):
+    if LOOPS.takes(self.size, LARGE):
         return reduced(_squared_distance.general(self, target), reduction, self.dtype)
     difference = widen(self) - widen(target)
     if reduction != "none" and difference.flags.c_contiguous and difference.dtype.char in "fd":

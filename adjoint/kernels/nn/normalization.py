@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import LARGE, accelerated
 from ...codegen.rows import SMALL, ChannelProgram, row_program
 from ...codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row, xp
 from ..runtime.floating import widen
@@ -251,7 +251,7 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
 # Over the batch: channels are dimension 1
 
 
-@accelerated("nn.batch_norm.batch_norm", elements=1 << 13)
+@accelerated("nn.batch_norm.batch_norm", elements=LARGE)
 def batch_norm(
     input: ndarray,
     weight: ndarray | None,
@@ -289,7 +289,7 @@ def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: flo
     return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
 
 
-@accelerated("nn.batch_norm.batch_norm_gradients", elements=1 << 13)
+@accelerated("nn.batch_norm.batch_norm_gradients", elements=LARGE)
 def batch_norm_gradients(
     grad: ndarray,
     input: ndarray,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import LOOPS, MOVED, THREADED, accelerated
 from ..memory.copying import copy_elements
 from ..runtime.floating import type_name, widen
 
@@ -36,7 +37,14 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
         shape[dim] = size
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), size - max(after, 0))
-    result = numpy.full(shape, value, self.dtype)
+    if LOOPS.takes(math.prod(shape), THREADED):
+        result = numpy.empty(shape, self.dtype)
+        for dim, part in enumerate(target):  # only what is not copied is filled
+            outer = tuple(target[:dim])
+            result[(*outer, slice(0, part.start or 0))] = value
+            result[(*outer, slice(shape[dim] if part.stop is None else max(part.stop, 0), None))] = value
+    else:
+        result = numpy.full(shape, value, self.dtype)
     copy_elements(result[tuple(target)], self[tuple(source)])
     return result
 
@@ -58,7 +66,7 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     return forward, backward
 
 
-@accelerated("nn.padding.padded", elements=1 << 12)
+@accelerated("nn.padding.padded", elements=MOVED)
 def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:
     result = self
     for i in range(len(padding) // 2):
@@ -70,7 +78,7 @@ def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:
     return result
 
 
-@accelerated("nn.padding.padded_backward", elements=1 << 12)
+@accelerated("nn.padding.padded_backward", elements=MOVED)
 def _padded_backward(grad: Array, self: Array, padding: Sequence[int], mode: str) -> Array:
     result = widen(grad)
     for i in range(len(padding) // 2):

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, MOVED
 from ..runtime.floating import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
 
-_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
 
 Sizes = tuple[int, ...]
 Scales = tuple[float | None, ...]
@@ -112,7 +111,7 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
     """The sums over one dimension with these weights, in float32 at least."""
     kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
     array = array.astype(kind, copy=False)
-    if LOOPS.takes(array.size, _COMPILED):
+    if LOOPS.takes(array.size, MOVED):
         found = LOOPS.run("nn.resampling.sums", array, axis, weights.first, weights.as_type(kind))
         if found is not NotImplemented:
             return numpy.asarray(found)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ...codegen.acceleration import LOOPS, PlannedForm
+from ...codegen.acceleration import LOOPS, MOVED, PlannedForm
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, normalize_dim, normalize_dims
@@ -32,8 +32,7 @@ _multiply: Any = numpy.multiply.reduce
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
-_SLOW = 1 << 12  # elements; NumPy multiplies and compares along rows one element at a time
-_COMPILED = PlannedForm("reduce.reduction.planned", elements=_SLOW)
+_COMPILED = PlannedForm("reduce.reduction.planned", elements=MOVED)
 _FEW = 2048  # elements; a longer product loses digits to a sum
 _ONES = {char: ones.reshape(-1) for char, ones in _COLUMN.items()}
 
@@ -110,7 +109,7 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     if (
         dtype is None
         and x.dtype.char in _NATIVE
-        and x.size < _SLOW
+        and x.size < MOVED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -308,7 +307,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
         raise NotImplementedError(f"\"{name}_values_cpu\" not implemented for '{type_name(x.dtype)}'")
-    if x.size < _SLOW and not LOOPS.every_size and (dim or dim is None or dim == 0):
+    if x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
         try:
             result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
         except ValueError:
@@ -426,7 +425,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
 
 def _least_for_places(x: ndarray, dim: int | None) -> int:
     """From how many elements on compiled loops find extrema: NumPy is fast along rows, and slow across them."""
-    return _SLOW if dim is not None and dim < x.ndim - 1 else 1 << 20
+    return MOVED if dim is not None and dim < x.ndim - 1 else 1 << 20
 
 
 def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:

@@ -11,13 +11,15 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..index.scatter import require_in_bounds
 from ..runtime.floating import is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
+from .reduction import count_nonzero, prod
 
 Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
@@ -119,7 +121,12 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
 
 
 def others_product(x: Array, dim: int) -> Array:
-    """For each element the product of the others along `dim`: what precedes it times what follows it."""
+    """For each element the product of the others along `dim`: what precedes it times what follows it.
+
+    Of a large array without zeros, as PyTorch does, the product of all divided by the element.
+    """
+    if LOOPS.takes(x.size, MOVED) and x.dtype.char in "fd" and count_nonzero(x) == x.size:
+        return asarray(of_any_size(numpy.divide)(prod(x, dim, True), x))
     before, after = numpy.ones_like(x), numpy.ones_like(x)
     along = numpy.moveaxis(x, dim, 0)
     numpy.cumprod(along[:-1], axis=0, out=numpy.moveaxis(before, dim, 0)[1:])

@@ -44,12 +44,13 @@ def _default_num_threads() -> int:
         return os.cpu_count() or 1
 
 
-_num_threads = _default_num_threads()
+num_threads = _default_num_threads()
+"""How many threads a kernel may use, the calling one included."""
 
 
 def get_num_threads() -> int:
     """How many threads a kernel may use, the calling one included."""
-    return _num_threads
+    return num_threads
 
 
 def set_num_threads(n: int) -> None:
@@ -58,12 +59,12 @@ def set_num_threads(n: int) -> None:
     Raises:
         RuntimeError: if `n` is not a positive int.
     """
-    global _num_threads
+    global num_threads
     if not isinstance(n, int) or isinstance(n, bool):  # type: ignore[redundant-expr]
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    _num_threads = n
+    num_threads = n
 
 
 class _Job:
@@ -185,7 +186,7 @@ def parallel_rows(
     if tile_rows >= n_rows and n_rows * row_bytes < parallel_bytes:
         function(0, n_rows)
         return
-    threads = min(_num_threads, -(-n_rows // tile_rows))
+    threads = min(num_threads, -(-n_rows // tile_rows))
     if threads == 1 or n_rows * row_bytes < parallel_bytes or getattr(_here, "is_worker", False):
         for start in range(0, n_rows, tile_rows):
             function(start, min(start + tile_rows, n_rows))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, MOVED
 from ...codegen.selection import choose
 from ...dtypes import from_numpy
 from ...notices import warn
@@ -21,7 +21,6 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
-_COMPILED = 1 << 12  # elements; from here on compiled loops are faster
 _JOINED = 1 << 17  # elements; from here on compiled loops join arrays faster
 _ROW = 8  # elements; shorter rows are not worth a turn of a loop
 
@@ -112,7 +111,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
     """The arrays along a new dimension."""
     if dim == 0:
         try:
-            if LOOPS.takes(arrays[0].size, _COMPILED) and (found := _stacked_by_loops(arrays)) is not None:
+            if LOOPS.takes(arrays[0].size, MOVED) and (found := _stacked_by_loops(arrays)) is not None:
                 return found
             result = numpy.array(arrays)
         except (ValueError, IndexError):  # raised below in PyTorch's words
@@ -155,7 +154,7 @@ def stack_in_order(arrays: list[Array], dim: int, strides: tuple[int, ...]) -> A
     If these are the strides of what was permuted, permuting back gives rows that lie one behind another.
     """
     first = arrays[0]
-    if not first.ndim or not LOOPS.takes(first.size, _COMPILED):
+    if not first.ndim or not LOOPS.takes(first.size, MOVED):
         return stack(arrays, dim)
     dim = normalize_dim(dim, len(strides))
     shape = (*first.shape[:dim], len(arrays), *first.shape[dim:])
@@ -203,7 +202,7 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """The array repeated along each dimension; new dimensions come first."""
     shape = (1,) * (len(repeats) - self.ndim) + self.shape
-    if not LOOPS.takes(self.size, _COMPILED) or len(repeats) < self.ndim or 0 in repeats:
+    if not LOOPS.takes(self.size, MOVED) or len(repeats) < self.ndim or 0 in repeats:
         return row_major(numpy.tile(self, repeats))
     result = numpy.empty([count * size for count, size in zip(repeats, shape, strict=True)], self.dtype)
     apart = [number for pair in zip(repeats, shape, strict=True) for number in pair]
@@ -279,7 +278,7 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     """A copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
     filled = _fill_value(self, mask, value)
     shape = broadcast_shapes(mask.shape, self.shape)
-    if shape == self.shape and filled.dtype == self.dtype and LOOPS.takes(self.size, _COMPILED):
+    if shape == self.shape and filled.dtype == self.dtype and LOOPS.takes(self.size, MOVED):
         found = LOOPS.run("index.masks.fill", numpy.empty(shape, self.dtype), self, mask, filled)
         if found is not NotImplemented:
             return numpy.asarray(found)
@@ -305,7 +304,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
         self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)  # type: ignore[assignment]
     if (
         filled.dtype == self.dtype
-        and LOOPS.takes(self.size, _COMPILED)
+        and LOOPS.takes(self.size, MOVED)
         and not numpy.may_share_memory(self, mask)
         and LOOPS.run("index.masks.fill", self, self, mask, filled) is not NotImplemented
     ):
@@ -329,7 +328,7 @@ def _fill_value(self: Array, mask: Array, value: Any) -> Array:
 def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
     """Zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
     common = broadcast_shapes(shape, mask.shape)
-    if mask.shape == common and LOOPS.takes(mask.size, _COMPILED):
+    if mask.shape == common and LOOPS.takes(mask.size, MOVED):
         found = LOOPS.run("index.masks.place", None, mask, grad)
         if found is not NotImplemented:
             return numpy.asarray(found)
@@ -358,7 +357,7 @@ def triu(self: Array, diagonal: int) -> Array:
 
 
 def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
-    if LOOPS.takes(array.size, _COMPILED):
+    if LOOPS.takes(array.size, MOVED):
         found = LOOPS.run("shape.triangle.triangle", array, diagonal, upper)
         if found is not NotImplemented:
             return numpy.asarray(found)

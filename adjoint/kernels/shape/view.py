@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LARGE, LOOPS
 from ...dtypes import bfloat16
 from ..memory import storage
 from ..memory.bounds import whole
@@ -201,16 +201,12 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
     return result
 
 
-_COPIED = 1 << 13
-"""From how many elements on compiled loops copy faster."""
-
-
 def reshape(self: Array, size: tuple[int, ...]) -> Array:
     """An array of another shape, of which -1 follows from the number of elements; a view where that is possible."""
     size = infer_size(size, self.size)
     if (
         not self.flags.c_contiguous
-        and LOOPS.takes(self.size, _COPIED)
+        and LOOPS.takes(self.size, LARGE)
         and view_strides(self.shape, self.strides, size) is None
     ):
         self = contiguous(self)

@@ -62,7 +62,7 @@ def expand_chunks(
             place += i64(mask[i])
 
 
-@loops
+@loops(plain=True)
 def find_chunks(
     out: Pointer[i64], mask: Pointer[u8], ends: Pointer[i64], columns: Int, total: Int, start: Int, stop: Int
 ) -> None:

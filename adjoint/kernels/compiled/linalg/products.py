@@ -31,7 +31,7 @@ from ....codegen.llvm.language import (
     minimum,
     store,
 )
-from ....codegen.llvm.workers import run_ranges, workers
+from ....codegen.llvm.workers import WORKERS, run_ranges
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
@@ -230,7 +230,7 @@ def product(a: Array, b: Array, added: Array | None = None) -> Any:
         b = numpy.ascontiguousarray(b)
     result = numpy.empty(plan.shape, kind)
     table = array("q", (address(result), address(a), address(b), vector, *plan.numbers, begins))
-    shared, place = workers().ready(plan.threads), table.buffer_info()[0]
+    shared, place = WORKERS.ready(plan.threads), table.buffer_info()[0]
     if plan.by_blas:
         multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
     else:

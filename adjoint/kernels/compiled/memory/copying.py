@@ -18,6 +18,7 @@ from ....codegen.llvm.language import (
     Static,
     T,
     address,
+    as_integer,
     broadcast,
     i32,
     i64,
@@ -36,6 +37,7 @@ from ....codegen.llvm.language import (
     vector,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_streamed, stream
 
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 """What holds the bits of elements of so many bytes."""
@@ -52,16 +54,23 @@ Axis = tuple[int, int, int]
 
 @loops
 def copy_row(
-    target: Pointer[T], source: Pointer[T], n: Int, target_step: Int, source_step: Int, KIND: Static, W: Static
-) -> None:
-    """`n` elements; `KIND` says by which steps."""
+    target: Pointer[T], source: Pointer[T], n: Int, target_step: Int, source_step: Int, KIND: Static, W: Static,
+    STREAMED: Static = False,
+) -> None:  # fmt: skip
+    """`n` elements; `KIND` says by which steps. If `STREAMED`, rows are written past the cache."""
+    WRITE = stream if STREAMED else store
+    i = 0
+    if STREAMED:
+        before = minimum(elements_before_aligned(as_integer(target), W, T), n)
+        while i < before:
+            target[i] = source[i] if KIND == "rows" else source[0]
+            i += 1
     if KIND == "rows":
-        i = 0
         while i + 2 * W <= n:
             first = load(source + i, W)
             second = load(source + (i + W), W)
-            store(target + i, first)
-            store(target + (i + W), second)
+            WRITE(target + i, first)
+            WRITE(target + (i + W), second)
             i += 2 * W
         while i < n:
             target[i] = source[i]
@@ -77,40 +86,47 @@ def copy_row(
             i += 1
     elif KIND == "repeated":
         value = broadcast(source[0], W)
-        i = 0
         while i + W <= n:
-            store(target + i, value)
+            WRITE(target + i, value)
             i += W
         while i < n:
             target[i] = source[0]
             i += 1
     elif KIND == "collected":
-        for i in range(n):
+        while i + 4 <= n:
+            for K in unrolled(4):
+                target[i + K] = source[(i + K) * source_step]
+            i += 4
+        while i < n:
             target[i] = source[i * source_step]
+            i += 1
     else:
         for i in range(n):
             target[i * target_step] = source[i * source_step]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def copy_stretch(
-    target: Pointer[T], source: Pointer[T], KIND: Static, W: Static, start: Int, stop: Int
+    target: Pointer[T], source: Pointer[T], KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
     """Elements of one row, or one element repeated."""
-    copy_row(target + start, source + (start if KIND == "rows" else 0), stop - start, 1, 1, KIND, W)
+    copy_row(target + start, source + (start if KIND == "rows" else 0), stop - start, 1, 1, KIND, W, STREAMED)
+    if STREAMED:
+        end_streams()
 
 
-@loops
+@loops(plain=True)
 def copy_rows(
     target: Pointer[T], source: Pointer[T], n: Int, t0: Int, s0: Int, n1: Int, t1: Int, s1: Int, n2: Int, t2: Int, s2: Int,
-    t3: Int, s3: Int, KIND: Static, W: Static, start: Int, stop: Int,
+    t3: Int, s3: Int, KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """Rows of `n` elements, in three dimensions of any steps."""
     i1 = start % n1
     i2 = (start // n1) % n2
     i3 = start // (n1 * n2)
     for _row in range(start, stop):
-        copy_row(target + (i1 * t1 + i2 * t2 + i3 * t3), source + (i1 * s1 + i2 * s2 + i3 * s3), n, t0, s0, KIND, W)
+        into, out_of = target + (i1 * t1 + i2 * t2 + i3 * t3), source + (i1 * s1 + i2 * s2 + i3 * s3)
+        copy_row(into, out_of, n, t0, s0, KIND, W, STREAMED)
         i1 += 1
         if i1 == n1:
             i1 = 0
@@ -118,6 +134,8 @@ def copy_rows(
             if i2 == n2:
                 i2 = 0
                 i3 += 1
+    if STREAMED:
+        end_streams()
 
 
 @loops
@@ -141,7 +159,7 @@ def transpose_tile(target: Pointer[T], source: Pointer[T], target_step: Int, sou
         store(target + ROW * target_step, rows[ROW])
 
 
-@loops
+@loops(plain=True)
 def transpose_blocks(
     target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
     s2: Int, t3: Int, s3: Int, W: Static, start: Int, stop: Int,
@@ -174,7 +192,7 @@ def transpose_blocks(
             i += W
 
 
-@loops
+@loops(plain=True)
 def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: Int, stop: Int) -> None:
     """Elements of another type."""
     i = start
@@ -226,7 +244,7 @@ def _plan(
     (n, t0, s0), outer = axes[-1], axes[:-1]
     across = next((axis for axis in outer if axis[2] == 1), None)
     tile = 0 if across is None else min(width, 16, 1 << min(n, across[0]).bit_length() - 1)
-    if t0 == 1 and s0 != 1 and across is not None and tile >= 4:
+    if t0 == 1 and s0 not in (0, 1) and across is not None and tile >= 4:
         outer = [axis for axis in outer if axis is not across]
         (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0)][:2]
         function = transpose_blocks.compiled(T=word, W=tile)
@@ -239,10 +257,11 @@ def _plan(
         kind = {1: "rows", -1: "backwards", 0: "repeated"}.get(s0, "collected")
     if kind in ("rows", "repeated") and not every_size and math.prod(shape) * itemsize < _LARGE:
         return None  # NumPy has nothing to gain but threads
+    streamed = kind in ("rows", "repeated") and is_streamed(math.prod(shape) * itemsize)
     if kind in ("rows", "repeated") and not outer:
-        return copy_stretch.compiled(T=word, KIND=kind, W=width), n, 2 * itemsize, ()
+        return copy_stretch.compiled(T=word, KIND=kind, W=width, STREAMED=streamed), n, 2 * itemsize, ()
     (n1, t1, s1), (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0), (1, 0, 0)][:3]
-    function = copy_rows.compiled(T=word, KIND=kind, W=width)
+    function = copy_rows.compiled(T=word, KIND=kind, W=width, STREAMED=streamed)
     piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
     return function, n1 * n2 * n3, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, t3, s3)
 

@@ -34,7 +34,7 @@ from ....codegen.llvm.launch import launch
 Sizes = tuple[int, ...]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def copy_rows(
     out: Pointer[T], x: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
 ) -> None:

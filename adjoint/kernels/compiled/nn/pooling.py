@@ -50,7 +50,7 @@ def store_row(to: Pointer[T], values: S, count: Int, W: Static) -> None:
         store(to, values, lanes(i32, W) < i32(count))
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def largest(
     values: Pointer[T],
     indices: Pointer[i64],

@@ -171,7 +171,7 @@ class _Step(NamedTuple):
     function: Any
     pieces: int
     piece_bytes: int
-    results: int
+    shape: tuple[int, ...]
     tables: CallTables
 
 
@@ -199,14 +199,14 @@ class _Plan(NamedTuple):
             if self.glued > 1:
                 middle = numpy.tile(middle.reshape(-1), self.glued)
         source = x
-        for function, pieces, piece_bytes, results, tables in self.steps:
-            out = numpy.empty(results, self.dtype)
+        for function, pieces, piece_bytes, shape, tables in self.steps:
+            out = numpy.empty(shape, self.dtype)
             table = tables.make((out, source, middle), ())
             launch(function, pieces, piece_bytes, tables.address(table))
             source = out
-        if self.order is not None:
-            source = numpy.ascontiguousarray(source.reshape(self.kept).transpose(self.order))
-        return source.reshape(self.shape)
+        if self.order is None:
+            return source
+        return numpy.ascontiguousarray(source.reshape(self.kept).transpose(self.order)).reshape(self.shape)
 
 
 class Reducing(NamedTuple):
@@ -294,12 +294,16 @@ def _plan(
     planning = _Planning(REDUCTIONS[name], kind, numbers, vector_bytes, centered)
     planning.reduce(lengths, fates)
     kept = [axis for axis in order if axis not in dims]
+    turned = tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None
+    result = tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims])
+    if turned is None:
+        planning.steps[-1] = planning.steps[-1]._replace(shape=result)
     return _Plan(
         planning.steps,
         numpy.dtype(f"{numbers.kind}{numbers.bits // 8}"),
         tuple(shape[axis] for axis in kept),
-        tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None,
-        tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims]),
+        turned,
+        result,
         order,
         planning.glued,
     )
@@ -327,7 +331,7 @@ class _Planning:
             T=self.kind, S=self.numbers, W=self.width, MAP=self.mapping, COMBINE=self.reduction.combination, **static
         )
         tables = CallTables(arguments, 3, 0, "q")
-        self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, results, tables))
+        self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, (results,), tables))
         self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
 
     def reduce(self, lengths: list[int], fates: list[bool]) -> None:

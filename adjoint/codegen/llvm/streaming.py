@@ -1,0 +1,54 @@
+"""Results that are too large for the cache, written past it.
+
+A processor that writes to memory which its cache does not hold reads that memory first, and later writes it back in place of
+something else. Whole vectors, aligned, may be written past the cache instead. What is written so is not in the cache for the next
+kernel, which is a loss only where it would have stayed there until then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .functions import Builtin
+from .language import Int, Static, i64, loops
+from .lowering import Lowering
+from .values import size_of
+
+STREAMED_BYTES = 1 << 24
+"""How many bytes the results of a call have that are written past the cache. On two processors of an EPYC with a cache of 32 MB,
+a copy of 16 MB takes 580 microseconds through the cache and 230 past it; the same and back 2,400 and 1,200. To 4 MB and back
+takes 170 and 290."""
+
+LINE = 64
+"""Bytes in a line of the cache."""
+
+
+def is_streamed(nbytes: int) -> bool:
+    """Whether results of so many bytes are written past the cache."""
+    return nbytes >= STREAMED_BYTES
+
+
+@Builtin
+def stream(lowering: Lowering, pointer: Any, value: Any) -> None:
+    """As `store`, past the cache, of a vector; the address is a multiple of `aligned_bytes`."""
+    mark = f"!{len(lowering.metadata)}"
+    lowering.metadata.append(f"{mark} = !{{i32 1}}")
+    aligned = aligned_bytes(value.type.width, value.type.element)
+    lowering.emit(f"store {value}, ptr {pointer.name}, align {aligned}, !nontemporal {mark}")
+
+
+@Builtin
+def end_streams(lowering: Lowering) -> None:
+    """What has been streamed comes before what is written after."""
+    lowering.emit("fence seq_cst")
+
+
+def aligned_bytes(width: int, type_: Any) -> int:
+    """The size of a vector of so many elements, or a line of the cache if that is less."""
+    return min(LINE, width * size_of(type_))
+
+
+@loops(noalias=False)
+def elements_before_aligned(place: Int, WIDTH: Static, ELEMENT: Static) -> Int:
+    """How many elements there are before the first address that vectors may be streamed to."""
+    return ((i64(0) - place) & (aligned_bytes(WIDTH, ELEMENT) - 1)) // size_of(ELEMENT)
