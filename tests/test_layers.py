@@ -260,6 +260,7 @@ def cycles(found: Iterable[Import]) -> list[list[str]]:
     return [list(group) for group in sorted(groups)]
 
 
+@pytest.mark.thorough
 def test_no_modules_import_one_another():
     assert cycles(found for found in imports_within() if not found.late) == []
 
