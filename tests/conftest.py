@@ -9,7 +9,7 @@ import gc
 import pytest
 from hypothesis import settings
 
-from tests import tiers
+from tests import processors, tiers  # noqa: F401 - `processors` first: NumPy reads the environment once
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)

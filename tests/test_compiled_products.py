@@ -27,17 +27,21 @@ SIZES = [
 ]
 
 
-def _matrix(generator, shape, kind, layout):
-    rows, columns = shape[-2:]
+def _laid_out(values, layout):
+    """The same matrices, lying in memory in one of five ways, between numbers that are none."""
+    *stack, rows, columns = values.shape
     if layout == "turned":
-        return generator.standard_normal((*shape[:-2], columns, rows)).astype(kind).swapaxes(-1, -2)
+        return values.swapaxes(-1, -2).copy().swapaxes(-1, -2)
     if layout == "part":
-        return generator.standard_normal((*shape[:-2], rows + 3, columns + 5)).astype(kind)[..., 2:-1, 1:-4]
-    if layout == "scattered":
-        return generator.standard_normal((*shape[:-2], rows, 2 * columns)).astype(kind)[..., ::2]
-    if layout == "backwards":
-        return generator.standard_normal(shape).astype(kind)[..., ::-1, :]
-    return generator.standard_normal(shape).astype(kind)
+        laid = numpy.full((*stack, rows + 3, columns + 5), numpy.nan, values.dtype)[..., 2:-1, 1:-4]
+    elif layout == "scattered":
+        laid = numpy.full((*stack, rows, 2 * columns), numpy.nan, values.dtype)[..., ::2]
+    elif layout == "backwards":
+        laid = numpy.empty(values.shape, values.dtype)[..., ::-1, :]
+    else:
+        laid = numpy.empty(values.shape, values.dtype)
+    laid[...] = values
+    return laid
 
 
 def _close(found, exact, depth):
@@ -53,12 +57,11 @@ def test_products_of_matrices_in_all_layouts(size, kind, threads, monkeypatch):
     monkeypatch.setattr(parallel, "num_threads", threads)
     rows, depth, columns = size
     generator = numpy.random.default_rng(rows + depth)
-    added = generator.standard_normal(columns).astype(kind)
+    a, b, added = (generator.standard_normal(n).astype(kind) for n in ((rows, depth), (depth, columns), columns))
+    exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)  # which takes longer than all products
     for left in ("plain", "turned", "part", "scattered", "backwards"):
         for right in ("plain", "turned", "part", "scattered", "backwards"):
-            a = _matrix(generator, (rows, depth), kind, left)
-            b = _matrix(generator, (depth, columns), kind, right)
-            exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)
+            a, b = _laid_out(a, left), _laid_out(b, right)
             _close(product(a, b), exact, depth)
             _close(product(a, b, added), exact + added, depth)
 
@@ -69,11 +72,12 @@ def test_products_of_matrices_in_all_layouts(size, kind, threads, monkeypatch):
 def test_products_of_stacks(size, count, kind):
     rows, depth, columns = size
     generator = numpy.random.default_rng(count)
+    a, b = (generator.standard_normal(n).astype(kind) for n in ((count, rows, depth), (count, depth, columns)))
+    exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)
     for left in ("plain", "turned", "part"):
         for right in ("plain", "turned", "part"):
-            a = _matrix(generator, (count, rows, depth), kind, left)
-            b = _matrix(generator, (count, depth, columns), kind, right)
-            _close(product(a, b), a.astype(numpy.longdouble) @ b.astype(numpy.longdouble), depth)
+            a, b = _laid_out(a, left), _laid_out(b, right)
+            _close(product(a, b), exact, depth)
     one = numpy.broadcast_to(generator.standard_normal((rows, depth)).astype(kind), (count, rows, depth))
     _close(product(one, b), one.astype(numpy.longdouble) @ b.astype(numpy.longdouble), depth)
 

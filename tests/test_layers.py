@@ -146,6 +146,12 @@ def package_of(module: str) -> str:
     return name if name != "adjoint" else ".".join(module.split(".")[:2])
 
 
+def is_for_types(node: ast.If) -> bool:
+    """Whether what stands below this condition is for type checkers only."""
+    names = isinstance(node.test, ast.Name | ast.Attribute)  # other conditions need not be written out
+    return names and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
 class Imports(ast.NodeVisitor):
     """Collects what a module imports; what is imported for type annotations only does not count."""
 
@@ -161,8 +167,7 @@ class Imports(ast.NodeVisitor):
                 self.visit(child)
 
     def visit_If(self, node: ast.If) -> None:
-        for_types_only = ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
-        for child in node.orelse if for_types_only else [*node.body, *node.orelse]:
+        for child in node.orelse if is_for_types(node) else [*node.body, *node.orelse]:
             self.visit(child)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -202,7 +207,7 @@ def imports_for_types(module: str) -> list[str]:
     """What a module imports for type annotations only."""
     visitor = Imports(module)
     for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and is_for_types(node):
             for child in node.body:
                 visitor.visit(child)
     return [found.target for found in visitor.found]

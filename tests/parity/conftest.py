@@ -7,6 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests import processors
+
+try:
+    import torch
+except ImportError:
+    pass  # then all these tests are skipped
+else:
+    if processors.PROCESSES > 1:
+        torch.set_num_threads(processors.SHARE)
+
 LIST = Path(__file__).with_name("known_differences.txt")
 
 

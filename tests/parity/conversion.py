@@ -3,6 +3,7 @@ aliasing.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -26,8 +27,9 @@ class Recipe:
         return tensor.requires_grad_() if (self.requires_grad if requires_grad is None else requires_grad) else tensor
 
 
-def recipe(tensor: torch.Tensor) -> Recipe:
-    """The recipe of a PyTorch tensor."""
+@lru_cache(4096)  # the same samples are built again for either library and for every aspect
+def recipe(tensor: torch.Tensor, version: int) -> Recipe:
+    """The recipe of a PyTorch tensor, which has this version."""
     plain = tensor.detach().resolve_conj().resolve_neg()
     span = (
         0
@@ -107,5 +109,5 @@ class Converter:
     def _tensor(self, tensor: torch.Tensor) -> Any:
         if id(tensor) not in self._built:
             needs = None if self.requires_grad is None else self.requires_grad and tensor.requires_grad
-            self._built[id(tensor)] = tensor, recipe(tensor).build(self.module, requires_grad=needs)
+            self._built[id(tensor)] = tensor, recipe(tensor, tensor._version).build(self.module, requires_grad=needs)
         return self._built[id(tensor)][1]
