@@ -6,6 +6,7 @@ from typing import Any
 
 from .device import device as _device
 from .first_use import import_late
+from .tracebacks import ending_at_caller
 
 
 def is_available() -> bool:
@@ -31,6 +32,7 @@ def empty_cache() -> None:
     """Do nothing: there is no cached memory."""
 
 
+@ending_at_caller
 def __getattr__(name: str) -> Any:
     """What needs an accelerator: functions that say so when they are called."""
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 import adjoint as torch
 
+from .tracebacks import ending_at_caller
+
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
 """Functions of tensors or numbers."""
 
@@ -57,6 +59,7 @@ def _for_each(name: str) -> Callable[..., Any]:
     return foreach
 
 
+@ending_at_caller
 def __getattr__(name: str) -> Any:
     """The function `name`, made when it is first used."""
     if name not in torch._FOREACH:  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ from ..tape.torch_function import has_torch_function_unary as _has_torch_functio
 from ..tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.torch_function import modes_entered as _len_torch_function_stack
+from ..tracebacks import ending_at_caller
 
 __all__ = [
     "DisableTorchFunction",
@@ -89,6 +90,7 @@ def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use is counted."""
 
 
+@ending_at_caller
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
     if name in _OF_TORCHSCRIPT:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..tracebacks import ending_at_caller
 from ..transforms.forward_mode import (
     UnpackedDualTensor,
     current_level,
@@ -17,6 +18,7 @@ from ..transforms.forward_mode import _set_fwd_grad_enabled as _set_fwd_grad_ena
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
+@ending_at_caller
 def __getattr__(name: str) -> Any:
     """`_current_level`: the number of the current dual level of this thread, or -1."""
     if name == "_current_level":

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..first_use import import_late, late_names
+from ..tracebacks import ending_at_caller
 
 _PLACES = {
     name: module
@@ -78,6 +79,7 @@ def is_torchelastic_launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+@ending_at_caller
 def __getattr__(name: str) -> Any:
     """A name of a module that is imported now; what is not there says so when it is used."""
     if name in _PLACES:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..absent import absent, is_of_tools
+from ..tracebacks import ending_at_caller
 
 
 def is_available() -> bool:
@@ -10,6 +11,7 @@ def is_available() -> bool:
     return False
 
 
+@ending_at_caller
 def __getattr__(name: str) -> Any:
     if is_of_tools(name) or name == "api":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
