@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .tracebacks import ending_at_caller
+from .tracebacks import end_at_caller
 
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
 """Functions of tensors or numbers."""
@@ -59,9 +59,11 @@ def _for_each(name: str) -> Callable[..., Any]:
     return foreach
 
 
-@ending_at_caller
 def __getattr__(name: str) -> Any:
     """The function `name`, made when it is first used."""
     if name not in torch._FOREACH:  # type: ignore[attr-defined]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault(name, _for_each(name.removeprefix("_foreach_")))
+
+
+end_at_caller(globals(), "__getattr__")

@@ -8,7 +8,7 @@ from typing import Any
 
 from .dispatch.overload_names import OpOverload, OpOverloadPacket, aten
 from .first_use import import_late
-from .tracebacks import ending_at_caller
+from .tracebacks import end_at_caller
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 
@@ -50,7 +50,6 @@ def load_library(path: str) -> None:
     )
 
 
-@ending_at_caller
 def __getattr__(name: str) -> Any:
     if name.startswith(("__", "pytest")):  # names that Python and its tools look for in every module
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -63,3 +62,6 @@ def __getattr__(name: str) -> Any:
         )
     namespace = globals()[name] = _OpNamespace(name)
     return namespace
+
+
+end_at_caller(globals(), "__getattr__")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..tracebacks import ending_at_caller
+from ..tracebacks import end_at_caller
 from ..transforms.forward_mode import (
     UnpackedDualTensor,
     current_level,
@@ -18,9 +18,11 @@ from ..transforms.forward_mode import _set_fwd_grad_enabled as _set_fwd_grad_ena
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
-@ending_at_caller
 def __getattr__(name: str) -> Any:
     """`_current_level`: the number of the current dual level of this thread, or -1."""
     if name == "_current_level":
         return -1 if current_level() is None else 0
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

@@ -8,7 +8,7 @@ device(type='cpu')
 from typing import Any, NoReturn
 
 from ..first_use import import_late
-from ..tracebacks import ending_at_caller
+from ..tracebacks import end_at_caller
 
 _initialized = False
 
@@ -84,7 +84,6 @@ init = synchronize = current_device = set_device = get_device_name = get_device_
 get_device_capability = current_stream = default_stream = get_rng_state = initial_seed = mem_get_info = _unavailable
 
 
-@ending_at_caller
 def __getattr__(name: str) -> Any:
     """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
     if name == "amp":
@@ -95,3 +94,6 @@ def __getattr__(name: str) -> Any:
         if name in ON_CUDA:
             return ON_CUDA[name]
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
+
+
+end_at_caller(globals(), "__getattr__")

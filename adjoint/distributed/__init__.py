@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..first_use import import_late, late_names
-from ..tracebacks import ending_at_caller
+from ..tracebacks import end_at_caller
 
 _PLACES = {
     name: module
@@ -79,7 +79,6 @@ def is_torchelastic_launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-@ending_at_caller
 def __getattr__(name: str) -> Any:
     """A name of a module that is imported now; what is not there says so when it is used."""
     if name in _PLACES:
@@ -87,3 +86,6 @@ def __getattr__(name: str) -> Any:
     if name in ("device_mesh", "rpc"):
         return import_late(f"{__name__}.{name}")
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
+
+
+end_at_caller(globals(), "__getattr__")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..nn.parameter import Parameter
 from ..notices import warn
 from ..sequence import MAIN_THREAD, beginning, module_calls
 from .names import Names, is_module
@@ -104,7 +103,7 @@ def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) ->
     """Warn if modules may have recorded nodes of a graph before calls were noted; `numbers` are those of the nodes."""
     if beginning.number is None or not numbers or min(numbers) > beginning.number:
         return
-    if any(isinstance(leaf, Parameter) for leaf in leaves):
+    if any(getattr(leaf, "_is_param", False) for leaf in leaves):
         warn(
             "The modules that computed this graph are not known, because they ran before adjoint.inspect was imported. "
             "Import it at the beginning of the program, and pictures show the calls of modules as frames."

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from ..tracebacks import ending_at_caller
+from ..tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
@@ -11,9 +11,11 @@ __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "t
 _LATE = ("_python_dispatch", "benchmark", "dlpack", "flop_counter", "model_zoo", "tensorboard")
 
 
-@ending_at_caller
 def __getattr__(name: str) -> Any:
     """Import rarely used modules on first use."""
     if name in _LATE:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

@@ -6,8 +6,7 @@ There, a reduction is a number (0 none, 1 mean, 2 sum), and arguments stand in a
 from __future__ import annotations
 
 import adjoint as torch
-
-from ...tensor import Tensor
+from adjoint import Tensor
 
 __all__ = [
     "conv_tbc", "cosine_embedding_loss", "gru_cell", "hinge_embedding_loss", "instance_norm", "kl_div", "lstm_cell",
