@@ -66,8 +66,10 @@ from .dtypes import (
     uint32,
     uint64,
 )
+from .sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from .tensor import Tensor
 
+_note_calls_if_graphs_may_be_drawn()
 _late_bound.LATE.wrap_public_functions = _late_bound.importing("adjoint.overrides")
 _registry.stand_in_for_methods()
 

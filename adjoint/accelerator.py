@@ -6,6 +6,7 @@ from typing import Any
 
 from .device import device as _device
 from .first_use import import_late
+from .tracebacks import end_at_caller
 
 
 def is_available() -> bool:
@@ -34,3 +35,6 @@ def empty_cache() -> None:
 def __getattr__(name: str) -> Any:
     """What needs an accelerator: functions that say so when they are called."""
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
+
+
+end_at_caller(globals(), "__getattr__")

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, NoReturn, SupportsIndex, overload
 
 from .late_bound import LATE
+from .tracebacks import ending_at_caller, shorten
 from .uninterrupted import uninterrupted
 
 _DEVICE_TYPES = (
@@ -36,6 +37,7 @@ class device:
     _type: str
     _index: int | None
 
+    @ending_at_caller
     def __new__(cls, type: "str | int | device", index: int | None = None) -> "device":
         """Parse a string, or return the device given."""
         if isinstance(type, device):
@@ -215,7 +217,11 @@ class Size(tuple[int, ...]):
     @overload
     def __getitem__(self, index: slice, /) -> "Size": ...
     def __getitem__(self, index: SupportsIndex | slice, /) -> "int | Size":
-        item: Any = tuple.__getitem__(self, index)
+        try:
+            item: Any = tuple.__getitem__(self, index)
+        except Exception as error:
+            shorten(error)
+            raise
         return tuple.__new__(Size, item) if type(item) is tuple else item
 
     def __add__(self, other: tuple[int, ...], /) -> "Size":  # type: ignore[override]

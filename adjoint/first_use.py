@@ -15,6 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any, Generic, TypeVar, overload
 
 from .forks import lock_across_forks
+from .tracebacks import ending_at_caller
 
 _T = TypeVar("_T")
 
@@ -50,6 +51,7 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
     own = sys.modules[module]
     package = str(own.__package__)
 
+    @ending_at_caller
     def __getattr__(name: str) -> Any:
         place = places.get(name)
         if place is None:

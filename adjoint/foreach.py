@@ -7,6 +7,8 @@ from typing import Any
 
 import adjoint as torch
 
+from .tracebacks import end_at_caller
+
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
 """Functions of tensors or numbers."""
 
@@ -62,3 +64,6 @@ def __getattr__(name: str) -> Any:
     if name not in torch._FOREACH:  # type: ignore[attr-defined]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault(name, _for_each(name.removeprefix("_foreach_")))
+
+
+end_at_caller(globals(), "__getattr__")

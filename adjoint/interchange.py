@@ -59,6 +59,8 @@ class Interchange(ArrayAttributes):
     @ending_at_caller
     def numpy(self, *, force: bool = False) -> ndarray[Any, Any]:
         """The array itself, sharing memory. For a tensor that requires grad, this needs `force` or `no_grad`."""
+        if type(force) is not bool:
+            raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
         if self.requires_grad and not force and LATE.is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         array = self._array

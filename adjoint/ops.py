@@ -8,6 +8,7 @@ from typing import Any
 
 from .dispatch.overload_names import OpOverload, OpOverloadPacket, aten
 from .first_use import import_late
+from .tracebacks import end_at_caller
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 
@@ -61,3 +62,6 @@ def __getattr__(name: str) -> Any:
         )
     namespace = globals()[name] = _OpNamespace(name)
     return namespace
+
+
+end_at_caller(globals(), "__getattr__")

@@ -186,6 +186,66 @@ torch.hash_tensor("a")
 torch.lobpcg(x)
 torch.manual_seed("a")
 torch.set_default_dtype(torch.int64)
+nn.LSTM(4, 5)(torch.ones(2, 3, 4), torch.zeros(1, 3, 5))
+nn.GRU(4, 5)(torch.ones(2, 3, 4), torch.zeros(1, 2, 5))
+nn.LSTMCell(4, 5)(torch.ones(3, 6))
+nn.RNN(4, 5, nonlinearity="gelu")
+list(torch.utils.data.DataLoader([{"a": 1}, {"b": 2}], batch_size=2))
+list(torch.utils.data.DataLoader([(1, 2), (3,)], batch_size=2))
+torch.utils.data.DataLoader([1, 2], shuffle=True, sampler=[0, 1])
+optim.SGD(model.parameters(), lr=0.1, nesterov=True)
+optim.SGD([w], lr=0.1).load_state_dict(optim.Adam(model.parameters()).state_dict())
+optim.SGD([w], lr=0.1).add_param_group([w])
+model.load_state_dict({k: v[:1] for k, v in model.state_dict().items()})
+model.load_state_dict({**model.state_dict(), "extra": x})
+model[0].weight = x
+nn.ModuleList([1])
+nn.Sequential(nn.Linear(3, 4), torch.relu)
+nn.Parameter(labels)
+nn.Parameter([1.0])
+nn.utils.clip_grad_norm_(model.parameters(), "a")
+nn.utils.rnn.pad_sequence([1, 2])
+x.to("gpu")
+torch.device("cpux")
+torch.device("cuda:-1")
+torch.device(3.5)
+torch.ones(2, device="cuda")
+x.shape[5]
+torch.foo
+nn.Foo
+torch.ops.aten.foo
+torch.set_num_threads(0)
+torch.compile(3)
+torch.nonzero(x, as_tuple=3)
+x.numpy(force="a")
+torch.distributions.Normal(torch.zeros(2), torch.ones(3))
+torch.distributions.kl_divergence(torch.distributions.Normal(0.0, 1.0), torch.distributions.Bernoulli(0.5))
+torch.fft.fft(x, n=0)
+torch.fft.rfft(torch.ones(3, dtype=torch.complex64))
+torch.linalg.solve(torch.zeros(2, 2), torch.ones(2))
+torch.linalg.eigh(x)
+x[1.5]
+x[torch.tensor([True, False, True])]
+x[::-1]
+x[3] = 1
+x[0] = torch.ones(2)
+x.scatter_(0, torch.tensor([[9]]), 1.0)
+w[0] = 5.0
+w *= 2
+w.grad = torch.ones(4)
+y = (w ** 2).sum(); g = torch.autograd.grad(y, w)[0]; g.sum().backward()
+torch.autograd.grad((w * 2).sum(), [w, x])
+torch.func.vmap(lambda a, b: a + b)(x, torch.ones(5))
+torch.utils.checkpoint.checkpoint(lambda v: v.view(7), w, use_reentrant=False)
+nn.Linear(3, 4)(x.double())
+nn.Conv2d(1, 1, 1)(torch.ones(1, 1, 2, 2, dtype=torch.float64))
+labels.add_(0.5)
+F.cross_entropy(model(x)[0], labels)
+F.gelu(x, approximate="foo")
+F.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 2, 2, 3))
+nn.MultiheadAttention(4, 2)(torch.ones(3, 2, 5), torch.ones(3, 2, 4), torch.ones(3, 2, 4))
+torch.einsum("ij->k", x)
+[1, 2, 3][torch.tensor(1.0)]
 """.strip().splitlines()
 
 

@@ -90,6 +90,17 @@ def test_frombuffer_shares_memory():
     assert memory == bytes([0, 0, 0, 0, 1, 0, 0, 0])
 
 
+def test_a_capsule_of_dlpack_is_taken_once_and_shares_memory():
+    x = torch.arange(6).reshape(2, 3).t()
+    capsule = torch.utils.dlpack.to_dlpack(x)
+    y = torch.utils.dlpack.from_dlpack(capsule)
+    y[0, 0] = 9
+    assert y.stride() == x.stride()
+    assert x[0, 0] == 9
+    with pytest.raises(RuntimeError, match="consumed only once"):
+        torch.utils.dlpack.from_dlpack(capsule)
+
+
 def test_dlpack_shares_memory():
     array = numpy.zeros(2)
     torch.from_dlpack(array).fill_(3)

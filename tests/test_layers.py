@@ -79,8 +79,8 @@ LAYERS = [
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version", "adjoint.absent"},
     {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted"},
-    {"adjoint.first_use", "adjoint.tracebacks"},
-    {"adjoint.forks", "adjoint.shared_memory"},
+    {"adjoint.first_use"},
+    {"adjoint.forks", "adjoint.shared_memory", "adjoint.tracebacks"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below

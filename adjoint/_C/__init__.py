@@ -23,6 +23,7 @@ from ..tape.torch_function import has_torch_function_unary as _has_torch_functio
 from ..tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.torch_function import modes_entered as _len_torch_function_stack
+from ..tracebacks import end_at_caller
 
 __all__ = [
     "DisableTorchFunction",
@@ -101,3 +102,6 @@ def __getattr__(name: str) -> Any:
     if name in _OF_FORWARD_MODE:
         return getattr(import_late("adjoint.transforms.forward_mode"), _OF_FORWARD_MODE[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

@@ -5,6 +5,7 @@ from typing import Any
 from ..first_use import import_late
 from ..tape.modes import STATE, is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
+from ..tracebacks import end_at_caller
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
@@ -77,3 +78,6 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(import_late(f"{__name__}.debug.explanation"), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

@@ -43,6 +43,7 @@ FLOAT64 = numpy.dtype(numpy.float64)
 BASE_NAMES: dict[str, Any] = {
     # A module whose name is None gets no warnings from C code, such as NumPy's of overflow and division by zero.
     "__name__": None,
+    "__package__": "adjoint.kernels",
     "__builtins__": __builtins__,
     "typed": typed,
     "select": select,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from typing import Any, TypeVar
 
+from ..tracebacks import ending_at_caller
+
 __all__ = [
     "allow_in_graph",
     "assume_constant_result",
@@ -28,6 +30,7 @@ __all__ = [
 _T = TypeVar("_T")
 
 
+@ending_at_caller
 def compile(
     model: Any = None,
     *,
@@ -41,10 +44,13 @@ def compile(
     """Return the function or the module itself, which computes the same; without one, a decorator that does so.
 
     Raises:
+        AssertionError: if `model` cannot be called.
         RuntimeError: if both `mode` and `options` are given.
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if not (model is None or callable(model)):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     return model if model is not None else lambda function: function
 
 

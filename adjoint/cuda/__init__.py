@@ -8,6 +8,7 @@ device(type='cpu')
 from typing import Any, NoReturn
 
 from ..first_use import import_late
+from ..tracebacks import end_at_caller
 
 _initialized = False
 
@@ -93,3 +94,6 @@ def __getattr__(name: str) -> Any:
         if name in ON_CUDA:
             return ON_CUDA[name]
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
+
+
+end_at_caller(globals(), "__getattr__")

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from ..first_use import import_late
+from ..tracebacks import ending_at_caller
 from .declaration import OPERATORS, Operator
 from .registry import load_all
 
@@ -68,6 +69,7 @@ class OpOverloadPacket:
 class _Namespace:
     """`torch.ops.aten`."""
 
+    @ending_at_caller
     def __getattr__(self, name: str) -> OpOverloadPacket:
         known = not name.startswith("__") and (name in _functions() or name in _names_of_pytorch())
         if not known:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..first_use import import_late
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from .operator_index import FAMILIES
 
 NAMESPACES = ("torch", "functional", "linalg", "special", "fft", "sparse")
@@ -110,7 +111,11 @@ class Declared(dict[str, Any]):
             except KeyError:
                 value = MISSING
             if value is MISSING:
-                value = import_late("adjoint.missing").stand_in(package, name)
+                try:
+                    value = import_late("adjoint.missing").stand_in(package, name)
+                except AttributeError as error:
+                    shorten(error)
+                    raise
             module[name] = value
             return value
 

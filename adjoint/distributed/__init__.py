@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..first_use import import_late, late_names
+from ..tracebacks import end_at_caller
 
 _PLACES = {
     name: module
@@ -85,3 +86,6 @@ def __getattr__(name: str) -> Any:
     if name in ("device_mesh", "rpc"):
         return import_late(f"{__name__}.{name}")
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
+
+
+end_at_caller(globals(), "__getattr__")

@@ -22,6 +22,7 @@ from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from ..notices import warn
+from ..tracebacks import ending_at_caller
 from .bounded import ContinuousBernoulli, Uniform
 from .classes import Categorical, OneHotCategorical
 from .composed import Independent, TransformedDistribution
@@ -88,6 +89,7 @@ def _found(type_p: Any, type_q: Any) -> Divergence | None:
     return _KL_REGISTRY[left]
 
 
+@ending_at_caller
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """The Kullback-Leibler divergence of `p` from `q`, of their batch shape.
 

@@ -3,9 +3,11 @@
 `graph` draws the operations that computed a tensor, `trace_backward` shows its backward as an animation, `step` steps
 through backward in a terminal, `compare` marks what differs between two graphs. `recording` keeps intermediate values for
 pictures. `saved_memory`, `gradients` and `live_graphs` are tables; `watch` records a training, `communication` what processes
-send one another. None of these costs anything until it is called, but for a note at each call of a module.
+send one another. None of these costs anything until it is called. From the import of this package on, and in programs that
+mention it, each call of a module is noted.
 """
 
+from ..sequence import note_calls
 from .alive import live_graphs
 from .communicating import Communication, communication
 from .comparing import Comparison, compare
@@ -21,3 +23,5 @@ __all__ = [
     "Communication", "Comparison", "Graph", "Trace", "Watch", "communication", "compare", "gradients", "graph", "live_graphs",
     "recording", "saved_memory", "step", "trace_backward", "watch",
 ]  # fmt: skip
+
+note_calls()

@@ -6,6 +6,7 @@ import copy
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from html import escape
 from os import PathLike
@@ -78,7 +79,7 @@ class Comparison:
         from . import page
 
         frames = "".join(
-            f'<iframe title="{words}" srcdoc="{escape(page.render(picture), quote=True)}"></iframe>'
+            f'<iframe title="{words}" srcdoc="{escape(page.render(replace(picture, title=words)), quote=True)}"></iframe>'
             for words, picture in (("before", self.before), ("after", self.after))
         )
         return PAGE.replace("$summary", escape(str(self).splitlines()[0])).replace("$frames", frames)
@@ -161,11 +162,16 @@ PAGE = """<!doctype html>
 <title>$summary</title>
 <style>
 html, body { height: 100%; margin: 0; }
-body { display: grid; grid: auto 1fr / 1fr 1fr; font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+body { display: grid; grid: auto 1fr / minmax(0, 1fr) minmax(0, 1fr);
+  font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 h1 { grid-column: 1 / -1; margin: 0; padding: 8px 16px; font-size: 14px; }
-iframe { width: 100%; height: 100%; border: 0; border-top: 1px solid #8884; }
+iframe { width: 100%; height: 100%; box-sizing: border-box; border: 0; border-top: 1px solid #8884; }
 iframe + iframe { border-left: 1px solid #8884; }
-@media (max-width: 860px) { body { grid: auto 1fr 1fr / 1fr; } }
+@media (max-width: 860px) {
+  html, body { height: auto; }
+  body { grid: auto 88vh 88vh / 1fr; }
+  iframe + iframe { border-left: 0; }
+}
 </style>
 </head>
 <body>

@@ -1,4 +1,4 @@
-"""The calls of modules that recorded the nodes of a graph, as `Module.__call__` notes them, and the names of the modules."""
+"""The calls of modules that recorded the nodes of a graph, as they were noted, and the names of the modules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..sequence import MAIN_THREAD, module_calls
+from ..notices import warn
+from ..sequence import MAIN_THREAD, beginning, module_calls
 from .names import Names, is_module
 
 
@@ -96,6 +97,17 @@ def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
         held = (call for call in reversed(around) if call.last > number and (call.own is None or number in call.own))
         found.append(next(held, None))
     return found
+
+
+def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) -> None:
+    """Warn if modules may have recorded nodes of a graph before calls were noted; `numbers` are those of the nodes."""
+    if beginning.number is None or not numbers or min(numbers) > beginning.number:
+        return
+    if any(getattr(leaf, "_is_param", False) for leaf in leaves):
+        warn(
+            "The modules that computed this graph are not known, because they ran before adjoint.inspect was imported. "
+            "Import it at the beginning of the program, and pictures show the calls of modules as frames."
+        )
 
 
 def name_models(names: Names, calls: Sequence[Call], leaves: Iterable[Any], variables: dict[str, Any]) -> None:

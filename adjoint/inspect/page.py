@@ -17,6 +17,7 @@ from .palette import variables
 
 SCRIPTS = (
     "layout.js",
+    "column.js",
     "model.js",
     "cards.js",
     "scene.js",

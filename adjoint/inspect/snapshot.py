@@ -27,7 +27,7 @@ from .contents import describe
 from .formulas import written
 from .grouping import Code, group
 from .model import Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, TensorBox
-from .modules import calls_of, name_models, places
+from .modules import calls_of, name_models, places, warn_of_calls_before_notes
 from .names import Names, add_variables, names_from
 from .reading import Item, Kind, formula_of, hooks_of_leaf, hooks_of_node, input_names, items_of, kind_of, operation
 from .recomputing import recomputed
@@ -119,6 +119,7 @@ class Walk:
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         numbers = [node._sequence for node in self.order]
         calls = calls_of({node._sequence: [each._sequence for each in _following(node)] for node in self.order})
+        warn_of_calls_before_notes(numbers, leaves)
         name_models(self.names, calls, leaves, self.callers)
         add_variables(self.names, self.callers)
         self.callers = {}

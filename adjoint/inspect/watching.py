@@ -176,30 +176,24 @@ class Watch:
         if not any(value is not None for row in values for value in row):
             return f"<section><h2>{escape(words)}</h2><p>nothing recorded</p></section>"
         low, high = min(logs, default=0.0), max(logs, default=0.0)
-        wide = max(4.0, 640.0 / len(chosen))
         cells, names = [], []
         for row, (name, _) in enumerate(self.parameters):
-            names.append(f'<text x="-8" y="{row * 16 + 12}" class="name">{escape(name)}</text>')
+            names.append(f'<div title="{escape(name)}">{escape(name)}</div>')
             for column, value in enumerate(values[row]):
-                at = f'x="{column * wide:.1f}" y="{row * 16}" width="{wide + 0.5:.1f}" height="15"'
                 told = "none" if value is None else f"{value:.3g}"
                 hint = f"<title>{escape(name)}, step {self.steps[chosen[column]]}: {told}</title>"
+                at = f'x="{column}" y="{row}" width="1.04" height="0.94"'
                 cells.append(f'<rect {at} fill="{_colour(value, low, high)}">{hint}</rect>')
-        margin = 16 + 7.5 * max(len(name) for name, _ in self.parameters)
-        width, height = margin + wide * len(chosen) + 40, 16 * len(self.parameters) + 50
-        foot = 16 * len(self.parameters)
-        axis = [(0.0, self.steps[chosen[0]]), (wide * len(chosen), self.steps[chosen[-1]])]
-        ends = "".join(f'<text x="{x:.0f}" y="{foot + 16}" class="end">{step}</text>' for x, step in axis)
-        shades = [_colour(10 ** (low + (high - low) * place / 19), low, high) for place in range(20)]
-        scale = "".join(
-            f'<rect x="{place * 8}" y="{foot + 26}" width="8.5" height="9" fill="{shade}"/>'
-            for place, shade in enumerate(shades)
-        )
-        scale += f'<text x="168" y="{foot + 35}">{10**low:.1e} to {10**high:.1e}</text>'
-        size = f'viewBox="{-margin:.0f} -4 {width:.0f} {height}" width="{width:.0f}"'
         words = escape(words)
-        drawing = f'<svg {size} role="img" aria-label="{words} by parameter and step">'
-        return f"<section><h2>{words}</h2>{drawing}{''.join(names)}{''.join(cells)}{ends}{scale}</svg></section>"
+        size = (
+            f'viewBox="0 0 {len(chosen)} {len(names)}" preserveAspectRatio="none" style="height: {16 * len(names)}px"'
+        )
+        drawing = f'<svg {size} role="img" aria-label="{words} by parameter and step">{"".join(cells)}</svg>'
+        ends = f"<p><span>step {self.steps[chosen[0]]}</span><span>{self.steps[chosen[-1]]}</span></p>"
+        shades = ", ".join(_colour(10 ** (low + (high - low) * place / 19), low, high) for place in range(20))
+        scale = f'<p><i style="background: linear-gradient(90deg, {shades})"></i> {10**low:.2g} to {10**high:.2g}</p>'
+        sides = f'<div class="names">{"".join(names)}</div><div>{drawing}{ends}{scale}</div>'
+        return f'<section><h2>{words}</h2><div class="chart">{sides}</div></section>'
 
 
 COLUMNS = ("parameter", "gradient", "weight", "update", "ratio")
@@ -250,13 +244,15 @@ $style
 body { margin: 0 auto; padding: 20px; max-width: 1100px; background: var(--desk); color: var(--ink);
   font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 h1 { font-size: 17px; }
-section { margin: 0 0 18px; padding: 12px 16px; overflow-x: auto; border: 1px solid var(--rule); border-radius: 10px;
-  background: var(--page); }
+section { margin: 0 0 18px; padding: 12px 16px; border: 1px solid var(--rule); border-radius: 10px; background: var(--page); }
 h2 { margin: 0 0 8px; font-size: 14px; }
-svg { display: block; }
-text { fill: var(--soft); font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-.name { text-anchor: end; fill: var(--ink); }
-.end { text-anchor: middle; }
+.chart { display: grid; grid: auto / minmax(0, max-content) minmax(55%, 1fr); gap: 10px; }
+.names { font: 12px/16px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; text-align: right; }
+.names div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; direction: rtl; unicode-bidi: plaintext; }
+svg { display: block; width: 100%; }
+p { display: flex; justify-content: space-between; margin: 4px 0 0; color: var(--soft); font-size: 12px; }
+p:last-child { justify-content: start; align-items: center; gap: 8px; white-space: nowrap; }
+i { width: 160px; flex: 0 1 auto; height: 9px; border-radius: 2px; }
 </style>
 </head>
 <body>

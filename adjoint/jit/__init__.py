@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from .. import nn
 from ..absent import absent
-from . import annotations as annotations  # type: ignore[assignment]  # the module, in place of the future feature
+from .annotations import matches
 
 _T = TypeVar("_T")
 
@@ -104,7 +104,7 @@ def Attribute(value: _T, type: Any) -> _T:
 
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether `obj` is an instance of `target_type`, a class, an annotation such as `list[int]`, or a tuple of them."""
-    return annotations.matches(obj, target_type)  # type: ignore[attr-defined]
+    return matches(obj, target_type)
 
 
 def fork(func: Callable[..., Any], *args: Any, **names: Any) -> Any:

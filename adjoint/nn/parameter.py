@@ -9,6 +9,7 @@ from typing import Any
 import adjoint as torch
 
 from ..first_use import late_names
+from ..tracebacks import ending_at_caller
 
 __all__ = ["Buffer", "Parameter"]
 
@@ -36,6 +37,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     tensor([0., 0.], requires_grad=True)
     """
 
+    @ending_at_caller
     def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """Create a leaf on the memory of `data`; a tensor subclass keeps its class."""
         plain = torch.empty(0) if data is None else data

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..absent import absent
+from ..tracebacks import end_at_caller
 
 __all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
 
@@ -26,3 +27,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith(("symbolic_opset", "ONNX", "Operator", "Jit", "Onnx")):
         return absent(f"torch.onnx.{name}", "models are not exported")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

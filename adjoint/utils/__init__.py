@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from ..tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
@@ -15,3 +16,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

@@ -2,6 +2,7 @@
 
 A declared example is a line `names: statements` in a file of `docs/reference/examples`; `{}` stands for the name in each of the
 names' examples. What the statements print is computed when the site is built and when the tests run: it cannot become wrong.
+Where a line ends in `# raises KIND`, the last statement raises such an error, which is shown.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def as_method(statements: str, function: str, name: str, module: str | bool = Fa
 
 
 def session(statements: str, title: str) -> str:
-    """The statements as an interactive session with what they print; an exception is raised, not printed."""
+    """The statements as an interactive session with what they print; an exception that is not announced is raised."""
+    announced = re.search(r"# raises (\w+)$", statements)
     names: dict[str, Any] = {
         "torch": torch,
         "nn": nn,
@@ -144,9 +146,16 @@ def session(statements: str, title: str) -> str:
             with contextlib.redirect_stdout(output), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 exec(compile(ast.Interactive([statement]), title, "single"), names)
+        except Exception as error:
+            if announced is None or announced[1] != type(error).__name__:
+                raise
+            output.write(f"Traceback (most recent call last):\n  ...\n{announced[1]}: {error}")
+            announced = None
         finally:
             sys.displayhook = shown
         lines += output.getvalue().rstrip("\n").splitlines()
+    if announced is not None:
+        raise AssertionError(f"{title}: no {announced[1]} was raised")
     return "\n".join(re.sub(r" at 0x[0-9a-f]+", " at 0x...", line) for line in lines)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from ... import nn
 from ...absent import absent, is_of_tools
 from ...tensor import Tensor
+from ...tracebacks import end_at_caller
 
 
 class QuantStub(nn.Module):
@@ -28,3 +29,6 @@ def __getattr__(name: str) -> Any:
     if is_of_tools(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return absent(f"torch.ao.quantization.{name}", "there are no quantized tensors")
+
+
+end_at_caller(globals(), "__getattr__")

@@ -4,16 +4,19 @@ const LEGIBLE = 11 / SIZE; // the scale at which text has 11 pixels
 const MARGIN = innerWidth < 600 ? 8 : 14;
 
 /** The open groups and the detail with which the graph fits into a window of this size, with text of at least 11 pixels.
- *  Rows stand closer where more groups are open then. */
+ *  Rows stand closer, and on a telephone one thing below the other, where more groups are open then. */
 function opening(graph, window) {
-  graph.close = false;
-  const usual = openingOf(graph, window), inRuns = graph.root.children.some((child) => child.kind === "run");
-  if (!inRuns && [...graph.groups.values()].every((group) => usual.open.has(group))) return usual;
-  graph.close = true;
-  graph.makeTree();
-  const close = openingOf(graph, window), names = (each) => [...each.open].filter((group) => group.kind !== "run").length;
-  if (names(close) > names(usual) || (inRuns && !graph.root.children.some((child) => child.kind === "run"))) return close;
-  graph.close = false;
+  const ways = [[false, false], [true, false], ...(window[0] < 600 ? [[false, true], [true, true]] : [])];
+  let best;
+  for (const [close, column] of ways) {
+    Object.assign(graph, { close, column });
+    graph.makeTree();
+    const found = openingOf(graph, window), inRuns = graph.root.children.some((child) => child.kind === "run");
+    const names = [...found.open].filter((group) => group.kind !== "run").length;
+    if (!best || names > best.names || (best.inRuns && !inRuns)) best = { found, inRuns, names, close, column };
+    if (!inRuns && [...graph.groups.values()].every((group) => found.open.has(group))) break;
+  }
+  Object.assign(graph, { close: best.close, column: best.column });
   graph.makeTree();
   return openingOf(graph, window);
 }

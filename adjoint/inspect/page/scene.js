@@ -3,7 +3,8 @@
 
 const HEAD_ABOVE = 11, FRAME_HEAD = 24, FRAME_PAD = 10, STRAND = 6, BACKWARD_PORT = 56, STACK = 8;
 
-/** `narrow`: for a telephone, where little stands beside the main path. `graph.close`: rows stand closer than usual. */
+/** `narrow`: for a telephone, where little stands beside the main path. `graph.close`: rows stand closer than usual;
+ *  `graph.column`: on a telephone, one thing stands below the other. */
 function buildScene(graph, open, detail, narrow = innerWidth < 600) {
   return new Scene(graph, open, detail, narrow && detail === OUTLINE);
 }
@@ -14,6 +15,7 @@ class Scene {
     this.open = open;
     this.detail = detail;
     this.narrow = narrow;
+    this.column = narrow && graph.column;
     this.cards = new Cards(graph, detail, narrow);
     this.frames = new Map(); // an open group, or the root: what is in it
     this.seenAs = new Map(); // memory of `standIn`
@@ -158,7 +160,7 @@ class Scene {
   layOut(frame) {
     const items = [...frame.items.values()], number = new Map(items.map((item, at) => [item, at]));
     for (const pin of ["first", "last"]) {
-      const doors = items.filter((item) => item.pin === pin), wide = doors.length <= 2; // as wide as what is behind it: straight lines
+      const doors = items.filter((item) => item.pin === pin), wide = doors.length <= (this.column ? 1 : 2); // as wide as what is behind it: straight lines
       for (const door of doors) {
         door.ports = wide ? [-PAIR / 2 - this.wide / 2, PAIR / 2 + BACKWARD_PORT] : [-STRAND / 2, STRAND / 2];
         door.box = { left: 4 - door.ports[0], right: 4 + door.ports[1], above: 0, below: 0, pin, start: door.start };
@@ -180,7 +182,7 @@ class Scene {
       edge.width = 2 * Math.max(-door.ports[0], door.ports[1]);
     }
     const gap = this.detail !== OUTLINE ? 34 : this.graph.close ? 10 : this.narrow ? 16 : 20;
-    frame.layout = place(items.map((item) => item.box), edges, this.narrow ? 8 : this.detail === OUTLINE ? 18 : 28, gap);
+    frame.layout = (this.column ? column : place)(items.map((item) => item.box), edges, this.narrow ? 8 : this.detail === OUTLINE ? 18 : 28, gap);
     const item = this.frames.get(frame.group.parent)?.items.get(frame.group);
     if (!item) return;
     const head = widthOf(frame.group.label, SIZE) + 70;

@@ -20,6 +20,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...tracebacks import ending_at_caller
 from ...uninterrupted import uninterrupted
 
 TILE_BYTES = 1 << 18
@@ -53,6 +54,7 @@ def get_num_threads() -> int:
     return num_threads
 
 
+@ending_at_caller
 def set_num_threads(n: int) -> None:
     """Let kernels use up to `n` threads.
 

@@ -6,13 +6,13 @@ There, a reduction is a number (0 none, 1 mean, 2 sum), and arguments stand in a
 from __future__ import annotations
 
 import adjoint as torch
+from adjoint import Tensor
 
 __all__ = [
     "conv_tbc", "cosine_embedding_loss", "gru_cell", "hinge_embedding_loss", "instance_norm", "kl_div", "lstm_cell",
     "margin_ranking_loss", "native_channel_shuffle", "poisson_nll_loss", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
 ]  # fmt: skip
 
-Tensor = torch.Tensor
 _WORDS = {0: "none", 1: "mean", 2: "sum"}
 
 

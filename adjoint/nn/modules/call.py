@@ -1,14 +1,17 @@
-"""Calls of modules with hooks: the registration of hooks, and the call that runs them."""
+"""Calls of modules that are watched: the registration of hooks, the call that runs them, and notes for pictures of the graph."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from typing import Any
+from weakref import ref
 
 import adjoint as torch
 
 from ...notices import warn
+from ...sequence import MAIN_THREAD, NOTES, in_thread, module_calls, sequence_numbers, threads, watchers
 from ...utils.hooks import BackwardHook, RemovableHandle
 from .registered import Registered
 
@@ -22,13 +25,12 @@ _global_forward_hooks: OrderedDict[int, Hook] = OrderedDict()
 _global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 _global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 
-# The ids of all hooks above: a call tests whether there are any.
-global_hooks: OrderedDict[int, bool] = OrderedDict()
+note_call = module_calls.append
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, args)` before the forward of every module; a result replaces the arguments."""
-    return _register(_global_forward_pre_hooks, hook, global_hooks)
+    return _register(_global_forward_pre_hooks, hook, watchers)
 
 
 def register_module_forward_hook(
@@ -38,7 +40,7 @@ def register_module_forward_hook(
     return _register(
         _global_forward_hooks,
         hook,
-        global_hooks,
+        watchers,
         flags=[
             (_global_forward_hooks_with_kwargs, with_kwargs),
             (_global_forward_hooks_always_called, always_call),
@@ -48,19 +50,19 @@ def register_module_forward_hook(
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_output)` in the backward of every module; a result replaces the gradients."""
-    return _register(_global_backward_pre_hooks, hook, global_hooks)
+    return _register(_global_backward_pre_hooks, hook, watchers)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` in the backward of every module."""
     _require_kind_of_global_backward_hook(full=True)
-    return _register(_global_backward_hooks, hook, global_hooks)
+    return _register(_global_backward_hooks, hook, watchers)
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` with the gradients of each output's own node (deprecated)."""
     _require_kind_of_global_backward_hook(full=False)
-    return _register(_global_backward_hooks, hook, global_hooks)
+    return _register(_global_backward_hooks, hook, watchers)
 
 
 def _require_kind_of_global_backward_hook(full: bool) -> None:
@@ -106,6 +108,23 @@ def _register(
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call `module` with its hooks and the global hooks, and note the call if it records something and calls are noted."""
+    if NOTES not in watchers:
+        return call_with_hooks(module, args, kwargs)
+    if get_ident() != MAIN_THREAD:
+        threads.several = True
+    first = next(sequence_numbers)
+    if module._call_hooks or len(watchers) > 1:
+        result = call_with_hooks(module, args, kwargs)
+    else:
+        result = module.forward(*args, **kwargs)
+    last = next(sequence_numbers)
+    if last - first > 1:
+        note_call((ref(module), module.__class__, first, last, in_thread(result) if threads.several else None))
+    return result
 
 
 def call_with_hooks(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

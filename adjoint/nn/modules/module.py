@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from threading import get_ident
 from typing import Any
-from weakref import ref
 
 import adjoint as torch
 
 from ...notices import warn
-from ...sequence import MAIN_THREAD, in_thread, module_calls, next_number, threads
+from ...sequence import watchers
 from ...tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 from . import call, conversion, lookup, registration, state_dict
 from .call import (
-    call_with_hooks,
-    global_hooks,
     register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
+    watched_call,
 )
 from .printing import printed
 from .registration import (
@@ -44,8 +41,6 @@ __all__ = [
     "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",
 ]  # fmt: skip
-
-note_call = module_calls.append
 
 _EXTRA_STATE_KEY_SUFFIX = state_dict.EXTRA_STATE_KEY
 """The end of the key of `get_extra_state` in a state dict, by the name that other libraries import."""
@@ -119,17 +114,9 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if get_ident() != MAIN_THREAD:
-                threads.several = True
-            first = next_number()
-            if self._call_hooks or global_hooks:
-                result = call_with_hooks(self, args, kwargs)
-            else:
-                result = self.forward(*args, **kwargs) if kwargs else self.forward(*args)
-            last = next_number()
-            if last - first > 1:
-                note_call((ref(self), self.__class__, first, last, in_thread(result) if threads.several else None))
-            return result
+            if self._call_hooks or watchers:
+                return watched_call(self, args, kwargs)
+            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         except Exception as error:
             shorten(error)
             raise

@@ -89,7 +89,7 @@ def clip_grad_norm_(
     """
     grads = _gradients(parameters)
     total_norm = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
-    _scale(grads, max_norm, total_norm)
+    _scale(grads, float(max_norm), total_norm)
     return total_norm
 
 

@@ -113,6 +113,9 @@ def pad_sequence(
     parts = list(sequences)
     if not parts:
         raise RuntimeError("Expected sequences to be a non-empty list of Tensors")
+    for number, part in enumerate(parts):
+        if not isinstance(part, Tensor):
+            raise TypeError(f"expected Tensor as element {number} in argument 0, but got {type(part).__name__}")
     longest = max(part.size(0) for part in parts)
     padded = []
     for part in parts:

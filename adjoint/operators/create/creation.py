@@ -354,6 +354,24 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad, cpu)
 
 
+class _Capsule:
+    """A capsule of DLPack as an object that speaks the protocol, and the memory in it as an array that can be written to.
+
+    A capsule does not say whether its memory may be written to. NumPy then makes a read-only array, PyTorch an ordinary tensor.
+    """
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+        self._array = numpy.from_dlpack(self)
+        self.__array_interface__ = {**self._array.__array_interface__, "data": (self._array.ctypes.data, False)}
+
+    def __dlpack__(self, **options):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 1, 0  # the processor
+
+
 @public()
 def from_file(
     filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
@@ -379,7 +397,10 @@ def from_file(
 
 @public()
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): NumPy, CuPy or JAX arrays, tensors."""
+    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): arrays of NumPy, CuPy or JAX, tensors, capsules."""
+    if type(ext_tensor).__name__ == "PyCapsule" and '"dltensor"' in repr(ext_tensor):  # taken, it has another name
+        array = numpy.asarray(_Capsule(ext_tensor))
+        return leaf(array.copy() if copy else storage.adopt(array), False, device)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "

@@ -162,6 +162,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     >>> torch.nonzero(torch.tensor([0, 5, 7]), as_tuple=True)
     (tensor([1, 2]),)
     """
+    if type(as_tuple) is not bool:
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if not as_tuple:
         return nonzero_places(input, out=out)
     if out is not None:

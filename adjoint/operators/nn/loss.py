@@ -247,7 +247,6 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
         target._array.shape == input._array.shape
         and target._array.ndim == class_dim + 1
         and target._array.dtype.kind in "iu"
-        and (input._array.ndim > 1)
     ):
         raise RuntimeError(
             f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_type}"
