@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import gc
+import itertools
 import os
 import tempfile
 import weakref
@@ -394,6 +395,36 @@ def check_no_cycle_keeps_a_sharded_module(rank, size):
         assert not any(each() is not None for each in watched)
     finally:
         gc.enable()
+
+
+def check_products_of_dtensors(rank, size):
+    mesh = init_device_mesh("cpu", (2, 2) if size == 4 else (size,))
+    torch.manual_seed(0)
+    values = [torch.randn(*shape, dtype=torch.double) for shape in ((3, 5, 6), (7, 6), (7,), (3, 5, 7))]
+    expected = [value.clone().requires_grad_() for value in values[:3]]
+    result = nn.functional.linear(*expected)
+    (result * values[3]).sum().backward()
+
+    def placed(dims):
+        return itertools.product((Replicate(), *map(Shard, range(dims))), repeat=mesh.ndim)
+
+    chosen = itertools.product(placed(3), placed(2), placed(1))
+    for placements in itertools.islice(chosen, 0, None, 1 if size == 2 else 29):
+        given = [
+            distribute_tensor(value, mesh, where).requires_grad_()
+            for value, where in zip(values, placements, strict=False)
+        ]
+        found = nn.functional.linear(*given)
+        torch.testing.assert_close(found.full_tensor(), result)
+        (found.full_tensor() * values[3]).sum().backward()
+        for tensor, other in zip(given, expected, strict=True):
+            torch.testing.assert_close(tensor.grad.full_tensor(), other.grad)
+    line = init_device_mesh("cpu", (size,))
+    x, w = (distribute_tensor(values[which], line, [Shard(1)]) for which in (1, 1))
+    assert (x @ w.t()).placements == (Partial(),)
+    assert (distribute_tensor(values[1], line, [Replicate()]) @ w.t()).full_tensor().shape == (7, 7)
+    assert w.t().placements == (Shard(0),)
+    torch.testing.assert_close((x @ w.t()).full_tensor(), values[1] @ values[1].t())
 
 
 def check_async_save(rank, size):
