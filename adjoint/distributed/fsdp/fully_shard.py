@@ -7,7 +7,7 @@ the parameters of the one that followed it in the last step are gathered already
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -86,8 +86,7 @@ class _State:
         self, group: ParameterGroup, reshard: bool | None, policy: MixedPrecisionPolicy, modules: Iterable[Any]
     ) -> None:
         self.group, self.policy, self.reshard = group, policy, reshard
-        itself = weakref.ref(self)
-        group.release = lambda: [state.put_parts() for state in alive([itself])]
+        group.release = _release_of(weakref.ref(self))
         self.order = _Order()
         self.ahead: list[weakref.ref[_State]] | None = None
         self.ahead_backward: list[weakref.ref[_State]] | None = None
@@ -235,6 +234,14 @@ class _State:
         self._put_back()
         self.unsharded = False
         self.group.let_go()
+
+
+def _release_of(reference: weakref.ref[_State]) -> Callable[[], None]:
+    def release() -> None:
+        for state in alive([reference]):
+            state.put_parts()
+
+    return release
 
 
 def converted(values: Any, dtype: Any) -> Any:
@@ -424,7 +431,7 @@ def _check_can_be_shared_out(module: Any) -> None:
 
 
 @cache
-def _sharded_class(kind: type) -> type:
+def _sharded_class(kind: Any) -> Any:
     """The class of modules of this kind whose parameters are shared out: one for all of them."""
     return type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
 

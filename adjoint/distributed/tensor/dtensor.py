@@ -490,12 +490,12 @@ class _Redistributed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, placements: Any, new_mesh: Any, chosen: Any, shape: Any) -> Any:
-        ctx.before, ctx.after, ctx.shape = (mesh, placements), (new_mesh, chosen), shape
+        ctx.before, ctx.after = (mesh, placements), (new_mesh, chosen, shape)
         return part_of(gathered(part, mesh, placements, shape), new_mesh, chosen)
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        return part_of(gathered(grad, *ctx.after, ctx.shape), *ctx.before), None, None, None, None, None
+        return part_of(gathered(grad, *ctx.after), *ctx.before), None, None, None, None, None
 
 
 class _Combined(torch.autograd.Function):
