@@ -403,7 +403,8 @@ def fully_shard(
     state = _State(group, reshard, policy, modules)
     for each in modules:
         each._fsdp = state
-        each.__class__ = _sharded_class(type(each))
+        kind: Any = type(each)
+        each.__class__ = _sharded_class(kind)
         each.register_forward_pre_hook(state.before, prepend=True, with_kwargs=True)
         each.register_forward_hook(state.after, always_call=True)
         each.register_state_dict_pre_hook(lambda *_: state.put_parts())
