@@ -135,10 +135,30 @@ class Measured:
             self.time(f"step of {name}, no communication", self.step(make(), shape), 9)
 
     def overlap(self) -> None:
-        """Backward with communication over a network that only waits, and each alone."""
-        if self.library != "adjoint":
-            return
-        shape, calls = (64, 1024), {}
+        """Steps without communication, with it during backward, and with all of it after backward."""
+        shape = (64, 1024)
+        alone = self.parallel(self.mlp())
+        step = self.step(alone, shape)
+
+        def without() -> None:
+            with alone.no_sync():
+                step()
+
+        calls = {
+            "none": without,
+            "overlapped": self.step(self.parallel(self.mlp()), shape),
+            "afterwards": self.step(
+                self.parallel(self.mlp(), bucket_cap_mb=1000), shape
+            ),  # one bucket: full at the end
+        }
+        self.time_alternately({f"step of MLP, communication: {when}": call for when, call in calls.items()}, 15)
+        if self.library == "adjoint":
+            self.overlap_of_link(shape)
+        self.overlap_of_sleep()
+
+    def overlap_of_link(self, shape: tuple[int, ...]) -> None:
+        """The same over a network whose transfers need no processor, and only take time."""
+        calls = {}
         for name, speed, pause in (
             ("none", math.inf, 0.0),
             ("overlapped", LINK, 0.0),
@@ -149,13 +169,13 @@ class Measured:
             pause *= sum(4 * parameter.numel() for parameter in model.parameters())
             calls[f"step over {GIGABITS} Gbit/s, communication: {name}"] = self.step(model, shape, pause)
         self.time_alternately(calls, 25)
-        self.overlap_of_mpi()
 
-    def overlap_of_mpi(self) -> None:
-        """The same with all_reduce by MPI, and a backward that runs on other processors: here it sleeps."""
-        from adjoint.distributed import progress
+    def overlap_of_sleep(self) -> None:
+        """The same where all processors are free for communication: backward sleeps."""
+        if self.library == "adjoint":
+            from adjoint.distributed import progress
 
-        progress.has_spare_processors = lambda: True
+            progress.has_spare_processors = lambda: True
         buckets = [self.torch.zeros(1 << 20) for _ in range(10)]
 
         def step(when: str) -> None:
@@ -170,7 +190,7 @@ class Measured:
                 work.wait()
 
         cases = {
-            f"10 buckets of 4 MB, MPI, communication: {when}": lambda when=when: step(when)
+            f"10 buckets of 4 MB, backward sleeps, communication: {when}": lambda when=when: step(when)
             for when in ("none", "overlapped", "afterwards")
         }
         self.time_alternately(cases, 15)

@@ -1,10 +1,10 @@
 """`torch.distributed`: processes that work together, on MPI. Names, no logic; all of it is imported at its first use.
 
 `mpi` finds the MPI, `bootstrap` brings processes together that no MPI launcher has started, `groups` makes groups of them.
-`collectives` has the calls on tensors, `steps` their requests, `messages` those between two ranks, `objects` those on Python
-objects, `reductions` what MPI computes. `work` waits, and says which ranks are missing. `checks` compares calls between ranks.
-`launch` starts processes, `stores` hold what they agree on, `device_mesh` puts them into grids, `tensor` divides tensors among
-them. `records` shows all of it in profiles.
+`collectives` has the calls on tensors, `steps` their requests, `node_memory` what ranks on one machine do without them,
+`messages` those between two ranks, `objects` those on Python objects, `reductions` what MPI computes. `work` waits, and says
+which ranks are missing. `checks` compares calls between ranks. `launch` starts processes, `stores` hold what they agree on,
+`device_mesh` puts them into grids, `tensor` divides tensors among them. `records` shows all of it in profiles.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from ..tracebacks import end_at_caller
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
 from .groups import ProcessGroup, resolve, resolve_or_warn
+from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps
 from .progress import watch
 from .reductions import Array, ReduceOp, check
 from .steps import (
@@ -63,7 +64,7 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op:
     if found is None:
         return None
     check(op, tensor.dtype, "all_reduce")
-    steps = all_reduce_steps(found.comm, target(tensor), op, found.size())
+    steps = all_reduce_steps(found, target(tensor), op)
     return _start(found, "all_reduce", steps, async_op, tensor, ((tensor,), op, None))
 
 
@@ -78,8 +79,26 @@ def all_reduce_coalesced(
         return None
     for tensor in tensors:
         check(op, tensor.dtype, "all_reduce")
-    each = [all_reduce_steps(found.comm, target(tensor), op, found.size()) for tensor in tensors]
+    each = [all_reduce_steps(found, target(tensor), op) for tensor in tensors]
     return _start(found, "all_reduce_coalesced", chain.from_iterable(each), async_op, tensors, (tensors, op, None))
+
+
+def shared_buffer(count: int, dtype: Any, group: Any = None) -> SharedBuffer | None:
+    """Memory for elements that `all_reduce_shared` reduces where they lie; None for a few, and where ranks share no memory."""
+    found = resolve(group)
+    if found is None or found.size() == 1 or count * dtype.itemsize < LEAST:
+        return None
+    made: list[SharedBuffer] = []
+    Work(found, "shared_buffer", buffer_steps(found, count, dtype.numpy, made)).wait()
+    return made[0] if made else None
+
+
+def all_reduce_shared(tensor: Any, buffer: SharedBuffer, op: Any, group: Any) -> Work | None:
+    """Start the reduction of `buffer`, whose elements of this rank are `tensor`."""
+    found = resolve_or_warn(group, "all_reduce")
+    if found is None:
+        return None
+    return _start(found, "all_reduce", all_reduce_buffer(found, buffer, op), True, tensor, ((tensor,), op, None))
 
 
 def broadcast(

@@ -12,14 +12,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..notices import warn
 from ..tracebacks import end_at_caller
 from . import bootstrap, mpi
-from .state import STATE
+from .state import STATE, wait_for_saving
 
 if TYPE_CHECKING:
+    from .node_memory import Slots
     from .work import Work
 
 default_pg_timeout = timedelta(minutes=30)
@@ -47,7 +48,11 @@ class Backend(str):
 
 
 class ProcessGroup:
-    """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks."""
+    """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks.
+
+    `slots` is the memory that they share, if they have been found to run on one machine; False if not. `saving` is the group of
+    the same processes by which threads that write checkpoints agree.
+    """
 
     __module__ = "torch.distributed"
 
@@ -57,6 +62,8 @@ class ProcessGroup:
         self.timeout, self.backend = timeout, backend
         self.calls = 0
         self.queue: deque[Work] = deque()
+        self.slots: Slots | Literal[False] | None = None
+        self.saving: ProcessGroup | None = None
         self.local_rank: int = comm.Get_rank()
 
     def rank(self) -> int:
@@ -170,6 +177,7 @@ def init_process_group(
     _check_place(world, where.size if where else world_size, where.rank if where else rank)
     comm = world.Dup()
     STATE.control = world.Dup()
+    mpi.forget_names()
     STATE.rank = comm.Get_rank()
     STATE.numbered = 0
     STATE.world = ProcessGroup(comm, list(range(comm.Get_size())), "0", limit, name, "default_pg")
@@ -272,6 +280,8 @@ def destroy_process_group(group: Any = None) -> None:
     if STATE.live.get(pg.group_name) is not pg:
         raise ValueError("Invalid process group specified")
     whole = pg is STATE.world
+    if not STATE.broken:
+        wait_for_saving()
     for each in list(STATE.live.values()) if whole else [pg]:
         del STATE.live[each.group_name]
         if not STATE.broken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +45,17 @@ def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="adjoint-launch-") as folder:
         failures = Path(folder) / "failures"
         command = [*mpiexec_command(count, hosts), sys.executable, "-m", "adjoint.distributed.runner", *program]
-        return _wait(subprocess.Popen(command, env=_environment(count, hosts, failures)), failures)
+        environment, prepare = _environment(count, hosts, failures), _ends_with_parent()
+        return _wait(subprocess.Popen(command, env=environment, preexec_fn=prepare), failures)
+
+
+def _ends_with_parent() -> Callable[[], object] | None:
+    """What a process calls to be ended with its parent, in whatever way that dies: MPI's launcher then ends its processes."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    set_signal_of_parents_death = 1
+    return lambda: prctl(set_signal_of_parents_death, signal.SIGTERM)
 
 
 def processors() -> int:

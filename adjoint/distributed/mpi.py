@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 MISSING = "adjoint.distributed needs mpi4py and an MPI: pip install 'adjoint[distributed]'"
@@ -28,6 +29,20 @@ def load() -> Any:
     except RuntimeError as error:  # mpi4py is there and finds no MPI
         raise ModuleNotFoundError(f"{MISSING} ({str(error).splitlines()[0]})") from None
     return MPI
+
+
+def forget_names() -> None:
+    """Remove the names of the files through which the ranks of a machine share memory, which all of them have mapped.
+
+    MPICH removes them when it ends in order; after a kill they would stay in the machine's memory.
+    """
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return
+    for line in maps.read_text(encoding="utf-8").splitlines():
+        path = Path(line.split(maxsplit=5)[-1])
+        if path.parent == Path("/dev/shm") and path.name.startswith("mpich_shm_") and path.exists():
+            path.unlink(missing_ok=True)
 
 
 def version() -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..kernels.runtime.floating import unwarned
 from . import mpi
 
 Array = numpy.ndarray[Any, Any]
@@ -68,6 +69,9 @@ _UFUNCS: dict[ReduceOp, numpy.ufunc] = {
     ReduceOp.PRODUCT: numpy.multiply,
     ReduceOp.MIN: numpy.minimum,
     ReduceOp.MAX: numpy.maximum,
+    ReduceOp.BAND: numpy.bitwise_and,
+    ReduceOp.BOR: numpy.bitwise_or,
+    ReduceOp.BXOR: numpy.bitwise_xor,
 }
 
 
@@ -117,20 +121,28 @@ def reducible(array: Array, op: ReduceOp) -> tuple[Array, Any, Any]:
 def _stepwise(op: ReduceOp, name: str) -> Any:
     """The MPI operation that combines two buffers by NumPy's function, in float32 and rounded where elements are halves."""
     held = getattr(dtypes, name).numpy
-    return mpi.load().Op.Create(_combined(_UFUNCS[op], held), commute=True)
+    combine = combination(held, op)
+
+    def of_buffers(first: Any, second: Any, datatype: Any) -> None:
+        combine(numpy.frombuffer(first, held), numpy.frombuffer(second, held))
+
+    return mpi.load().Op.Create(of_buffers, commute=True)
 
 
-def _combined(ufunc: numpy.ufunc, held: numpy.dtype[Any]) -> Callable[[Any, Any, Any], None]:
-    half = held.itemsize == 2
+@cache
+def combination(held: numpy.dtype[Any], op: ReduceOp) -> Callable[[Array, Array], None]:
+    """The function that reduces its first array into its second, by NumPy's; halves in float32, and rounded."""
+    ufunc = _UFUNCS[op]
 
-    def combine(first: Any, second: Any, datatype: Any) -> None:
-        a, b = numpy.frombuffer(first, held), numpy.frombuffer(second, held)
-        if half:
-            b[:] = ufunc(a.astype(numpy.float32), b.astype(numpy.float32))
-        else:
+    def combine(a: Array, b: Array) -> None:
+        with unwarned():
             ufunc(a, b, out=b)
 
-    return combine
+    def combine_halves(a: Array, b: Array) -> None:
+        with unwarned():
+            b[:] = ufunc(a.astype(numpy.float32), b.astype(numpy.float32))
+
+    return combine_halves if held.name in _HALVES else combine
 
 
 def averaged(array: Array, count: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from subprocess import Popen
 
     from .groups import ProcessGroup
@@ -15,7 +16,7 @@ class _State:
 
     `numbered`: how many groups have been numbered; `broken`: whether a wait has timed out, so that MPI cannot be left in
     order; `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `prepared`: whether this
-    is such a process; `said`: whether it has been said what backends mean.
+    is such a process; `said`: whether it has been said what backends mean; `saving`: the checkpoint that is being written.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,14 @@ class _State:
         self.manager: Popen[bytes] | None = None
         self.prepared = False
         self.said = False
+        self.saving: Future[Any] | None = None
 
 
 STATE = _State()
+
+
+def wait_for_saving() -> None:
+    """Wait until the checkpoint that is being written has been; its future has the error, if there was one."""
+    if STATE.saving is not None:
+        STATE.saving.exception()
+        STATE.saving = None

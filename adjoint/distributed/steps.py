@@ -6,14 +6,18 @@ A tensor whose elements do not lie one after the other is copied, and the result
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from ..tensor import Tensor, tensor_array
 from . import mpi
+from .node_memory import LEAST, all_reduce_through, slots_of
 from .reductions import Array, ReduceOp, averaged, movable, reducible
 from .work import Receipt
+
+if TYPE_CHECKING:
+    from .groups import ProcessGroup
 
 PART = 1 << 20
 """A larger array is moved and reduced in parts of so many bytes, which stay in the cache."""
@@ -52,15 +56,19 @@ def _parts(whole: Array) -> Iterator[Array]:
     return (flat[start : start + step] for start in range(0, flat.size, step))
 
 
-def all_reduce_steps(comm: Any, array: Array, op: ReduceOp, count: int) -> Steps:
-    """Reduce `array` of all `count` ranks in place."""
+def all_reduce_steps(group: ProcessGroup, array: Array, op: ReduceOp) -> Steps:
+    """Reduce `array` of all ranks in place: by MPI, or in memory that they share."""
     whole = contiguous(array)
-    in_place = mpi.load().IN_PLACE
-    for part in _parts(whole):
-        elements, datatype, operation = reducible(part, op)
-        yield comm.Iallreduce(in_place, [elements, datatype], operation)
-        if op is ReduceOp.AVG:
-            averaged(part, count)
+    slots = (yield from slots_of(group)) if whole.nbytes >= LEAST and group.size() > 1 else None
+    if slots is not None:
+        yield from all_reduce_through(group, slots, whole, op)
+    else:
+        in_place = mpi.load().IN_PLACE
+        for part in _parts(whole):
+            elements, datatype, operation = reducible(part, op)
+            yield group.comm.Iallreduce(in_place, [elements, datatype], operation)
+            if op is ReduceOp.AVG:
+                averaged(part, group.size())
     put(array, whole)
 
 

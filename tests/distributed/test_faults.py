@@ -126,6 +126,14 @@ def test_a_checkpoint_stays_readable_when_a_rank_is_killed_while_it_writes(tmp_p
     assert torch.load(file).sum() in (0, 300000)
 
 
+@pytest.mark.skipif(not Path("/dev/shm").exists(), reason="no /dev/shm")
+def test_nothing_remains_of_ranks_that_are_killed(tmp_path):
+    before = set(Path("/dev/shm").iterdir())
+    text = "dist.all_reduce(torch.ones(1 << 20))\ndist.barrier()\n"
+    ended(tmp_path, text + "os.kill(os.getpid(), 9)\n")
+    assert not {each for each in set(Path("/dev/shm").iterdir()) - before if each.name.startswith(("mpich", "adjoint"))}
+
+
 def test_an_interrupt_ends_all(tmp_path):
     script = tmp_path / "program.py"
     text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\ntime.sleep(100)\n"  # as a whole: ranks share the pipe

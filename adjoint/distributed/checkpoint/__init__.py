@@ -5,10 +5,11 @@ from . import metadata as metadata
 from . import state_dict as state_dict
 from .files import FileSystemReader as FileSystemReader
 from .files import FileSystemWriter as FileSystemWriter
-from .files import async_save as async_save
 from .files import load as load
-from .files import save as save
 from .metadata import Metadata as Metadata
+from .saving import CheckpointException as CheckpointException
+from .saving import async_save as async_save
+from .saving import save as save
 from .state_dict import get_model_state_dict as get_model_state_dict
 from .state_dict import get_optimizer_state_dict as get_optimizer_state_dict
 from .state_dict import get_state_dict as get_state_dict

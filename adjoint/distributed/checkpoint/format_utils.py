@@ -7,8 +7,9 @@ from typing import Any
 
 import adjoint as torch
 
-from .files import Reading, save
+from .files import Reading
 from .metadata import MetadataIndex, TensorStorageMetadata
+from .saving import save
 
 __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 

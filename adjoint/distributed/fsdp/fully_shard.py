@@ -6,7 +6,9 @@ the parameters of the one that followed it in the last step are gathered already
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import adjoint as torch
@@ -15,7 +17,7 @@ from ...nn import Parameter
 from ..device_mesh import DeviceMesh
 from ..groups import ProcessGroup
 from ..tensor.dtensor import whole_mesh
-from .parameter_group import ParameterGroup, places_of
+from .parameter_group import ParameterGroup, living, places_of
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
@@ -59,57 +61,80 @@ class _Order:
 
     def __init__(self) -> None:
         self.running: list[_State] = []
-        self.now: list[_State] = []
-        self.last: list[_State] = []
+        self.now: list[weakref.ref[_State]] = []
+        self.last: list[weakref.ref[_State]] = []
 
     def next_of(self, state: _State, step: int) -> list[_State]:
         """The module that ran after (or, with -1, before) this one."""
-        order = self.last if step > 0 else self.now
-        place = order.index(state) + step if state in order else -1
-        return [order[place]] if 0 <= place < len(order) else []
+        order, itself = self.last if step > 0 else self.now, weakref.ref(state)
+        place = order.index(itself) + step if itself in order else -1
+        return alive(order[place : place + 1]) if place >= 0 else []
+
+
+def alive(states: Iterable[weakref.ref[_State]]) -> list[_State]:
+    """Those whose modules have not died."""
+    return [state for state in (reference() for reference in states) if state is not None]
 
 
 class _State:
-    """What a module knows about its parameters that are shared out."""
+    """What a module, or several together, know about their parameters that are shared out.
 
-    def __init__(self, group: ParameterGroup, reshard: bool | None, policy: MixedPrecisionPolicy) -> None:
+    Modules hold their state, which refers to them and to other states weakly: no cycle keeps parameters in memory.
+    """
+
+    def __init__(
+        self, group: ParameterGroup, reshard: bool | None, policy: MixedPrecisionPolicy, modules: Iterable[Any]
+    ) -> None:
         self.group, self.policy, self.reshard = group, policy, reshard
-        group.release = self.put_parts
+        group.release = _release_of(weakref.ref(self))
         self.order = _Order()
-        self.ahead: list[_State] | None = None
-        self.ahead_backward: list[_State] | None = None
+        self.ahead: list[weakref.ref[_State]] | None = None
+        self.ahead_backward: list[weakref.ref[_State]] | None = None
         self.unsharded = False
+        self._members = frozenset(map(id, modules))
+        self._left: set[int] = set()
         self._parts: list[Any] = []
         self._pointers: dict[int, int] = {}
-        self._hooks: Any = None
+        self._hooks: list[Any] = []
         self._swapped = False
 
     # --- in a forward ----------------------------------------------------------------------------------------------
 
     def before(self, module: Any, args: Any, kwargs: Any) -> Any:
-        """Put whole parameters in the places of the parts, and let those of the next module come."""
+        """Put whole parameters in the places of the parts; the first of several modules that share them does."""
         order = self.order
         if not order.running:
             self._begin_as_root(module)
-        order.running.append(self)
-        if self._swapped and not self.unsharded:
-            return None  # a module that calls itself
-        if self.unsharded:
-            self._put_back()
-        order.now.append(self)
-        anchor = torch.empty(0, requires_grad=any(part.requires_grad for part in self.group.parts()))
-        whole = _Gather.apply(self, anchor) if self.group.places else ()
-        for following in order.next_of(self, 1) if self.ahead is None else self.ahead:
-            following.group.start_gathering()
-        self._put(whole)
-        self._pointers = {tensor.untyped_storage().data_ptr(): number for number, tensor in enumerate(whole)}
+        if id(module) in self._left:
+            self._left.discard(id(module))
+        else:
+            self._left = set(self._members - {id(module)})
+            order.running.append(self)
+            if self._swapped and not self.unsharded:
+                return None  # a module that calls itself
+            self._gather()
+        hooks = None
         if self.reshard is not False and torch.is_grad_enabled():
-            self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
-            self._hooks.__enter__()
+            hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
+            hooks.__enter__()
+        self._hooks.append(hooks)
         dtype = self.policy.param_dtype
         if dtype is None or not self.policy.cast_forward_inputs:
             return None
         return converted(args, dtype), converted(kwargs, dtype)
+
+    def _gather(self) -> None:
+        """Put whole parameters in the places of the parts, and let those of the next module come."""
+        order = self.order
+        if self.unsharded:
+            self._put_back()
+        order.now.append(weakref.ref(self))
+        anchor = torch.empty(0, requires_grad=any(part.requires_grad for part in self.group.parts()))
+        whole = _Gather.apply(self, anchor) if self.group.places else ()
+        for following in order.next_of(self, 1) if self.ahead is None else alive(self.ahead):
+            following.group.start_gathering()
+        self._put(whole)
+        self._pointers = {tensor.untyped_storage().data_ptr(): number for number, tensor in enumerate(whole)}
 
     def _begin_as_root(self, root: Any) -> None:
         """The modules below take part in the order of this one."""
@@ -122,31 +147,43 @@ class _State:
             self.reshard = False  # backward begins with the root's parameters
 
     def after(self, _: Any, args: Any, output: Any) -> Any:
-        """Put the parts back."""
+        """Put the parts back; the last of several modules that share parameters does."""
         order = self.order
-        if order.running and order.running[-1] is self:
-            order.running.pop()
+        again = order.running.count(self) > 1  # a module that calls itself
+        hooks = self._hooks.pop() if self._hooks and not again else None
+        if hooks is not None:
+            hooks.__exit__(None, None, None)
+        if self in order.running and not self._left:
+            last = len(order.running) - 1 - order.running[::-1].index(self)
+            for unfinished in order.running[last + 1 :]:  # of several modules, not all were called
+                unfinished._left = set()
+                unfinished._end()
+            del order.running[last:]
         if self in order.running:
-            return output
-        if self._hooks is not None:
-            self._hooks.__exit__(None, None, None)
-            self._hooks = None
+            return output if again else self._converted(output)
+        self._end()
+        if not order.running:
+            for state in alive(order.last):
+                if state.group.whole is None:
+                    state.group.let_go()  # what was to follow, and did not
+        return self._converted(output)
+
+    def _converted(self, output: Any) -> Any:
+        return output if self.policy.output_dtype is None else converted(output, self.policy.output_dtype)
+
+    def _end(self) -> None:
+        """Put the parts back, and let the whole parameters go unless they are to stay."""
         self._put_back()
         if self.unsharded and self.reshard is False:
             self._put([Parameter(whole, whole.is_floating_point()) for whole in self.group.gather()])
         else:
             self.unsharded = False
             self.group.let_go()
-        if not order.running:
-            for state in order.last:
-                if state.group.whole is None:
-                    state.group.let_go()  # what was to follow, and did not
-        return output if self.policy.output_dtype is None else converted(output, self.policy.output_dtype)
 
     def _put(self, whole: Any) -> None:
         self._parts = self.group.parts()
         for tensor, shared in zip(whole, self.group.places, strict=True):
-            for owner, name in shared:
+            for owner, name in living(shared):
                 del owner._parameters[name]
                 owner.__dict__[name] = tensor
         self._swapped = True
@@ -154,7 +191,7 @@ class _State:
     def _put_back(self) -> None:
         if self._swapped:
             for part, shared in zip(self._parts, self.group.places, strict=True):
-                for owner, name in shared:
+                for owner, name in living(shared):
                     if owner.__dict__.pop(name, None) is not None:
                         owner._parameters[name] = part
         self._pointers, self._swapped, self._parts = {}, False, []
@@ -175,7 +212,9 @@ class _State:
         if group.whole is None:
             group.gather()
             group.call_back()
-            for following in self.order.next_of(self, -1) if self.ahead_backward is None else self.ahead_backward:
+            for following in (
+                self.order.next_of(self, -1) if self.ahead_backward is None else alive(self.ahead_backward)
+            ):
                 if following.reshard is not False:
                     following.group.start_gathering()
                     following.group.call_back()
@@ -195,6 +234,14 @@ class _State:
         self._put_back()
         self.unsharded = False
         self.group.let_go()
+
+
+def _release_of(reference: weakref.ref[_State]) -> Callable[[], None]:
+    def release() -> None:
+        for state in alive([reference]):
+            state.put_parts()
+
+    return release
 
 
 def converted(values: Any, dtype: Any) -> Any:
@@ -246,11 +293,11 @@ class FSDPModule:
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
         """Gather the parameters of these modules while this one computes; by default the one that ran next last time."""
-        self._fsdp.ahead = [module._fsdp for module in _checked(modules)]
+        self._fsdp.ahead = [weakref.ref(module._fsdp) for module in _checked(modules)]
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
         """Gather the parameters of these modules in the backward of this one; by default of the one that ran before."""
-        self._fsdp.ahead_backward = [module._fsdp for module in _checked(modules)]
+        self._fsdp.ahead_backward = [weakref.ref(module._fsdp) for module in _checked(modules)]
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
         """Whether backward reduces gradients. Otherwise they add up, and the next backward that reduces them has the sum."""
@@ -319,7 +366,7 @@ def fully_shard(
     updates the parts, and its state is shared out too. Ranks must begin with the same parameters.
 
     Args:
-        module: the module.
+        module: the module; or a list of modules that run one after the other, whose parameters are gathered together.
         mesh: the ranks, by default all; on a mesh of two dimensions parameters are divided along the second, and the same along
             the first.
         reshard_after_forward: whether backward gathers parameters again, instead of keeping them; by default all modules do but
@@ -331,21 +378,15 @@ def fully_shard(
     Raises:
         ValueError: for a module without a forward, such as a ModuleList, and for parameters of no dimension.
         AssertionError: if it has been shared out already.
-        NotImplementedError: for a list of modules, and other placements than of rows.
+        NotImplementedError: for other placements than of rows.
     """
-    if isinstance(module, (list, tuple)):
-        raise NotImplementedError("fully_shard takes one module at a time")
     if shard_placement_fn is not None or dp_mesh_dims is not None:
         raise NotImplementedError(
             "fully_shard divides the first dimension of parameters, over a mesh of one or two dimensions"
         )
-    if isinstance(module, FSDPModule):
-        raise AssertionError(
-            "Each distinct composable distributed API can only be applied to a module once. fully_shard has already been applied "
-            f"to the following module:\n{module}"
-        )
-    if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
-        raise ValueError(f"fully_shard does not support containers that do not implement forward: {module}")
+    modules = [module] if isinstance(module, torch.nn.Module) else _outermost(module)
+    for each in modules:
+        _check_can_be_shared_out(each)
     if not isinstance(offload_policy, (OffloadPolicy, CPUOffloadPolicy, type(None))):
         raise TypeError(f"offload_policy must be an OffloadPolicy, not {type(offload_policy).__name__}")
     if mesh is None:
@@ -355,27 +396,56 @@ def fully_shard(
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     policy = mp_policy or MixedPrecisionPolicy()
-    below = [each for each in module.modules() if each is not module and isinstance(each, FSDPModule)]
+    below = [each for top in modules for each in top.modules() if each not in modules and isinstance(each, FSDPModule)]
     taken = {inner for each in below for inner in each.modules()}  # type: ignore[attr-defined]
-    group = ParameterGroup(places_of(module, taken, ignored_params or ()), mesh, policy)
+    group = ParameterGroup(places_of(modules, taken, ignored_params or ()), mesh, policy)
     reshard = None if reshard_after_forward is None else bool(reshard_after_forward)
-    state = module._fsdp = _State(group, reshard, policy)
-    kind = type(module)
-    module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
-    module.register_forward_pre_hook(state.before, prepend=True, with_kwargs=True)
-    module.register_forward_hook(state.after, always_call=True)
-    module.register_state_dict_pre_hook(lambda *_: state.put_parts())
-    module.register_load_state_dict_pre_hook(lambda *_: state.put_parts())
+    state = _State(group, reshard, policy, modules)
+    for each in modules:
+        each._fsdp = state
+        kind: Any = type(each)
+        each.__class__ = _sharded_class(kind)
+        each.register_forward_pre_hook(state.before, prepend=True, with_kwargs=True)
+        each.register_forward_hook(state.after, always_call=True)
+        each.register_state_dict_pre_hook(lambda *_: state.put_parts())
+        each.register_load_state_dict_pre_hook(lambda *_: state.put_parts())
     return module
+
+
+def _outermost(modules: Any) -> list[Any]:
+    """Modules of a list, without those that are below others in it."""
+    given = list(modules)
+    if not given:
+        raise ValueError("fully_shard expects a module, or a list of at least one")
+    inner = {below for each in given for below in each.modules() if below is not each}
+    return [each for each in dict.fromkeys(given) if each not in inner]
+
+
+def _check_can_be_shared_out(module: Any) -> None:
+    if isinstance(module, FSDPModule):
+        raise AssertionError(
+            "Each distinct composable distributed API can only be applied to a module once. fully_shard has already been applied "
+            f"to the following module:\n{module}"
+        )
+    if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
+        raise ValueError(f"fully_shard does not support containers that do not implement forward: {module}")
+
+
+@cache
+def _sharded_class(kind: Any) -> Any:
+    """The class of modules of this kind whose parameters are shared out: one for all of them."""
+    return type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:
     """Let a method of a module gather its parameters, as its forward does; modules that are not shared out stay as they are."""
     if not isinstance(module, FSDPModule):
         return
-    method, state = getattr(module, method_name), module._fsdp
+    itself, own = weakref.ref(module), vars(module).get(method_name)
 
     def gathering(*args: Any, **kwargs: Any) -> Any:
+        module: Any = itself()
+        state, method = module._fsdp, own or getattr(type(module), method_name).__get__(module)
         changed = state.before(module, args, kwargs)
         given, named = changed if changed is not None else (args, kwargs)
         output = None

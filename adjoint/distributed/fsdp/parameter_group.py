@@ -5,7 +5,8 @@ After Zhao et al., "PyTorch FSDP: Experiences on scaling fully sharded data para
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,8 +22,8 @@ from ..tensor.placement_types import Placement, Replicate, Shard, span
 from ..work import Work
 from .policies import MixedPrecisionPolicy
 
-Place = tuple[Module, str]
-"""A module, and the name of its parameter."""
+Place = tuple["weakref.ref[Module]", str]
+"""A module, and the name of its parameter. Modules hold their groups, and not the other way round."""
 
 
 class ParameterGroup:
@@ -50,9 +51,11 @@ class ParameterGroup:
         self._called_back = False
         self.release: Callable[[], None] = self.let_go
         placements: list[Placement] = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
+        self._known: list[Any] = []
         for shared in places:
-            owner, name = shared[0]
-            parameter = owner._parameters[name]
+            reference, name = shared[0]
+            owner = reference()
+            parameter = owner and owner._parameters[name]
             assert parameter is not None
             if not parameter.dim():
                 raise ValueError(
@@ -64,12 +67,17 @@ class ParameterGroup:
             if made.data_ptr() == parameter.data_ptr():
                 made = made._like(made._local_tensor.clone()).requires_grad_(parameter.requires_grad)
             vars(made)["_is_param"] = True
-            for owner, name in shared:
+            self._known.append(made)
+            for owner, name in living(shared):
                 owner._parameters[name] = made
 
     def parts(self) -> list[Any]:
-        """The parts of this process. Loading a state may have replaced them."""
-        return [owner._parameters[name] for (owner, name), *_ in self.places]
+        """The parts of this process: those that the modules have now, or had when they died, which a graph may need."""
+        for number, ((reference, name), *_) in enumerate(self.places):
+            owner = reference()
+            if owner is not None:
+                self._known[number] = owner._parameters.get(name, self._known[number])
+        return list(self._known)
 
     # --- gathering --------------------------------------------------------------------------------------------------
 
@@ -180,21 +188,29 @@ class ParameterGroup:
             hook(part)
 
 
-def places_of(module: Module, taken: Iterable[Module], ignored: Iterable[Any]) -> list[list[Place]]:
-    """For each parameter that a module is to share out, where modules have it.
+def living(shared: Iterable[Place]) -> Iterator[tuple[Module, str]]:
+    """The modules that have a parameter, and its name in each."""
+    for reference, name in shared:
+        owner = reference()
+        if owner is not None:
+            yield owner, name
+
+
+def places_of(modules: Iterable[Module], taken: Iterable[Module], ignored: Iterable[Any]) -> list[list[Place]]:
+    """For each parameter that modules are to share out, where modules have it.
 
     Args:
-        module: the module; the parameters of modules below it are its own too.
+        modules: the modules; the parameters of modules below them are their own too.
         taken: modules below that share out their own.
         ignored: parameters that stay as they are.
     """
     others, left_out = set(taken), {id(each) for each in ignored}
     parameter: Any
     found: dict[int, list[Place]] = {}
-    for owner in module.modules():
+    for owner in dict.fromkeys(owner for module in modules for owner in module.modules()):
         if owner in others:
             continue
         for name, parameter in owner._parameters.items():
             if parameter is not None and not isinstance(parameter, DTensor) and id(parameter) not in left_out:
-                found.setdefault(id(parameter), []).append((owner, name))
+                found.setdefault(id(parameter), []).append((weakref.ref(owner), name))
     return list(found.values())

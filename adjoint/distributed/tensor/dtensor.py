@@ -16,6 +16,7 @@ from ..collectives import all_gather_into_tensor, all_reduce
 from ..device_mesh import DeviceMesh
 from ..reductions import ReduceOp
 from .placement_types import Partial, Placement, Replicate, Shard, span, spans
+from .products import product_placements, with_summed_gradient
 
 __all__ = ["DTensor"]
 
@@ -63,8 +64,8 @@ _OPERATIONS = {
 class DTensor(torch.Tensor):
     """A tensor that is divided among the processes of a mesh; see `distribute_tensor` and `from_local`.
 
-    Its shape is that of the whole. Functions of single elements, sums and norms run on the parts; others gather the whole in each
-    process.
+    Its shape is that of the whole. Functions of single elements, products of matrices, sums and norms run on the parts; others
+    gather the whole in each process.
     """
 
     __module__ = "torch.distributed.tensor"
@@ -149,8 +150,8 @@ class DTensor(torch.Tensor):
             raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
         if chosen == self._placements and mesh == self._mesh:
             return self
-        whole = self.full_tensor()
-        return DTensor._of(part_of(whole, mesh, chosen), mesh, chosen, self._shape)
+        part = _Redistributed.apply(self.to_local(), self._mesh, self._placements, mesh, chosen, self._shape)
+        return DTensor._of(part, mesh, chosen, self._shape)
 
     # --- what functions do with it ----------------------------------------------------------------------------------
 
@@ -341,6 +342,44 @@ def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     return changed
 
 
+def _product(func: Any, left: Any, right: Any, bias: Any = None) -> Any:
+    """A product of matrices: of the parts, where there is a rule; otherwise of the whole ones, in every process."""
+    transposed = _name(func) == "linear"
+    operands = [each for each in (left, right, bias) if each is not None]
+    mesh = next(each for each in operands if isinstance(each, DTensor))._mesh
+    divided = all(isinstance(each, DTensor) and each._mesh == mesh for each in operands)
+    if divided and len(left._shape) > 1 and len(right._shape) == 2:
+        placements = product_placements(left._placements, len(left._shape), right._placements, transposed)
+        if placements is not None and left._shape[-1] == right._shape[1 if transposed else 0]:
+            parts = [
+                with_summed_gradient(each.to_local(), mesh, each._placements, placements) for each in (left, right)
+            ]
+            shape = (*left._shape[:-1], right._shape[0 if transposed else 1])
+            product = DTensor._of(func(*parts), mesh, placements, shape)
+            return product if bias is None else _with_bias(product, bias)
+    return _on_whole(func, mesh, (*operands,), {})
+
+
+def _with_bias(product: DTensor, bias: DTensor) -> DTensor:
+    """A product and the bias of its columns, which is divided as they are."""
+    mesh, last = product._mesh, len(product._shape) - 1
+    if _has_partial(product):
+        product = DTensor._of(product.full_tensor(), mesh, (Replicate(),) * mesh.ndim, product._shape)
+    wanted = tuple(Shard(0) if each.is_shard(last) else Replicate() for each in product._placements)
+    if bias._placements != wanted:
+        bias = bias.redistribute(mesh, wanted)
+    part = with_summed_gradient(bias.to_local(), mesh, wanted, product._placements)
+    return product._like(product.to_local() + part)
+
+
+def _transpose(func: Any, self: Any) -> Any:
+    """The transpose of a matrix: of the part."""
+    if len(self._shape) != 2:
+        return _on_whole(func, self._mesh, (self,), {})
+    placements = [Shard(1 - each.dim % 2) if isinstance(each, Shard) else each for each in self._placements]
+    return DTensor._of(func(self.to_local()), self._mesh, placements, self._shape[::-1])
+
+
 def _grad(func: Any, self: Any) -> Any:
     with _PLAIN():
         grad = func(self)
@@ -371,6 +410,8 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "grad =": _set,
     "data =": _set,
     "requires_grad =": _set,
+    **dict.fromkeys(("mm", "matmul", "__matmul__", "linear"), _product),
+    **dict.fromkeys(("t", "T", "mT"), _transpose),
     "norm": _norm,
     "vector_norm": _norm,
     "linalg_vector_norm": _norm,
@@ -442,6 +483,19 @@ class _Whole(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
         return part_of(grad, ctx.mesh, ctx.placements), None, None, None
+
+
+class _Redistributed(torch.autograd.Function):
+    """Divide in another way; so is the gradient, on its way back."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Any, mesh: Any, placements: Any, new_mesh: Any, chosen: Any, shape: Any) -> Any:
+        ctx.before, ctx.after = (mesh, placements), (new_mesh, chosen, shape)
+        return part_of(gathered(part, mesh, placements, shape), new_mesh, chosen)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return part_of(gathered(grad, *ctx.after), *ctx.before), None, None, None, None, None
 
 
 class _Combined(torch.autograd.Function):

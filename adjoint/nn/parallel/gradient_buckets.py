@@ -5,7 +5,7 @@ first, until the first backward has shown it. All processes start their buckets 
 each.
 
 Where no hook and no view needs a buffer, large gradients are reduced where they lie; only small ones are copied, to travel
-together.
+together. Where gradients are views of buckets, ranks on one machine have the buckets in memory that they share.
 """
 
 from __future__ import annotations
@@ -29,16 +29,21 @@ class Bucket:
     Attributes:
         numbers: the numbers of its parameters.
         buffer: the tensor of one dimension into which gradients are copied.
+        shared: the memory of the buffer, where all ranks of the group see it.
         views: by number, the parts of the buffer in the shapes of the parameters.
         missing: how many gradients have not come yet in this backward.
     """
 
-    def __init__(self, numbers: list[int], parameters: list[Any], in_buffer: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, numbers: list[int], parameters: list[Any], in_buffer: Callable[[Any], bool], sharing: Any = None
+    ) -> None:
         self.numbers = numbers
         self.parameters = [parameters[number] for number in numbers]
         copied = [number for number in numbers if in_buffer(parameters[number])]
         sizes = [parameters[number].numel() for number in copied]
-        self.buffer = torch.zeros(sum(sizes), dtype=self.parameters[0].dtype)
+        dtype = self.parameters[0].dtype
+        self.shared = torch.distributed.collectives.shared_buffer(sum(sizes), dtype, sharing) if sharing else None
+        self.buffer = torch.from_numpy(self.shared.own) if self.shared else torch.zeros(sum(sizes), dtype=dtype)
         ends = accumulate(sizes)
         self.views = {
             number: self.buffer[end - size : end].view(parameters[number].shape)
@@ -135,7 +140,8 @@ class Reducer:
         self.bucket_of = {number: bucket for bucket in self.buckets for number in bucket.numbers}
 
     def _add(self, numbers: list[int]) -> None:
-        self.buckets.append(Bucket(numbers, self.parameters, self._in_buffer))
+        sharing = self.group if self.as_views and self.hook is None else None
+        self.buckets.append(Bucket(numbers, self.parameters, self._in_buffer, sharing))
 
     def _in_buffer(self, parameter: Any) -> bool:
         whole = self.as_views or self.hook is not None
@@ -248,7 +254,11 @@ class Reducer:
             bucket.pending = hook(state, given)
         else:
             op = torch.distributed.ReduceOp.AVG if self.divisor is None else torch.distributed.ReduceOp.SUM
-            bucket.pending = torch.distributed.all_reduce_coalesced(bucket.pieces(), op, self.group, async_op=True)
+            if bucket.shared is not None:
+                reduced = torch.distributed.collectives.all_reduce_shared(bucket.buffer, bucket.shared, op, self.group)
+            else:
+                reduced = torch.distributed.all_reduce_coalesced(bucket.pieces(), op, self.group, async_op=True)
+            bucket.pending = reduced
 
     def _share_use(self) -> None:
         """Count the processes that have used each parameter, where some may be unused."""

@@ -2,8 +2,11 @@
 
 import contextlib
 import copy
+import gc
+import itertools
 import os
 import tempfile
+import weakref
 from pathlib import Path
 
 import pytest
@@ -349,6 +352,104 @@ def check_tensors_in_parts(rank, size):
     assert torch.equal(both.full_tensor(), whole)
     with pytest.raises(KeyError, match="Invalid mesh_dim_name"):
         grid["c"]
+
+
+def check_fully_shard_of_lists(rank, size):
+    torch.manual_seed(0)
+    reference = torch.nn.Sequential(*[torch.nn.Linear(6, 6, dtype=torch.double) for _ in range(4)])
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[torch.nn.Linear(6, 6, dtype=torch.double) for _ in range(4)])
+    assert fully_shard([model[0], model[1]])[1] is model[1]
+    fully_shard([model[2], model[3]])
+    fully_shard(model)
+    for step in range(3):
+        for each, number, count in ((reference, 0, 1), (model, rank, size)):
+            optimizer = torch.optim.SGD(each.parameters(), 0.1)
+            torch.manual_seed(step)
+            x = torch.randn(4 * size, 6, dtype=torch.double)[4 * size // count * number :][: 4 * size // count]
+            optimizer.zero_grad()
+            (each(x) ** 2).mean().backward()
+            optimizer.step()
+    close(whole(model), reference.state_dict())
+    with pytest.raises(AssertionError, match="only be applied to a module once"):
+        fully_shard([model[0]])
+
+
+def check_no_cycle_keeps_a_sharded_module(rank, size):
+    def used():
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+        for each in (*model, model):
+            fully_shard(each)
+        model[0].set_modules_to_backward_prefetch([model[1]])
+        model[1].set_modules_to_forward_prefetch([model[0]])
+        model(torch.ones(2, 3)).sum().backward()
+        return model
+
+    used()  # the classes of sharded modules are made once
+    gc.collect()
+    gc.disable()
+    try:
+        model = used()
+        watched = [weakref.ref(each) for each in (*model.modules(), *model.parameters())]
+        del model
+        assert not any(each() is not None for each in watched)
+    finally:
+        gc.enable()
+
+
+def check_products_of_dtensors(rank, size):
+    mesh = init_device_mesh("cpu", (2, 2) if size == 4 else (size,))
+    torch.manual_seed(0)
+    values = [torch.randn(*shape, dtype=torch.double) for shape in ((3, 5, 6), (7, 6), (7,), (3, 5, 7))]
+    expected = [value.clone().requires_grad_() for value in values[:3]]
+    result = nn.functional.linear(*expected)
+    (result * values[3]).sum().backward()
+
+    def placed(dims):
+        return itertools.product((Replicate(), *map(Shard, range(dims))), repeat=mesh.ndim)
+
+    chosen = itertools.product(placed(3), placed(2), placed(1))
+    for placements in itertools.islice(chosen, 0, None, 1 if size == 2 else 29):
+        given = [
+            distribute_tensor(value, mesh, where).requires_grad_()
+            for value, where in zip(values, placements, strict=False)
+        ]
+        found = nn.functional.linear(*given)
+        torch.testing.assert_close(found.full_tensor(), result)
+        (found.full_tensor() * values[3]).sum().backward()
+        for tensor, other in zip(given, expected, strict=True):
+            torch.testing.assert_close(tensor.grad.full_tensor(), other.grad)
+    line = init_device_mesh("cpu", (size,))
+    x, w = (distribute_tensor(values[which], line, [Shard(1)]) for which in (1, 1))
+    assert (x @ w.t()).placements == (Partial(),)
+    assert (distribute_tensor(values[1], line, [Replicate()]) @ w.t()).full_tensor().shape == (7, 7)
+    assert w.t().placements == (Shard(0),)
+    torch.testing.assert_close((x @ w.t()).full_tensor(), values[1] @ values[1].t())
+
+
+def check_async_save(rank, size):
+    folder = [tempfile.mkdtemp() if rank == 0 else ""]
+    dist.broadcast_object_list(folder, 0)
+    state = {"w": [torch.full((100_000,), float(i)) for i in range(8)], "steps": [1, 2]}
+    saving = checkpoint.async_save(state, checkpoint_id=folder[0])
+    for each in state["w"]:
+        each.fill_(-1.0)
+    state["steps"].append(3)
+    dist.all_reduce(torch.ones(1000))  # meanwhile
+    again = checkpoint.async_save(state, checkpoint_id=folder[0] + "/again")
+    assert saving.done()
+    read = {"w": [torch.zeros(100_000) for _ in range(8)], "steps": []}
+    checkpoint.load(read, checkpoint_id=folder[0])
+    assert again.done()
+    assert [each.unique().tolist() for each in read["w"]] == [[float(i)] for i in range(8)]
+    assert read["steps"] == [1, 2]
+    last = size - 1
+    failing = checkpoint.async_save(state, checkpoint_id="/proc/none" if rank == last else folder[0])
+    with pytest.raises(checkpoint.CheckpointException, match=f"(?s)rank {last}: .*/proc/none") as raised:
+        failing.result()
+    assert list(raised.value.failures) == [last]
+    checkpoint.load(read, checkpoint_id=folder[0])  # what was there before
+    assert read["steps"] == [1, 2]
 
 
 def check_checkpoint(rank, size):

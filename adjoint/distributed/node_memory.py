@@ -1,0 +1,155 @@
+"""Memory that all ranks of a group see, where they run on one machine, and reductions in it.
+
+A library of messages moves an array through small buffers, and reads and writes it several times. Ranks on one machine can do
+without: each reduces its share of the elements, which it reads where the others have put them, and the others find the result
+there. MPI is asked for barriers only, which also bring the writes before them into the sight of those who come after them.
+
+The memory is a file without a name, so nothing remains of it when the processes have ended, in whatever way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
+
+from ..shared_memory import Mapping, new_file
+from . import mpi
+from .reductions import Array, ReduceOp, averaged, combination
+
+if TYPE_CHECKING:
+    from .groups import ProcessGroup
+
+LEAST = 1 << 16
+"""Smaller arrays are left to MPI, in bytes: two barriers take as long as they do."""
+
+PART = 1 << 21
+"""A larger array passes through the memory in parts of so many bytes; there are two, used in turns."""
+
+SHARE = 1 << 17
+"""A rank reduces so many bytes at a time, which are still in its cache when it copies them."""
+
+_TOKEN = 16
+
+
+class Slots:
+    """The memory through which a group's arrays pass: two parts in each rank, and which of them is the next."""
+
+    def __init__(self, memories: list[Array]) -> None:
+        self.memories = memories
+        self.turn = 0
+
+    def next(self, dtype: numpy.dtype[Any], count: int) -> list[Array]:
+        """The part of each rank that is the next to be used, as elements."""
+        start = PART * self.turn
+        self.turn = 1 - self.turn
+        return [memory[start : start + count * dtype.itemsize].view(dtype) for memory in self.memories]
+
+
+class SharedBuffer(NamedTuple):
+    """Elements that are reduced where they lie: those of this rank, and of the others."""
+
+    own: Array
+    others: list[Array]
+
+
+def share(comm: Any, size: int) -> Generator[Any, None, list[Array] | None]:
+    """Steps that give each rank `size` bytes, all 0, that all see; they return those of each rank, or None if there is no way."""
+    fd = new_file(size)
+    try:
+        own = Mapping(fd, size)
+        token = own[:_TOKEN] = os.urandom(_TOKEN)
+        told = numpy.frombuffer(token, numpy.int64).tolist()
+        places = numpy.empty((comm.Get_size(), 2 + len(told)), numpy.int64)
+        yield comm.Iallgather(numpy.array([os.getpid(), fd, *told]), places)
+        found = [own if rank == comm.Get_rank() else _mapped(place, size) for rank, place in enumerate(places)]
+        possible = numpy.array([None not in found], numpy.int32)
+        yield comm.Iallreduce(mpi.load().IN_PLACE, possible, mpi.load().MIN)
+    finally:
+        os.close(fd)
+    own[:_TOKEN] = bytes(_TOKEN)
+    return [numpy.frombuffer(each, numpy.uint8) for each in found if each is not None] if possible[0] else None
+
+
+def _mapped(place: Array, size: int) -> Mapping | None:
+    """The memory of another process, which must begin with its token: on another machine, its number may be another's."""
+    process, descriptor, *token = place.tolist()
+    try:
+        fd = os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        memory = Mapping(fd, size)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(fd)
+    return memory if memory[:_TOKEN] == numpy.array(token).tobytes() else None
+
+
+def slots_of(group: ProcessGroup) -> Generator[Any, None, Slots | None]:
+    """Steps that return the slots of a group, which are made when they are first needed; None where ranks share no memory."""
+    if group.slots is None:
+        memories = yield from share(group.comm, 2 * PART)
+        group.slots = Slots(memories) if memories else False
+    return group.slots or None
+
+
+def all_reduce_through(group: ProcessGroup, slots: Slots, array: Array, op: ReduceOp) -> Iterator[Any]:
+    """Reduce a contiguous array of all ranks in place."""
+    flat = array.reshape(-1)
+    combine = combination(flat.dtype, op)
+    rank, count = group.rank(), group.size()
+    step = PART // flat.itemsize
+    for start in range(0, flat.size, step):
+        elements = flat[start : start + step]
+        shares = [elements.size * each // count for each in range(count + 1)]
+        places = slots.next(flat.dtype, elements.size)
+        first, last = shares[rank], shares[rank + 1]
+        places[rank][:first] = elements[:first]
+        places[rank][last:] = elements[last:]
+        yield group.comm.Ibarrier()
+        for low, high in _pieces(first, last, flat.itemsize):
+            for other in range(count):
+                if other != rank:
+                    combine(places[other][low:high], elements[low:high])
+            if op is ReduceOp.AVG:
+                averaged(elements[low:high], count)
+            places[rank][low:high] = elements[low:high]
+        yield group.comm.Ibarrier()
+        for other in range(count):
+            if other != rank:
+                theirs = slice(shares[other], shares[other + 1])
+                elements[theirs] = places[other][theirs]
+
+
+def buffer_steps(group: ProcessGroup, count: int, dtype: numpy.dtype[Any], made: list[SharedBuffer]) -> Iterator[Any]:
+    """Make a buffer of so many elements, all 0, in each rank; it is put into `made`, which stays empty where there is no way."""
+    memories = yield from share(group.comm, count * dtype.itemsize)
+    if memories is not None:
+        parts = [memory.view(dtype) for memory in memories]
+        own = parts.pop(group.rank())
+        made.append(SharedBuffer(own, parts))
+
+
+def all_reduce_buffer(group: ProcessGroup, buffer: SharedBuffer, op: ReduceOp) -> Iterator[Any]:
+    """Reduce the elements of a buffer, which no rank has to move."""
+    combine = combination(buffer.own.dtype, op)
+    rank, count, size = group.rank(), group.size(), buffer.own.size
+    yield group.comm.Ibarrier()
+    for low, high in _pieces(size * rank // count, size * (rank + 1) // count, buffer.own.itemsize):
+        own = buffer.own[low:high]
+        for other in buffer.others:
+            combine(other[low:high], own)
+        if op is ReduceOp.AVG:
+            averaged(own, count)
+        for other in buffer.others:
+            other[low:high] = own
+    yield group.comm.Ibarrier()
+
+
+def _pieces(first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
+    step = SHARE // width
+    return ((low, min(low + step, last)) for low in range(first, last, step))

@@ -1,0 +1,75 @@
+"""Products of matrices that are divided among processes: each multiplies its parts, where rules say so.
+
+The rules for one dimension of the mesh, of `x @ y` with x of (..., m, k) and y of (k, n): divided rows of x give divided rows;
+divided columns of y give divided columns; both divided along k, products of parts are to be added; what is whole in all processes
+stays so. A whole operand that meets a divided one gets, in each process, a part of its gradient, and these are added.
+
+After Shoeybi et al., "Megatron-LM: Training multi-billion parameter language models using model parallelism" (2019).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+
+from ..collectives import all_reduce
+from .placement_types import Partial, Placement, Replicate, Shard
+
+__all__ = ["product_placements", "with_summed_gradient"]
+
+
+def product_placements(
+    left: tuple[Placement, ...], left_dims: int, right: tuple[Placement, ...], transposed: bool
+) -> tuple[Placement, ...] | None:
+    """How a product is divided, along each dimension of the mesh; None where no rule says so.
+
+    Args:
+        left: how the left operand is divided, of `left_dims` dimensions.
+        right: how the right one is, a matrix.
+        transposed: whether it is given as (n, k), as the weight of a linear layer.
+    """
+    inner, outer = (1, 0) if transposed else (0, 1)
+    found: list[Placement] = []
+    for x, y in zip(left, right, strict=True):
+        of_x = x.dim % left_dims if isinstance(x, Shard) else None
+        of_y = y.dim % 2 if isinstance(y, Shard) else None
+        if isinstance(x, Partial) or isinstance(y, Partial):
+            return None
+        if of_x is None and of_y is None:
+            found.append(Replicate())
+        elif of_y is None and of_x is not None and of_x < left_dims - 1:
+            found.append(Shard(of_x))
+        elif of_x is None and of_y == outer:
+            found.append(Shard(left_dims - 1))
+        elif of_x == left_dims - 1 and of_y == inner:
+            found.append(Partial())
+        else:
+            return None
+    return tuple(found)
+
+
+def with_summed_gradient(part: Any, mesh: Any, own: tuple[Placement, ...], result: tuple[Placement, ...]) -> Any:
+    """An operand's part, whose gradient is added up where it is whole and the result is divided."""
+    dims = [
+        number
+        for number, (mine, other) in enumerate(zip(own, result, strict=True))
+        if isinstance(mine, Replicate) and isinstance(other, Shard)
+    ]
+    return _SummedGradient.apply(part, mesh, dims) if dims and part.requires_grad else part
+
+
+class _SummedGradient(torch.autograd.Function):
+    """The identity; gradients are added along dimensions of the mesh."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Any, mesh: Any, dims: list[int]) -> Any:
+        ctx.mesh, ctx.dims = mesh, dims
+        return part.view_as(part)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        grad = grad.clone()
+        for number in ctx.dims:
+            all_reduce(grad, group=ctx.mesh.get_group(number))
+        return grad, None, None
