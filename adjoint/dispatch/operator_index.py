@@ -126,8 +126,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "pca_lowrank svd_lowrank",
     },
     "linalg.matmul": {
-        "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addmv_ addr_ baddbmm_",
-        "Tensor torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
+        "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addr_ baddbmm_",
+        "Tensor torch": "addbmm addmm addmv addmv_ addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
         "functional operators": "linear",
         "operators": "matmul_operator reflected_matmul",
     },
@@ -278,8 +278,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "memory.storage_views": {
-        "Tensor": "as_strided_",
-        "Tensor torch": "as_strided as_strided_scatter detach detach_ imag real",
+        "Tensor torch": "as_strided as_strided_ as_strided_scatter detach detach_ imag real",
         "operators": "as_strided_backward as_strided_gather forward_primal",
         "torch": "view_as_complex view_as_real",
     },
@@ -303,8 +302,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "attention_in_blocks blocked_attention blocked_attention_gradients",
     },
     "nn.convolution": {
-        "operators": "conv_input_grad conv_weight_grad convolution",
-        "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+        "operators": "conv_input_grad conv_weight_grad",
+        "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",
     },
     "nn.ctc": {
         "operators": "ctc_loss_backward ctc_loss_of",

@@ -144,3 +144,6 @@ class native_dropout_backward:
 
     def grad_grad_output(grad, mask, scale):
         return grad * mask * scale
+
+    def grad_mask(grad):
+        raise NotImplementedError("the derivative for 'native_dropout_backward: mask' is not implemented.")

@@ -57,7 +57,7 @@ def _reduced(data, reduce, axis, places, count, lengths, initial):
         found = tensors.scatter_reduce(base, axis, places, data, _REDUCTIONS[reduce], include_self=False)
         found = found.narrow(axis, 0, count)
         if initial is None:
-            return found
+            return found.clone()
         kept = found > start if reduce == "max" else found < start
         return tensors.where(kept | found.isnan(), found, start)
     base = data.new_full(shape, 0.0 if reduce == "mean" and initial is None else start)
@@ -65,7 +65,7 @@ def _reduced(data, reduce, axis, places, count, lengths, initial):
         axis, 0, count
     )
     if reduce != "mean":
-        return found
+        return found.clone()
     mean = found / lengths.clamp(min=1).to(data.dtype)
     return mean if initial is not None else tensors.where(lengths > 0, mean, math.nan)
 
