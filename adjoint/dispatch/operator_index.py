@@ -309,6 +309,10 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "ctc_loss_backward ctc_loss_of",
         "torch": "ctc_loss",
     },
+    "nn.dispatched_softmax": {
+        "operators": "safe_softmax_of",
+        "torch": "_log_softmax_backward_data _safe_softmax _softmax_backward_data",
+    },
     "nn.dropout": {
         "aten operators": "native_dropout_backward",
         "torch": (
@@ -404,8 +408,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "nn.softmax": {
         "Tensor special torch": "log_softmax logsumexp softmax",
-        "operators": "log_softmax_backward log_softmax_of safe_softmax_of softmax_backward softmax_of",
-        "torch": "_log_softmax_backward_data _safe_softmax _softmax_backward_data",
+        "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
     },
     "nn.unpooling": {
         "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
