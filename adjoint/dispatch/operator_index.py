@@ -59,6 +59,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor": "__getitem__ __setitem__",
         "Tensor torch": "index_put index_put_",
         "operators": "getitem index index_backward index_put_arrays setitem zero_of",
+        "torch": "_unsafe_masked_index _unsafe_masked_index_put_accumulate",
     },
     "index.masking": {
         "Tensor": "heaviside_",
@@ -125,8 +126,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "pca_lowrank svd_lowrank",
     },
     "linalg.matmul": {
-        "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addmv_ addr_ baddbmm_",
-        "Tensor torch": "addbmm addmm addmv addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
+        "Tensor": "__matmul__ __rmatmul__ addbmm_ addmm_ addr_ baddbmm_",
+        "Tensor torch": "addbmm addmm addmv addmv_ addr baddbmm bmm dot ger inner matmul mm mv outer vdot",
         "functional operators": "linear",
         "operators": "matmul_operator reflected_matmul",
     },
@@ -251,7 +252,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor": "digamma_ erfinv_ igamma_ igammac_ lgamma_ mvlgamma_ polygamma_",
         "Tensor special torch": "digamma erf erfc erfinv i0 polygamma",
         "Tensor torch": "erf_ erfc_ i0_ igamma igammac lgamma mvlgamma",
-        "operators": "polygamma_method polygamma_of",
+        "operators": "normal_distribution polygamma_method polygamma_of",
         "operators special": "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri zeta",
         "special": "gammainc gammaincc gammaln multigammaln psi",
     },
@@ -277,8 +278,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
     },
     "memory.storage_views": {
-        "Tensor": "as_strided_",
-        "Tensor torch": "as_strided as_strided_scatter detach detach_ imag real",
+        "Tensor torch": "as_strided as_strided_ as_strided_scatter detach detach_ imag real",
         "operators": "as_strided_backward as_strided_gather forward_primal",
         "torch": "view_as_complex view_as_real",
     },
@@ -302,14 +302,19 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "attention_in_blocks blocked_attention blocked_attention_gradients",
     },
     "nn.convolution": {
-        "operators": "conv_input_grad conv_weight_grad convolution",
-        "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+        "operators": "conv_input_grad conv_weight_grad",
+        "torch": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",
     },
     "nn.ctc": {
         "operators": "ctc_loss_backward ctc_loss_of",
         "torch": "ctc_loss",
     },
+    "nn.dispatched_softmax": {
+        "operators": "safe_softmax_of",
+        "torch": "_log_softmax_backward_data _safe_softmax _softmax_backward_data",
+    },
     "nn.dropout": {
+        "aten operators": "native_dropout_backward",
         "torch": (
             "alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ "
             "feature_dropout feature_dropout_ native_dropout "
@@ -337,12 +342,16 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d",
     },
     "nn.images": {
+        "aten operators": (
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d "
+            "_upsample_nearest_exact3d upsample_bicubic2d upsample_bilinear2d upsample_linear1d "
+            "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d "
+        ),
         "functional": "unfold",
         "functional operators": "fold",
         "operators": (
-            "col2im im2col resample_gradient upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d "
-            "upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
-            "upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d upsample_trilinear3d "
+            "col2im im2col resample_gradient upsample_bicubic2d_aa upsample_bilinear2d_aa "
+            "upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d "
         ),
         "torch": "channel_shuffle pixel_shuffle pixel_unshuffle",
     },
@@ -359,10 +368,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "binary_cross_entropy_with_logits",
     },
     "nn.normalization": {
+        "aten operators": "_batch_norm_no_update _batch_norm_with_update _native_batch_norm_legit_no_training",
         "operators": "batch_norm_gradients group_norm_gradients layer_norm_gradients",
         "torch": (
-            "_weight_norm batch_norm group_norm layer_norm native_batch_norm native_group_norm native_layer_norm "
-            "norm_except_dim rms_norm "
+            "_native_batch_norm_legit _weight_norm batch_norm group_norm layer_norm native_batch_norm "
+            "native_group_norm native_layer_norm norm_except_dim rms_norm "
         ),
     },
     "nn.optimization": {
@@ -377,6 +387,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "constant_pad_nd",
     },
     "nn.pooling": {
+        "aten operators": "max_pool2d_with_indices_backward max_pool3d_with_indices_backward",
         "functional operators": (
             "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d "
             "avg_pool3d max_pool2d_with_indices max_pool3d_with_indices "
@@ -385,7 +396,7 @@ FAMILIES: dict[str, dict[str, str]] = {
             "adaptive_avg_pool2d_backward adaptive_avg_pool2d_of adaptive_avg_pool3d_backward "
             "adaptive_avg_pool3d_of adaptive_max_pool2d_backward adaptive_max_pool2d_of "
             "adaptive_max_pool3d_backward adaptive_max_pool3d_of at_indices avg_pool2d_backward avg_pool2d_of "
-            "avg_pool3d_backward avg_pool3d_of max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
+            "avg_pool3d_backward avg_pool3d_of "
         ),
         "torch": (
             "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d "
@@ -426,6 +437,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor torch": "corrcoef cov",
         "torch": "cumulative_trapezoid gradient trapezoid trapz",
     },
+    "reduce.segments": {
+        "torch": "segment_reduce",
+    },
     "reduce.sorting": {
         "Tensor": "cumprod_ cumsum_",
         "Tensor torch": (
@@ -448,8 +462,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor torch": "flip fliplr flipud repeat_interleave roll rot90 tile",
         "operators": "block_diagonal flip_method repeat_method tile_method",
         "torch": (
-            "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack hstack "
-            "row_stack stack vstack "
+            "_chunk_cat atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack "
+            "hstack row_stack stack vstack "
         ),
     },
     "shape.parts": {

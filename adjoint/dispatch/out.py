@@ -171,15 +171,26 @@ def stored(
     return out
 
 
-def all_stored(name: str, results: tuple[Tensor, ...], out: Any, same: str) -> list[Tensor]:
-    """`stored` for several results: all of `out` are checked before one is written to."""
+def all_stored(
+    name: str, results: tuple[Tensor, ...], out: Any, same: str, *, underived: tuple[Tensor | None, ...] = ()
+) -> list[Tensor]:
+    """`stored` for several results: all of `out` are checked before one is written to.
+
+    `underived`: the operands, if autograd records the function without a derivative.
+    """
     targets = checked_targets(name, out, len(results))
     for result, target in zip(results, targets, strict=True):
-        refuse_gradient(name, [result, target])
+        refuse_gradient(name, [target] if underived else [result, target])
         check_dtype(name, result._array.dtype, target, same)
         check_memory(target, [], disjoint=False)
         views.check_inference(target)
-    return [stored(name, result, target, same) for result, target in zip(results, targets, strict=True)]
+    for result, target in zip(results, targets, strict=True):
+        stored(name, result.detach() if underived else result, target, same)
+    inputs = [tensor for tensor in underived if tensor is not None]
+    if modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
+        for target in targets:
+            views.rebase_history(target, Underived(name, inputs, target), 3)
+    return targets
 
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:

@@ -17,7 +17,7 @@ from ..tensor import Tensor
 from ..tracebacks import shorten
 from .operator_index import FAMILIES
 
-NAMESPACES = ("torch", "functional", "linalg", "special", "fft", "sparse")
+NAMESPACES = ("torch", "functional", "linalg", "special", "fft", "sparse", "aten")
 """The parts of the index for public functions."""
 
 METHODS, OPERATORS = "Tensor", "operators"
@@ -141,7 +141,7 @@ class Namespace:
 
 PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
 """The public functions by namespace: `adjoint`, `adjoint.nn.functional`, `adjoint.linalg`, `adjoint.special`, `adjoint.fft`,
-`adjoint.sparse`."""
+`adjoint.sparse`, and what is in `adjoint.ops.aten` alone, or has other parameters there."""
 
 
 class Awaited:

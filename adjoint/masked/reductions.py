@@ -177,9 +177,12 @@ def mean(
     """The mean of the elements that `mask` selects; nan where it selects none."""
     data, mask = _given(input, mask)
     dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
-    kind = _inexact(data, dtype)
-    if dtype is not None and _is_exact(dtype):
-        raise TypeError(f"mean(): could not infer output dtype from {dtype}: it must be of floating point or complex")
+    kind = dtype or data.dtype
+    if _is_exact(kind):
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be either a floating "
+            f"point or complex dtype. Got: {kind}"
+        )
     total = torch.sum(_filled(data.to(kind), mask, 0), dims, keepdim=keepdim, dtype=kind)
     return _finished(input, total / _count(data, mask, dims, keepdim), mask, dims, keepdim)
 
@@ -300,6 +303,12 @@ def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
     return torch.masked.MaskedTensor(result, mask)
 
 
+def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, value: float) -> torch.Tensor:
+    """The elements in `dtype`, and `value` where `mask` selects none; of integers as they are, which softmax refuses."""
+    data = data if dtype is None else data.to(dtype)
+    return data if _is_exact(data.dtype) else _filled(data, mask, value)
+
+
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The softmax along `dim` of the elements that `mask` selects; 0 for the others, and nan where it selects none.
 
@@ -308,22 +317,22 @@ def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
     tensor([0.5000, 0.0000, 0.5000])
     """
     data, mask = _given(input, mask)
-    data = data.to(_inexact(data, dtype))
-    return _same_shape(input, torch.nn.functional.softmax(_filled(data, mask, -torch.inf), dim), mask)
+    filled = _filled_for_softmax(data, mask, dtype, -torch.inf)
+    return _same_shape(input, torch.nn.functional.softmax(filled, dim), mask)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The logarithm of `softmax`."""
     data, mask = _given(input, mask)
-    data = data.to(_inexact(data, dtype))
-    return _same_shape(input, torch.nn.functional.log_softmax(_filled(data, mask, -torch.inf), dim), mask)
+    filled = _filled_for_softmax(data, mask, dtype, -torch.inf)
+    return _same_shape(input, torch.nn.functional.log_softmax(filled, dim), mask)
 
 
 def softmin(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The softmax of the negated elements."""
     data, mask = _given(input, mask)
-    data = data.to(_inexact(data, dtype))
-    return _same_shape(input, torch.nn.functional.softmin(_filled(data, mask, torch.inf), dim), mask)
+    filled = _filled_for_softmax(data, mask, dtype, torch.inf)
+    return _same_shape(input, torch.nn.functional.softmin(filled, dim), mask)
 
 
 def normalize(
@@ -331,8 +340,8 @@ def normalize(
 ) -> Any:
     """The elements that `mask` selects divided by their norm along `dim`, but by `eps` at least."""
     data, mask = _given(input, mask)
-    data = data.to(_inexact(data, dtype))
-    length = norm(data, ord, dim, keepdim=True, mask=mask)
+    length = norm(data, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    data = data if dtype is None else data.to(dtype)
     length = torch.maximum(length, length.new_full((), eps))
     return _same_shape(input, _filled(data, mask, 0) / length, mask)
 

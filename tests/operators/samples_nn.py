@@ -318,6 +318,12 @@ SAMPLES = {
         sample(_NUMBER, constant(_NUMBER), constant(_NUMBER)),
     ],
     "rrelu_mean": [sample(real(2, 3), 0.3), sample(_EMPTY, 0.3), sample(_NUMBER, 0.3)],
+    "safe_softmax_of": [sample(real(2, 3), 1), sample(_EMPTY, 1)],
+    "native_dropout_backward": [
+        sample(real(2, 3), exactly([True, False, True]), 2.0),
+        sample(_EMPTY, exactly([True, False, True]), 2.0),
+        sample(_NUMBER, exactly(True), 2.0),
+    ],
     "native_dropout": [
         sample(real(2, 3), 0.4, True, seeded=True),
         sample(real(2, 3), 0.4, False),

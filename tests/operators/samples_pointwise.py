@@ -8,7 +8,8 @@ _COMPLEX_EVERYWHERE = (
 )
 _REAL_ONLY = """
     exp2 sinc deg2rad rad2deg atan asinh sign floor ceil trunc frac round_to_integer relu hardsigmoid hardswish hardtanh
-    hardshrink softshrink elu leaky_relu elu_in_place leaky_relu_in_place silu mish softplus logsigmoid gelu erf erfc erfcx ndtr
+    hardshrink softshrink elu leaky_relu elu_in_place leaky_relu_in_place silu mish softplus logsigmoid gelu erf erfc erfcx
+    normal_distribution
     log_ndtr i0 i0e i1 i1e isposinf isneginf signbit
 """
 

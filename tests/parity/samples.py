@@ -4,6 +4,7 @@ A sample input is PyTorch's own: arguments that cover an operator's broadcasting
 rebuilt for either library from plain arrays, so that both start from the same values, strides and aliasing.
 """
 
+import functools
 import itertools
 import random
 import warnings
@@ -112,7 +113,35 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "log_normal": lambda module: lambda self, *args, **options: self.log_normal_(*args, **options),
     "normal.in_place": lambda module: lambda self, *args, **options: self.normal_(*args, **options),
     "polygamma": lambda module: lambda self, n, **options: module.polygamma(n, self, **options),
+    "slice": lambda module: module.ops.aten.slice,
+    "max_pool2d_with_indices_backward": lambda module: functools.partial(_max_pool_backward, module),
+    **{
+        name: lambda module, name=name: getattr(module.ops.aten, name)
+        for name in (
+            "_batch_norm_with_update",
+            "_softmax_backward_data",
+            "_upsample_bilinear2d_aa",
+            "native_dropout_backward",
+        )
+    },
+    **{
+        f"_segment_reduce.{kind}": lambda module: (
+            lambda data, *args, **options: module.segment_reduce(data, *args, **options)
+        )
+        for kind in ("lengths", "offsets")
+    },
 }
+
+
+def _max_pool_backward(module: Any, input: Any, *, return_indices: bool, **options: Any) -> Any:
+    """The gradient of ones through a pooling with these options."""
+    sizes = [options[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")]
+    sizes[1] = sizes[0] if sizes[1] is None else sizes[1]
+    kernel, stride, padding, dilation = ([each] * 2 if isinstance(each, int) else list(each) for each in sizes[:4])
+    found, indices = module.nn.functional.max_pool2d_with_indices(input, *sizes)
+    return module.ops.aten.max_pool2d_with_indices_backward(
+        module.ones_like(found), input, kernel, stride, padding, dilation, sizes[4], indices
+    )
 
 
 def _leading(vectors: Any, count: int, dim: int) -> Any:
@@ -170,18 +199,17 @@ def operators() -> dict[str, Any]:
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
-        "_",
-        "torch.",
-        "jiterator",
         "nn.functional.scaled_dot",
-        "to_sparse",
+        "torch._scaled_mm",  # no tensor has eight-bit floats
+        "jiterator",
+        "to_sparse",  # tests/parity/test_sparse.py
         "special.",  # the samples of PyTorch's polynomials take minutes
         "signal.",
         "chalf",  # NumPy has no complex numbers of two halves
     )
     chosen = {}
     for op in op_db:
-        extra = candidate is not torch and not op.name.startswith(skipped) and lookup(candidate, op.name) is not None
+        extra = candidate is not torch and not op.name.startswith(skipped) and function(op, candidate) is not None
         if (op.name in named or extra) and op.dtypes:
             chosen[key(op)] = op
     return chosen

@@ -456,7 +456,7 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
         low = q < 14
         total += numpy.where(low, q**-s, 0)
         q = numpy.where(low, q + 1, q)
-    overflowed = numpy.isinf(total)
+    overflowed = numpy.where(numpy.isinf(total), total, 0)
     power = q**-s
     total += power * (q / (s - 1) + 0.5)
     factor = s * power / q
@@ -464,7 +464,7 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
     for k, coefficient in enumerate(_EULER_MACLAURIN):
         total += coefficient * factor
         factor = factor * (s + 2 * k + 1) * (s + 2 * k + 2) / square
-    return numpy.where(overflowed, math.inf, total)
+    return numpy.where(overflowed, overflowed, total)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

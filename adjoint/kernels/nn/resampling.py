@@ -23,6 +23,8 @@ NEAREST = ("nearest", "nearest-exact")
 def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
     """`(N, C, *)` with its last dimensions of another size; `scales` are the factors that were asked for, if they were."""
     _check(self, size, mode)
+    if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
+        return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
     result = self
     for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
         if mode in NEAREST:
@@ -31,6 +33,21 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
             weights = _weights(self.shape[axis], length, mode, align_corners, antialias, scale)
             result = _along(result, axis, weights)
     return _rounded(result, self.dtype)
+
+
+def _resampled_bytes(
+    self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
+) -> Array:
+    """`resample` of bytes in fixed-point numbers, as PyTorch and Pillow do: each pass, rows first, is rounded to bytes."""
+    for axis in (3, 2):
+        weights = _weights(self.shape[axis], size[axis - 2], mode, align_corners, antialias, scales[axis - 2])
+        digits, shares = weights.fixed_point()
+        moved = self.swapaxes(axis, -1).astype(numpy.int64)
+        total = moved.take(weights.first, -1) * shares[:, 0] + (1 << digits - 1)
+        for k in range(1, shares.shape[1]):
+            total += moved.take(weights.first + k, -1) * shares[:, k]
+        self = numpy.clip(total >> digits, 0, 255).astype(numpy.uint8).swapaxes(axis, -1)
+    return numpy.ascontiguousarray(self)
 
 
 def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
@@ -93,6 +110,12 @@ class Weights:
         if dtype not in self._forms:
             self._forms[dtype] = self.shares.astype(dtype)
         return self._forms[dtype]
+
+    def fixed_point(self) -> tuple[int, Array]:
+        """How many binary digits follow the point, so that the largest share takes 15 bits, and the shares in such units."""
+        largest = self.shares.max(initial=0)
+        digits = next(n for n in range(1, 23) if n == 22 or int(largest * (2 << n) + 0.5) >= 1 << 15)
+        return digits, numpy.trunc(self.shares * (1 << digits) + numpy.copysign(0.5, self.shares)).astype(numpy.int64)
 
     def matrix(self, dtype: Any) -> Array:
         """All weights, (new, old), most of them 0."""

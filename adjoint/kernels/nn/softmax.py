@@ -79,6 +79,14 @@ def softmax_rows(x: Array) -> Any:
     return exponential / row.sum(exponential)
 
 
+def safe_softmax(x: ndarray, dim: int) -> ndarray:
+    """`softmax`, but 0 along `dim` where all elements are -inf."""
+    result = softmax(x, dim)
+    if x.size:
+        result[numpy.broadcast_to(_max(x, dim, None, None, True) == -math.inf, x.shape)] = 0
+    return result
+
+
 def log_softmax(x: ndarray, dim: int) -> ndarray:
     """The logarithm of softmax: `x` less the logarithm of the sum of exp(x) along `dim`.
 

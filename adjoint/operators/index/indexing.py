@@ -224,6 +224,25 @@ def index_put_(input, indices, values, accumulate=False):
     return index_put_arrays.inplace(input, _index_tensors(indices, "index_put_"), values, accumulate)
 
 
+@public()
+def _unsafe_masked_index(input, mask, indices, fill):
+    """`input[indices]` where `mask`, elsewhere `fill`; indices beyond an end count as the last there."""
+    found = tensors.index(input, _index_tensors(_within(input, indices), "_unsafe_masked_index"))
+    return tensors.where(mask, found, fill)
+
+
+@public()
+def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
+    """A copy of `input` to which `values` are added at `indices` where `mask`; indices beyond an end count as the last there."""
+    added = tensors.zero_where(values, tensors.logical_not(mask))
+    return index_put(input, _within(input, indices), added, True)
+
+
+def _within(input, indices):
+    """Tensors of indices limited to the sizes of the dimensions that they are for."""
+    return [part.clamp(-size, size - 1) for part, size in zip(indices, input._array.shape, strict=False)]
+
+
 # --- reading --------------------------------------------------------------------------------------------------
 
 

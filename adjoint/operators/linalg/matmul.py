@@ -173,7 +173,7 @@ class addmm:
         return _batch_sum(batch, added, 2, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(kernel=kernels.addmv, inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"))
+@operator(kernel=kernels.addmv, inplace=True, public_inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"))
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 

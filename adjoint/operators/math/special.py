@@ -8,6 +8,8 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
+from ...dispatch.out import stored
+from ...dispatch.signatures import OUT
 from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
 from ...tensor import Tensor
@@ -60,13 +62,30 @@ class erfcx:
 
 
 @unary(
-    kernels.ndtr, namespace="special", method=(), inplace=False, node="SpecialNdtrBackward0", aten_name="special_ndtr"
+    kernels.ndtr,
+    namespace=None,
+    name="normal_distribution",
+    method=(),
+    inplace=False,
+    node="SpecialNdtrBackward0",
+    aten_name="special_ndtr",
 )
-class ndtr:
+class normal_distribution:
     """The normal distribution function, elementwise."""
 
     def grad_self(grad, self, xp):
         return grad * xp.exp(self * self * -0.5) / math.sqrt(2 * math.pi)
+
+
+@public(namespace="special", numpy_names=True)
+def ndtr(input, *, out=None):
+    """The normal distribution function, elementwise.
+
+    >>> import adjoint as torch
+    >>> torch.special.ndtr(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.8413])
+    """
+    return stored("special_ndtr", normal_distribution(input), out, recorded=True)
 
 
 @unary(
@@ -180,8 +199,20 @@ class mvlgamma:
         return grad * total
 
 
+def _not_both_numbers(self, other):
+    if not isinstance(self, Tensor) and not isinstance(other, Tensor):
+        raise invalid_arguments("special_zeta", self, other)
+
+
 @binary(
     kernels.zeta,
+    check=_not_both_numbers,
+    function_name="special_zeta",
+    forms=lambda op: (
+        f"Tensor input, Tensor other, {OUT}",
+        f"Number self, Tensor other, {OUT}",
+        f"Tensor input, Number other, {OUT}",
+    ),
     promote="float",
     namespace="special",
     method=(),

@@ -8,7 +8,7 @@ import numpy
 
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
-from ...dispatch.decorators import named, operator, public, tensors
+from ...dispatch.decorators import named, operator, public, publish, tensors
 from ...dispatch.slow_path import call
 from ...kernels.memory.storage import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
@@ -157,6 +157,7 @@ class as_strided:
 
 
 public(name="as_strided", numpy_names=True)(as_strided)
+publish("torch", as_strided_=as_strided.inplace)
 
 
 @operator(namespace=None, method=False, kernel=kernels.as_strided_backward, tangent="linear")

@@ -411,3 +411,26 @@ def _conv_transpose(count):
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
+
+
+@public(name="convolution")
+def convolution_of_any_kind(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """A convolution, or a transposed one, over the dimensions that `weight` has beside channels; one number for each of them.
+
+    >>> import adjoint as torch
+    >>> torch.convolution(torch.ones(1, 1, 4), torch.ones(1, 1, 2), None, (2,), (0,), (1,), False, (0,), 1)
+    tensor([[[2., 2.]]])
+    """
+    given = {
+        4: ("stride", stride),
+        5: ("padding", padding),
+        6: ("dilation", dilation),
+        8: ("output_padding", output_padding),
+    }
+    for position, (name, value) in given.items():
+        if not isinstance(value, tuple | list):
+            raise TypeError(
+                f"convolution(): argument '{name}' (position {position}) must be tuple of ints, not {type(value).__name__}"
+            )
+    by, around, gap, extra = (tuple(value) for _, value in given.values())
+    return _applied(input, weight, bias, by, around, gap, transposed, extra, groups)

@@ -127,3 +127,23 @@ class native_dropout:
         if train is False:
             return grads[0]
         return grads[0] * mask * (0.0 if p == 1 else 1.0 / (1.0 - p))
+
+
+@operator(
+    kernel=kernels.dropout_backward,
+    namespace="aten",
+    method=False,
+    out=False,
+    node="NativeDropoutBackwardBackward0",
+    batch="elementwise",
+)
+class native_dropout_backward:
+    """The gradient of dropout's input: `grad_output`, multiplied by `scale`, where `mask` holds."""
+
+    def forward(grad_output: Array, mask: Array, scale): ...
+
+    def grad_grad_output(grad, mask, scale):
+        return grad * mask * scale
+
+    def grad_mask(grad):
+        raise NotImplementedError("the derivative for 'native_dropout_backward: mask' is not implemented.")

@@ -169,10 +169,34 @@ def _declare(name, mode, antialias):
     )(upsample)
 
 
+def _publish(name, mode, dims):
+    """The operator as a function with the parameters that PyTorch's dispatcher gives it."""
+    sides = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
+    parameters = (*(() if mode in resampling.NEAREST else ("align_corners",)), *sides)
+
+    def upsample(input, output_size, *options, scale_factors=None, **named):
+        named.update(zip(parameters, options, strict=False))
+        factors = named.get(parameters[-dims]) if scale_factors is None else scale_factors
+        if not isinstance(factors, list | tuple):
+            scales = tuple(named.get(side) for side in sides)
+            return getattr(tensors, name)(input, tuple(output_size), named.get("align_corners", False), scales)
+        if output_size is not None:
+            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+        size = tuple(int(n * factor) for n, factor in zip(input._array.shape[2:], factors, strict=True))
+        return getattr(tensors, name)(input, size, named.get("align_corners", False), tuple(factors))
+
+    private = name.endswith("_aa") or mode == "nearest-exact"
+    upsample.__name__ = upsample.__qualname__ = f"_{name}" if private else name
+    upsample.__doc__ = f"`(N, C, *)` of `output_size`, or of sizes multiplied by `scale_factors`, mode {mode}."
+    public(namespace="aten")(upsample)
+
+
 for (_mode, _dims), _name in WAYS.items():
     _declare(_name, _mode, False)
+    _publish(_name, _mode, _dims)
 for _name, _mode in (("upsample_bilinear2d", "linear"), ("upsample_bicubic2d", "bicubic")):
     _declare(_name, _mode, True)
+    _publish(f"{_name}_aa", _mode, 2)
 
 
 @operator(

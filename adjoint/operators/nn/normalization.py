@@ -10,6 +10,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.operands import check_constant
+from ...dispatch.out import SCALAR_TYPE, all_stored
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import normalization as kernels
 from ...kernels.runtime.layout import following_images
@@ -121,7 +122,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 
 
 @public(namespace="torch", name="native_batch_norm")
-def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, training, momentum, eps, *, out=None):
     """`batch_norm`, and the means and inverse standard deviations of the channels in training.
 
     >>> import adjoint as torch
@@ -153,7 +154,40 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
             _move(running_var, variance, momentum)
         else:
             _move_each(running_mean, running_var, mean, invstd, momentum, eps, count)
-    return output, *_in_dtype(input, weight, mean, invstd)
+    results = (output, *_in_dtype(input, weight, mean, invstd))
+    return results if out is None else tuple(all_stored("native_batch_norm", results, out, SCALAR_TYPE))
+
+
+@public(namespace="torch")
+def _native_batch_norm_legit(input, weight, bias, *options, out=None):
+    """`native_batch_norm` of `(running_mean, running_var, training, momentum, eps)`, or of the last three."""
+    running = (None, None) if len(options) == 3 else ()
+    results = batch_norm_with_statistics(input, weight, bias, *running, *options)
+    name = "_native_batch_norm_legit"
+    inputs = () if running else (input, weight, bias)
+    return results if out is None else tuple(all_stored(name, results, out, SCALAR_TYPE, underived=inputs))
+
+
+@public(namespace="aten")
+def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    """`native_batch_norm` with the running statistics, which stay."""
+    return batch_norm_with_statistics(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+@public(namespace="aten")
+def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
+    """`native_batch_norm` in training, and an empty tensor, which other devices keep things in."""
+    return _with_reserve(input, weight, bias, running_mean, running_var, True, momentum, eps)
+
+
+@public(namespace="aten")
+def _batch_norm_no_update(input, weight, bias, running_mean, running_var, momentum, eps):
+    """`native_batch_norm` with the running statistics, which stay, and an empty tensor."""
+    return _with_reserve(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+def _with_reserve(input, *arguments):
+    return *batch_norm_with_statistics(input, *arguments), input.new_empty(0, dtype=dtypes.uint8)
 
 
 def _in_dtype(input, weight, *statistics):

@@ -283,6 +283,16 @@ def _publish(function, name, namespace, doc):
     return public(namespace=namespace)(function)
 
 
+def _max_pool_backward(dims):
+    name = f"max_pool{dims}d_with_indices_backward"
+    backward = getattr(tensors, name)
+
+    def pool_backward(grad_output, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
+        return backward(grad_output, input, indices)
+
+    _publish(pool_backward, name, "aten", "The gradient of the input of pooling whose maxima are at `indices`.")
+
+
 _WITH_INDICES = "The maximum of each window and its flat index in the spatial dimensions."
 
 
@@ -459,6 +469,7 @@ def _adaptive_functions(dims):
 
 for _dims in (2, 3):
     _max_pool_functions(_dims)
+    _max_pool_backward(_dims)
     _avg_pool_function(_dims)
     _adaptive_functions(_dims)
 

@@ -9,7 +9,9 @@ from ...device import contiguous_format
 from ...dispatch.annotations import Array, Arrays, Int, Ints
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
+from ...dtypes import can_cast
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap_dim
@@ -335,3 +337,46 @@ class rot90:
 
     def grad_self(grad, k, dims, xp):
         return xp.rot90(grad, -k, dims)
+
+
+@public()
+def _chunk_cat(tensors, dim, num_chunks, *, out=None):
+    """The chunks of all tensors side by side: `(*sizes before dim, num_chunks, elements of a chunk of each tensor)`.
+
+    A tensor that `num_chunks` do not divide along `dim` is continued with zeros.
+    """
+    dim = _checked_chunks(tensors, dim, num_chunks)
+    chunks = cat([_in_chunks(tensor, dim, num_chunks).flatten(dim + 1) for tensor in tensors], dim + 1)
+    if isinstance(out, Tensor) and not can_cast(chunks.dtype, out.dtype):
+        raise TypeError(_REFUSAL.format(given=out.dtype.scalar_type))
+    return stored("_chunk_cat", chunks, out, underived=True)
+
+
+def _in_chunks(tensor, dim, count):
+    size = -(-tensor._array.shape[dim] // count) * count
+    padding = (0, 0) * (tensor._array.ndim - dim - 1) + (0, size - tensor._array.shape[dim])
+    return tensors.constant_pad_nd(tensor, padding).unflatten(dim, (count, -1))
+
+
+def _checked_chunks(tensors, dim, count):
+    """`dim` counted from the front, after the checks of `_chunk_cat`."""
+    if count < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    first = tensors[0]._array
+    for tensor in tensors:
+        if not tensor._array.size:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if tensor.dtype is not tensors[0].dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+    if all(tensor._array.ndim == first.ndim for tensor in tensors):
+        dim = wrap_dim(dim, first.ndim)
+    elif dim < 0:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    for tensor in tensors:
+        if dim >= tensor._array.ndim:
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if tensor._array.shape[:dim] != first.shape[:dim]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return dim

@@ -12,7 +12,7 @@ they draw.
 
 from ..mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
 from .continuous import cauchy_, check_deviations, exponential_, log_normal_, normal, normal_, randn
-from .discrete import bernoulli, bernoulli_, dropout, dropout_mask, geometric_, multinomial, poisson
+from .discrete import bernoulli, bernoulli_, dropout, dropout_backward, dropout_mask, geometric_, multinomial, poisson
 from .gamma import binomial, sample_dirichlet, standard_gamma
 from .uniform import rand, randint, random_, randperm, uniform_
 
@@ -26,6 +26,7 @@ __all__ = [
     "cauchy_",
     "check_deviations",
     "dropout",
+    "dropout_backward",
     "dropout_mask",
     "exponential_",
     "geometric_",

@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from .... import dtypes
 from ....codegen.acceleration import accelerated
 from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
@@ -253,6 +254,12 @@ def _poisson_rejection(stream: Stream, rate: float) -> float:
         left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
         if left <= -rate + k * log_rate - math.lgamma(k + 1.0):
             return float(k)
+
+
+def dropout_backward(grad_output: ndarray, mask: ndarray, scale: float) -> ndarray:
+    """The gradient of dropout's input; of integers, in the default dtype."""
+    dtype = grad_output.dtype if is_floating(grad_output.dtype) else dtypes.get_default_dtype().numpy
+    return (grad_output * mask).astype(dtype, copy=False) * dtype.type(scale)
 
 
 def dropout(stream: Stream, x: ndarray, p: float, train: bool | None) -> tuple[ndarray, ndarray]:

@@ -1,0 +1,26 @@
+"""Segments, given by their lengths or by where they begin: which of them each element belongs to."""
+
+from __future__ import annotations
+
+import numpy
+from numpy import ndarray
+
+
+def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
+    """Where segments begin and where they end, along the last dimension, from their lengths or from offsets."""
+    if not of_lengths:
+        return given[..., :-1], given[..., 1:]
+    ends = numpy.cumsum(given, -1)
+    return ends - given, ends
+
+
+def segment_of_each(starts: ndarray, ends: ndarray, size: int) -> ndarray:
+    """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
+    count = ends.shape[-1]
+    segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
+    for row in numpy.ndindex(ends.shape[:-1]):
+        lengths = ends[row] - starts[row]
+        numbers = numpy.repeat(numpy.arange(count), lengths)
+        begin = int(starts[row][0]) if count else 0
+        segments[row][begin : begin + len(numbers)] = numbers[: size - begin]
+    return segments

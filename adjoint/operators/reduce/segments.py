@@ -1,0 +1,99 @@
+"""Reductions of segments: neighbours along a dimension, as many as `lengths` say, or from one of `offsets` to the next."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from ... import dtypes
+from ...array_attributes import wrap_dim
+from ...dispatch.decorators import public, tensors
+from ...dispatch.sequential import sequential_fallback
+from ...kernels.reduce.segments import ends_of, segment_of_each
+from ...tensor import wrap
+
+_REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+_OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
+
+
+@public(namespace="torch")
+@sequential_fallback
+def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    """Each segment of `data` along `axis` reduced to one element: by "sum", "mean", "prod", "max" or "min".
+
+    `lengths` or `offsets`, integers whose last dimension is `axis` and whose other dimensions are the first of `data`, say
+    where the segments are. Elements beyond the last segment are not used, which lengths allow only if `unsafe`. `initial`
+    takes part in every segment; without it an empty segment is 0, nan, 1, -inf or inf.
+
+    >>> import adjoint as torch
+    >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 5.0]), "max", lengths=torch.tensor([2, 1]))
+    tensor([2., 5.])
+    """
+    if reduce not in _REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    axis = wrap_dim(axis, data._array.ndim)
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    _check(data, lengths, offsets, axis, unsafe)
+    given = lengths if offsets is None else offsets
+    starts, ends = ends_of(given._array, of_lengths=offsets is None)
+    segments = wrap(segment_of_each(starts, ends, data._array.shape[axis]))
+    trailing = (1,) * (data._array.ndim - axis - 1)
+    places = segments.reshape((*segments._array.shape, *trailing)).expand(data._array.shape)
+    count = ends.shape[-1]
+    return _reduced(data, reduce, axis, places, count, wrap(ends - starts).reshape((*ends.shape, *trailing)), initial)
+
+
+def _reduced(data, reduce, axis, places, count, lengths, initial):
+    """The reduced segments; what belongs to none is reduced too, behind the last one, and left out."""
+    start = _OF_NOTHING[reduce] if initial is None else float(initial)
+    shape = list(data._array.shape)
+    shape[axis] = count + 1
+    if reduce in ("max", "min"):
+        base = data.new_full(shape, _OF_NOTHING[reduce])
+        found = tensors.scatter_reduce(base, axis, places, data, _REDUCTIONS[reduce], include_self=False)
+        found = found.narrow(axis, 0, count)
+        if initial is None:
+            return found.clone()
+        kept = found > start if reduce == "max" else found < start
+        return tensors.where(kept | found.isnan(), found, start)
+    base = data.new_full(shape, 0.0 if reduce == "mean" and initial is None else start)
+    found = tensors.scatter_reduce(base, axis, places, data, _REDUCTIONS[reduce], include_self=True).narrow(
+        axis, 0, count
+    )
+    if reduce != "mean":
+        return found.clone()
+    mean = found / lengths.clamp(min=1).to(data.dtype)
+    return mean if initial is not None else tensors.where(lengths > 0, mean, math.nan)
+
+
+def _check(data, lengths, offsets, axis, unsafe):
+    dtype = data.dtype
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{dtype.scalar_type}'")
+    for name, given in (("lengths", lengths), ("offsets", offsets)):
+        if given is None:
+            continue
+        if given._array.ndim > max(data._array.ndim, 0):
+            raise RuntimeError(
+                "Expected data.dim() >= lengths_value.dim() to be true, but got false.  (Could this error message be improved?  "
+                "If so, please report an enhancement request to PyTorch.)"
+            )
+        if axis != given._array.ndim - 1:
+            raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
+        if given.dtype not in (dtypes.int32, dtypes.int64):
+            raise NotImplementedError(
+                f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{dtype.scalar_type}'"
+            )
+    if lengths is None or unsafe:
+        return
+    counts = lengths._array
+    if (counts < 0).any():
+        raise RuntimeError("lengths contains negative value!")
+    if (numpy.sum(counts, -1) != data._array.shape[axis]).any():
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+        )
