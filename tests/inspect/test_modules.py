@@ -344,9 +344,28 @@ def test_each_of_two_threads_that_record_at_once_has_its_frames():
 
 
 def test_one_thread_notes_no_results():
-    program = "import adjoint as torch; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
+    program = "import adjoint as torch; torch.inspect; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
     program += "from adjoint.sequence import module_calls; assert module_calls[-1][4] is None"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+CALLED = "import adjoint as torch; from adjoint import sequence; y = torch.nn.Linear(1, 1)(torch.ones(1)); "
+
+
+def test_calls_are_noted_only_where_a_graph_may_be_looked_at():
+    programs = [
+        "assert not sequence.watchers and not sequence.module_calls",
+        "assert len(sequence.module_calls) == 1\ndef later(): return torch.inspect",
+    ]
+    for program in programs:
+        subprocess.run([sys.executable, "-c", CALLED + program], check=True)
+
+
+def test_modules_that_ran_before_inspect_was_imported_are_missed():
+    program = "late = getattr(torch, 'ins' + 'pect'); "
+    program += "late.graph(torch.ones(1, requires_grad=True) * 2); late.graph(y)"
+    done = subprocess.run([sys.executable, "-c", CALLED + program], check=True, capture_output=True, text=True)
+    assert done.stderr.count("before adjoint.inspect was imported") == 1
 
 
 def test_modules_that_are_gone_leave_frames_of_their_classes():
