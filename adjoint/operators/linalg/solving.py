@@ -1,9 +1,9 @@
 """Solving with matrices: triangular systems, Cholesky factors, the pseudo-inverse, least squares, rank and condition."""
 
-import math
 from __future__ import annotations
 
 import functools
+import math
 
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
