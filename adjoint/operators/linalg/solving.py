@@ -304,8 +304,9 @@ def cond(input, p=None, *, out=None):
         return stored("linalg_cond", zeros, out, recorded=True)
     rows, columns = input._array.shape[-2:]
     if rows != columns:
+        named = f"{p:f}" if isinstance(p, float) else p
         raise RuntimeError(
-            f"linalg.cond(ord={f'{p:f}' if isinstance(p, float) else p}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+            f"linalg.cond(ord={named}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
         )
     inverse = tensors.linalg_inv(input)
     result = tensors.linalg_matrix_norm(input, p) * tensors.linalg_matrix_norm(inverse, p)
