@@ -1,4 +1,4 @@
-"""Python's development mode: no warning, no file left open, no memory written out of bounds, in a program of all kinds of work."""
+"""Python's development mode: no warning, no file left open, no memory overrun, in a program of all kinds of work."""
 
 import os
 import subprocess

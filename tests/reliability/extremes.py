@@ -142,6 +142,31 @@ def kinds(op: Any, sample: Any, difference: str) -> str:
     return f"values {' '.join(sorted(found))}"
 
 
+def described(sample: Any) -> str:
+    """What is extreme in the arguments: "empty", "scalar", "nonfinite" and "ends" (squares overflow or vanish), or "ordinary"."""
+    from tests.parity import comparison
+
+    found = set()
+    for tensor in comparison.tensors_in([*sample.args, sample.kwargs]):
+        array = comparison.to_array(tensor)
+        found |= {"empty"} if not array.size else {"scalar"} if not array.ndim else set()
+        sizes = numpy.abs(_widest(array)).reshape(-1)
+        finite = sizes[numpy.isfinite(sizes) & (sizes > 0)]
+        found |= {"nonfinite"} if not numpy.isfinite(sizes).all() else set()
+        if array.dtype.kind in "iu":
+            found |= {"ends"} if (finite > float(numpy.iinfo(array.dtype).max) ** 0.5).any() else set()
+        elif array.dtype.kind != "b":
+            ends = ml_dtypes.finfo(_part(array.dtype))
+            small, large = float(ends.smallest_normal) ** 0.5, float(ends.max) ** 0.5
+            found |= {"ends"} if ((finite < small) | (finite > large)).any() else set()
+    return " ".join(sorted(found)) or "ordinary"
+
+
+def _part(dtype: Any) -> Any:
+    """The dtype of the parts of a complex number; other dtypes as they are."""
+    return numpy.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def _largest(array: Any) -> float:
     sizes = numpy.abs(_widest(array))
     return float(sizes.max(where=numpy.isfinite(sizes), initial=0))
@@ -167,8 +192,7 @@ def _kinds(actual: Any, expected: Any, largest: float) -> Iterator[str]:
         yield from ["sign"] if opposite.any() else []
         yield from ["other"] if not opposite.all() else []
         return
-    part = numpy.dtype(f"f{actual.dtype.itemsize // 2}") if actual.dtype.kind == "c" else actual.dtype
-    rounded = numpy.abs(one - two) <= ROUNDED * float(ml_dtypes.finfo(part).eps) * largest
+    rounded = numpy.abs(one - two) <= ROUNDED * float(ml_dtypes.finfo(_part(actual.dtype)).eps) * largest
     yield from ["rounded"] if rounded.any() else []
     yield from ["other"] if not rounded.all() else []
 
@@ -211,7 +235,7 @@ def tries(names: list[str], each: int, start: int, seed: int = 0) -> Iterator[tu
             outcome = aspects._run(op, aspects.value, [changed])
             difference = outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else ""
             if difference:
-                difference = f"{kinds(op, changed, difference)}: {difference}"
+                difference = f"{described(changed)}; {kinds(op, changed, difference)}; {difference}"
         yield case, str(changed) + str(changed.args[:1])[:600], difference
 
 
