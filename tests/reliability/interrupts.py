@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import pathlib
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -426,3 +428,16 @@ def interrupts(count: int) -> Outcome:
                         outcome.note(failure)
                     left -= max(len(found), 1)
     return outcome
+
+
+@experiment("interrupts under load", tries=5000, short=0)
+def interrupts_under_load(count: int) -> Outcome:
+    """The same beside a busy loop on each processor, so that an interrupt comes late, and threads wait for each other."""
+    loop = [sys.executable, "-c", "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"]
+    busy = [subprocess.Popen(loop) for _ in range(os.cpu_count() or 1)]
+    try:
+        return interrupts(count)
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
