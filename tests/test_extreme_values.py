@@ -108,6 +108,16 @@ def test_errors_for_tensors_without_dimensions(kind, words, function):
         function(torch.tensor(1.0))
 
 
+def test_no_numbers_have_no_variance():
+    assert torch.isnan(torch.var(torch.ones(2, 0), 1, correction=-1)).all()
+
+
+def test_a_factor_with_a_zero_has_no_inverse():
+    factors = torch.stack([torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 0.0]])])
+    with pytest.raises(RuntimeError, match=r"\(Batch element 1\): The diagonal element 2 is zero"):
+        torch.cholesky_inverse(factors)
+
+
 def test_bags_of_no_offsets():
     indices, table, none = torch.tensor([0, 1]), torch.ones(3, 2), torch.tensor([], dtype=torch.int64)
     assert torch.nn.functional.embedding_bag(indices, table, none, mode="sum").shape == (0, 2)

@@ -333,6 +333,13 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
             "cholesky_inverse: A must be batches of square matrices, but they are "
             f"{factor.shape[-2]} by {factor.shape[-1]} matrices"
         )
+    zero = numpy.diagonal(factor, axis1=-2, axis2=-1) == 0
+    if zero.any():
+        prefix, where = batch_prefix(factor, zero.any(-1))
+        raise LinAlgError(
+            f"cholesky_inverse: {prefix}The diagonal element {int(zero[where].argmax()) + 1} is zero, the inversion could not be "
+            "completed because the input matrix is singular."
+        )
     return cholesky_solve(
         numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper
     )

@@ -55,7 +55,8 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = normalize_dims(dim, x.ndim)
-    degrees = reduction.count(x.shape, dims) - (1 if correction is None else correction)
+    count = reduction.count(x.shape, dims)
+    degrees = count - (1 if correction is None else correction)
     if degrees <= 0:
         warn(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
@@ -64,7 +65,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     mean, spread = _mean_and_spread(widen(x), dims)
     if x.dtype.itemsize < 16 and x.dtype != numpy.float64 and not _ordinary(spread):
         mean, spread = _mean_and_spread(x.astype(numpy.result_type(widen(x), numpy.float64)), dims)
-    spread /= max(degrees, 0)
+    spread /= max(degrees, 0) if count else 0
     if root:
         numpy.sqrt(spread, out=spread)
     if not keepdim:
