@@ -118,6 +118,15 @@ def test_a_factor_with_a_zero_has_no_inverse():
         torch.cholesky_inverse(factors)
 
 
+def test_incomplete_gamma_functions_of_the_largest_number():
+    a, x = (
+        torch.tensor([1.7976931348623157e308, 3e4], dtype=torch.float64),
+        torch.tensor([1.0, 1e308], dtype=torch.float64),
+    )
+    assert torch.special.gammainc(a, x).tolist() == [0.0, 1.0]
+    assert torch.special.gammaincc(a, x).tolist() == [1.0, 0.0]
+
+
 def test_bags_of_no_offsets():
     indices, table, none = torch.tensor([0, 1]), torch.ones(3, 2), torch.tensor([], dtype=torch.int64)
     assert torch.nn.functional.embedding_bag(indices, table, none, mode="sum").shape == (0, 2)
