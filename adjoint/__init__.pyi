@@ -73,6 +73,7 @@ from adjoint.dtypes import uint8 as uint8
 from adjoint.dtypes import uint16 as uint16
 from adjoint.dtypes import uint32 as uint32
 from adjoint.dtypes import uint64 as uint64
+from adjoint.sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
 from adjoint import __config__ as __config__

@@ -50,6 +50,90 @@ def test_an_infinity_changes_its_neighbours_only():
     assert torch.isfinite(resized).tolist() == [[[i < 5 or i > 8 for i in range(16)]]]
 
 
+@pytest.mark.parametrize("count", [1, 600])
+def test_an_element_beside_an_infinity_of_weight_0_stays(count):
+    x = torch.tensor([1.0, 2.0, inf, 4.0]).expand(count, 1, 4)
+    linear = torch.nn.functional.interpolate(x, size=8, mode="linear")
+    assert linear[0, 0, -1] == 4.0
+    same = torch.nn.functional.interpolate(x, size=4, mode="linear")
+    assert [same[-1, 0, place].item() for place in (0, 1, 3)] == [1.0, 2.0, 4.0]
+    image = torch.ones(count, 1, 4, 4)
+    image[..., 1, 1] = nan
+    cubic = torch.nn.functional.interpolate(image, size=(8, 8), mode="bicubic")
+    assert torch.isnan(cubic).sum() == 49 * count
+
+
+def test_the_exponential_of_a_triangular_matrix_of_large_norm_keeps_its_diagonal():
+    for large in (1e10, 1e200):
+        x = torch.tensor([[0.0, large], [0.0, 0.0]], dtype=torch.float64)
+        assert torch.linalg.matrix_exp(x).tolist() == [[1.0, large], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-30, 1.0])
+def test_a_deviation_is_a_number_though_its_square_is_none(scale):
+    x = torch.tensor([1.0, -1.0, 3.0]) * scale
+    assert torch.allclose(torch.std(x), torch.tensor(2.0) * scale, atol=0)
+    deviation, mean = torch.std_mean(x.expand(4, 3), 1)
+    assert torch.allclose(deviation, torch.full((4,), 2.0) * scale, atol=0)
+    assert torch.allclose(mean, x.mean(), atol=0)
+
+
+def test_distances_count_nan():
+    assert torch.isnan(torch.nn.functional.pdist(torch.tensor([[1.0, nan], [5.0, 1.0]]), p=0.0)).all()
+
+
+def test_conditions_of_matrices_without_elements_in_every_norm():
+    for p in (1, -1, inf, -inf):
+        assert torch.linalg.cond(torch.zeros(2, 3, 0), p).tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="got an invalid norm type: 3"):
+        torch.linalg.cond(torch.ones(2, 2), 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "function"),
+    [
+        (IndexError, "slice.. cannot be applied to a 0-dim tensor", lambda x: torch.slice_scatter(x, x)),
+        (ValueError, "Expected 1 or more dimensions", lambda x: torch.nn.functional.nll_loss(x, torch.tensor(0))),
+        (RuntimeError, "the first tensor must be 1D or 2D but got 0D", lambda x: torch.linalg.multi_dot([x, x])),
+        (RuntimeError, "`shifts` required", torch.fft.fftshift),
+        (IndexError, "Dimension specified as 0 but tensor has no dimensions", lambda x: torch.mv(x, x)),
+        (IndexError, "Dimension specified as 1 but tensor has no dimensions", lambda x: torch.addbmm(x, x, x)),
+        (IndexError, "Dimension specified as -1 but tensor has no dimensions", lambda x: torch.linalg.cross(x, x)),
+        (RuntimeError, "Padding length should be less", lambda x: torch.nn.functional.pad(x, (1, 1), mode="reflect")),
+        (NotImplementedError, "got 0D", lambda x: torch.nn.functional.interpolate(x, size=2)),
+    ],
+)
+def test_errors_for_tensors_without_dimensions(kind, words, function):
+    with pytest.raises(kind, match=words):
+        function(torch.tensor(1.0))
+
+
+def test_no_numbers_have_no_variance():
+    assert torch.isnan(torch.var(torch.ones(2, 0), 1, correction=-1)).all()
+
+
+def test_a_factor_with_a_zero_has_no_inverse():
+    factors = torch.stack([torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 0.0]])])
+    with pytest.raises(RuntimeError, match=r"\(Batch element 1\): The diagonal element 2 is zero"):
+        torch.cholesky_inverse(factors)
+
+
+def test_incomplete_gamma_functions_of_the_largest_number():
+    a, x = (
+        torch.tensor([1.7976931348623157e308, 3e4], dtype=torch.float64),
+        torch.tensor([1.0, 1e308], dtype=torch.float64),
+    )
+    assert torch.special.gammainc(a, x).tolist() == [0.0, 1.0]
+    assert torch.special.gammaincc(a, x).tolist() == [1.0, 0.0]
+
+
+def test_bags_of_no_offsets():
+    indices, table, none = torch.tensor([0, 1]), torch.ones(3, 2), torch.tensor([], dtype=torch.int64)
+    assert torch.nn.functional.embedding_bag(indices, table, none, mode="sum").shape == (0, 2)
+    with pytest.raises(RuntimeError, match="number of offset should be at least 1"):
+        torch.nn.functional.embedding_bag(indices, table, none, include_last_offset=True)
+
+
 def test_images_without_channels_are_refused():
     with pytest.raises(RuntimeError, match="Non-empty 4D data tensor expected but got a tensor with sizes"):
         torch.nn.functional.interpolate(torch.zeros(2, 0, 4, 4), scale_factor=2)

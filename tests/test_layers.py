@@ -78,7 +78,7 @@ LAYERS = [
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
     {"adjoint.dtypes", "adjoint.device", "adjoint.extra", "adjoint.settings", "adjoint._version", "adjoint.absent"},
-    {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted"},
+    {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted", "adjoint.weak_keys"},
     {"adjoint.first_use"},
     {"adjoint.forks", "adjoint.shared_memory", "adjoint.tracebacks"},
 ]
@@ -96,6 +96,7 @@ BELOW_THE_PUBLIC_API = {
     "adjoint.sequence",
     "adjoint.tracebacks",
     "adjoint.uninterrupted",
+    "adjoint.weak_keys",
 }
 
 # `utils` is a name of PyTorch's for two public packages and five modules, and for nothing else.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from weakref import WeakKeyDictionary, WeakSet
 
 from ..forks import lock_across_forks
 from ..tape import modes
@@ -11,6 +10,7 @@ from ..tape.edges import edge_of
 from ..tape.hook_handles import RemovableHandle
 from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
+from ..weak_keys import WeakKeys
 from .gradient_edge import get_gradient_edge
 from .graph_task import GraphTask
 
@@ -66,8 +66,8 @@ class _All:
     def __init__(self, tensors: Sequence[Tensor], fn: Callable[..., None]) -> None:
         self.nodes = [_node_of(tensor) for tensor in tensors]
         self.fn = fn
-        self.arrived: WeakKeyDictionary[GraphTask, dict[int, Tensor]] = WeakKeyDictionary()
-        self.expected: WeakKeyDictionary[GraphTask, int] = WeakKeyDictionary()
+        self.arrived: WeakKeys[GraphTask, dict[int, Tensor]] = WeakKeys()
+        self.expected: WeakKeys[GraphTask, int] = WeakKeys()
         self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
@@ -94,7 +94,7 @@ class _Any:
 
     def __init__(self, fn: Callable[..., None]) -> None:
         self.fn = fn
-        self.called: WeakSet[GraphTask] = WeakSet()
+        self.called: WeakKeys[GraphTask, bool] = WeakKeys()
         self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
@@ -107,7 +107,7 @@ class _Any:
         with self.lock:
             if task in self.called:
                 return
-            self.called.add(task)
+            self.called[task] = True
         self.fn(grad)
 
 

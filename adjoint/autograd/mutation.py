@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from types import TracebackType
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import ref
 
 from ..kernels.memory import storage
 from ..tape import mode_switches, modes
 from ..tensor import Tensor, lazy_bits
 from ..uninterrupted import uninterrupted
+from ..weak_keys import WeakKeys
 
 
 class _Handle:
@@ -22,9 +23,9 @@ class _AllowMutationOnSavedContext:
     """The tensors saved within one context: `original` holds unchanged tensors, `cloned` the copies of changed ones."""
 
     def __init__(self) -> None:
-        self.cloned: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
-        self.original: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
-        self.tid_to_weakhandle: WeakValueDictionary[Any, _Handle] = WeakValueDictionary()
+        self.cloned: WeakKeys[_Handle, Tensor] = WeakKeys()
+        self.original: WeakKeys[_Handle, Tensor] = WeakKeys()
+        self.tid_to_weakhandle: dict[Any, ref[_Handle]] = {}
         self.sid_to_tid: dict[int, set[Any]] = {}
 
     def clear(self) -> None:
@@ -38,13 +39,18 @@ class _AllowMutationOnSavedContext:
         """The handle of `tensor`: one for each combination of memory, layout and version."""
         array = tensor._array
         identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
-        handle = self.tid_to_weakhandle.get(identity)
+        handle = self.handle_of(identity)
         if handle is None or handle not in self.original:
             handle = _Handle()
-            self.tid_to_weakhandle[identity] = handle
+            self.tid_to_weakhandle[identity] = ref(handle)
             self.sid_to_tid.setdefault(_storage(tensor), set()).add(identity)
             self.original[handle] = tensor.detach()
         return handle
+
+    def handle_of(self, identity: Any) -> _Handle | None:
+        """The handle of the tensor that was saved with this identity, if a graph still has it."""
+        found = self.tid_to_weakhandle.get(identity)
+        return None if found is None else found()
 
     def unpack(self, handle: _Handle) -> Tensor:
         """The value that the tensor of `handle` had when it was saved."""
@@ -61,7 +67,7 @@ class _AllowMutationOnSavedContext:
     def before_change(self, tensor: Tensor) -> None:
         """Copy the saved tensors on the memory of `tensor`, which is about to be changed."""
         for identity in self.sid_to_tid.pop(_storage(tensor), ()):
-            handle = self.tid_to_weakhandle.get(identity)
+            handle = self.handle_of(identity)
             if handle is not None and handle in self.original:
                 self.cloned[handle] = self.original.pop(handle).clone()
 

@@ -6,7 +6,6 @@ registered on nodes or tensors.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
@@ -21,11 +20,12 @@ from ..tape import modes
 from ..tape.node import Node
 from ..tensor import Tensor
 from ..uninterrupted import uninterrupted
+from ..weak_keys import WeakKeys
 
 MOST_ELEMENTS = 1000
 """Larger tensors are not kept."""
 
-_kept: weakref.WeakKeyDictionary[Node, dict[int | str, Any]] = weakref.WeakKeyDictionary()
+_kept: WeakKeys[Node, dict[int | str, Any]] = WeakKeys()
 """The arrays of outputs by their numbers, and of operands outside the graph by their names."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy
@@ -83,7 +84,10 @@ class Notes(Generic[T]):
     def put(self, tensor: Tensor, note: T) -> None:
         """Set the record about `tensor`."""
         key = id(tensor)
-        self.held[key] = (weakref.ref(tensor, lambda reference: self.held.pop(key, None)), note)
+        self.held[key] = (
+            weakref.ref(tensor, partial(self.held.pop, key)),
+            note,
+        )  # runs no Python, where an interrupt would be lost
 
 
 CUTS_TO: Notes[list[Cut]] = Notes()

@@ -19,6 +19,7 @@ from typing import Any
 
 import adjoint as torch
 from adjoint.uninterrupted import PutDuring, uninterrupted
+from adjoint.weak_keys import WeakKeys
 
 from ..notices import warn
 from ..tracebacks import end_functions_at_caller, ending_at_caller
@@ -415,10 +416,8 @@ class Frame:
         self.holders: list[weakref.ref[Holder]] = []
         self.metadata: list[dict[str, Any]] = []
         self.saved_at: list[str] = []
-        self.values: dict[int, weakref.WeakKeyDictionary[Holder, torch.Tensor]] = {}
-        self.of_group: weakref.WeakKeyDictionary[GraphExecGroup, weakref.WeakKeyDictionary[Holder, torch.Tensor]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self.values: dict[int, WeakKeys[Holder, torch.Tensor]] = {}
+        self.of_group: WeakKeys[GraphExecGroup, WeakKeys[Holder, torch.Tensor]] = WeakKeys()
 
     def saving(self) -> AbstractContextManager[Any]:
         """The hooks of the first run."""
@@ -463,7 +462,7 @@ class Frame:
             )
         return value
 
-    def recompute(self) -> weakref.WeakKeyDictionary[Holder, torch.Tensor]:
+    def recompute(self) -> WeakKeys[Holder, torch.Tensor]:
         """Run the function again, and assign its saved tensors to the remaining placeholders."""
         run = Recomputation(self)
         args = list(self.others)
@@ -527,7 +526,7 @@ class Recomputation:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.values: weakref.WeakKeyDictionary[Holder, torch.Tensor] = weakref.WeakKeyDictionary()
+        self.values: WeakKeys[Holder, torch.Tensor] = WeakKeys()
         self.metadata: list[dict[str, Any]] = []
         self.saved_at: list[str] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,9 @@ from adjoint.autograd import forward_ad
 from adjoint.dispatch import profiled_functions
 from adjoint.tape.modes import ANOMALY, FLAGS, STATE
 
+PATIENCE = 10.0
+"""Seconds in which threads that were at work when an interrupt struck end what they do."""
+
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
@@ -25,15 +29,19 @@ def health() -> Callable[[], str | None]:
     state, flags, expected = thread_state(), flag_values(), training_step()
     model = shared_model()
     parameters = [id(each) for each in model.parameters()]
+    large_sum()  # starts the pool
+    threads = threading.active_count()
     stream = torch.random.default_generator
 
     def ill() -> str | None:
+        if not soon(lambda: threading.active_count() <= threads):
+            return f"{threading.active_count() - threads} threads go on"
         if (changed := differing(state, thread_state())) is not None:
             return f"thread state: {changed}"
         if (changed := differing(flags, flag_values())) is not None:
             return f"flags: {changed}"
         for lock, name in locks(len(sys.modules)):
-            if not lock.acquire(blocking=False):
+            if not lock.acquire(timeout=PATIENCE):
                 return f"lock {name} is held"
             owned = getattr(lock, "_is_owned", None)
             lock.release()
@@ -48,14 +56,26 @@ def health() -> Callable[[], str | None]:
                 return f"WRONG {different}"
             with torch.random.fork_rng():
                 torch.rand(3, generator=stream)
-            large = torch.ones(1 << 20)
-            if float((large * 2).sum()) != 2 << 20:
+            if large_sum() != 2 << 20:
                 return "WRONG sum of a large array"
         except Exception as error:
             return f"next step: {type(error).__name__}: {str(error)[:80]}"
         return None
 
     return ill
+
+
+def large_sum() -> float:
+    """A sum in several threads."""
+    return float((torch.ones(1 << 20) * 2).sum())
+
+
+def soon(true: Callable[[], bool]) -> bool:
+    """Whether something becomes true before patience ends."""
+    end = time.perf_counter() + PATIENCE
+    while not (found := true()) and time.perf_counter() < end:
+        time.sleep(0.001)
+    return found
 
 
 _SHARED: list[Any] = []

@@ -112,6 +112,91 @@ class Extreme:
         return tensor
 
 
+ROUNDED = 1000
+"""How many units in the last place of the largest number are lost in sums of a thousand terms."""
+
+
+def kinds(op: Any, sample: Any, difference: str) -> str:
+    """What differs: "error", "shape", "dtype", or "values" and how they do.
+
+    "nonfinite": one of both is nan or infinite, "sign": an integer has another sign, "rounded": by units in the last place of
+    the largest number that came in or out, "other". All that differ are looked at, not only the first.
+    """
+    from tests.parity import aspects, comparison
+
+    if "raised" in difference or "elements differ" not in difference:
+        return next((kind for kind in ("shape", "dtype") if difference.startswith(kind)), "error")
+    actual, expected = aspects.both(op, sample, requires_grad=False)
+    results = "tensors" if difference.startswith("the arguments") else "result"
+    pairs = [
+        (comparison.to_array(one), comparison.to_array(two))
+        for one, two in zip(
+            comparison.tensors_in(getattr(actual, results)),
+            comparison.tensors_in(getattr(expected, results)),
+            strict=True,
+        )
+    ]
+    given = [comparison.to_array(each) for each in comparison.tensors_in(expected.tensors)]
+    largest = max(map(_largest, [*given, *(two for _, two in pairs)]), default=0.0)
+    found = {kind for one, two in pairs for kind in _kinds(one, two, largest)}
+    return f"values {' '.join(sorted(found))}"
+
+
+def described(sample: Any) -> str:
+    """What is extreme in the arguments: "empty", "scalar", "nonfinite" and "ends" (squares overflow or vanish), or "ordinary"."""
+    from tests.parity import comparison
+
+    found = set()
+    for tensor in comparison.tensors_in([*sample.args, sample.kwargs]):
+        array = comparison.to_array(tensor)
+        found |= {"empty"} if not array.size else {"scalar"} if not array.ndim else set()
+        sizes = numpy.abs(_widest(array)).reshape(-1)
+        finite = sizes[numpy.isfinite(sizes) & (sizes > 0)]
+        found |= {"nonfinite"} if not numpy.isfinite(sizes).all() else set()
+        if array.dtype.kind in "iu":
+            found |= {"ends"} if (finite > float(numpy.iinfo(array.dtype).max) ** 0.5).any() else set()
+        elif array.dtype.kind != "b":
+            ends = ml_dtypes.finfo(_part(array.dtype))
+            small, large = float(ends.smallest_normal) ** 0.5, float(ends.max) ** 0.5
+            found |= {"ends"} if ((finite < small) | (finite > large)).any() else set()
+    return " ".join(sorted(found)) or "ordinary"
+
+
+def _part(dtype: Any) -> Any:
+    """The dtype of the parts of a complex number; other dtypes as they are."""
+    return numpy.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _largest(array: Any) -> float:
+    sizes = numpy.abs(_widest(array))
+    return float(sizes.max(where=numpy.isfinite(sizes), initial=0))
+
+
+def _widest(array: Any) -> Any:
+    return array.astype(numpy.complex128 if array.dtype.kind == "c" else numpy.float64)
+
+
+def _kinds(actual: Any, expected: Any, largest: float) -> Iterator[str]:
+    from tests.parity import comparison
+
+    tolerances = comparison.TOLERANCES.get(actual.dtype.name)
+    whole = tolerances is None
+    wrong = actual != expected if whole else ~comparison._close(actual, expected, *tolerances)
+    one, two = _widest(actual[wrong]), _widest(expected[wrong])
+    finite = numpy.isfinite(one) & numpy.isfinite(two)
+    if not finite.all():
+        yield "nonfinite"
+    one, two = one[finite], two[finite]
+    if whole:
+        opposite = one == -two
+        yield from ["sign"] if opposite.any() else []
+        yield from ["other"] if not opposite.all() else []
+        return
+    rounded = numpy.abs(one - two) <= ROUNDED * float(ml_dtypes.finfo(_part(actual.dtype)).eps) * largest
+    yield from ["rounded"] if rounded.any() else []
+    yield from ["other"] if not rounded.all() else []
+
+
 def tries(names: list[str], each: int, start: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
     """The case, the sample and the difference ('' if none) of each try from number `start` on."""
     import torch
@@ -148,11 +233,10 @@ def tries(names: list[str], each: int, start: int, seed: int = 0) -> Iterator[tu
             continue
         with numpy.errstate(all="ignore"):
             outcome = aspects._run(op, aspects.value, [changed])
-        yield (
-            case,
-            str(changed) + str(changed.args[:1])[:600],
-            outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else "",
-        )
+            difference = outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else ""
+            if difference:
+                difference = f"{described(changed)}; {kinds(op, changed, difference)}; {difference}"
+        yield case, str(changed) + str(changed.args[:1])[:600], difference
 
 
 def _address_space() -> int:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import pathlib
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from opcode import opname
+from types import FrameType
 from typing import Any
 
 import adjoint as torch
@@ -339,6 +344,29 @@ def loss_scaling() -> None:
             pass
 
 
+class Strike:
+    """Handles the signal as Python does, and remembers where it struck."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[str, str, int, str]] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not struck.__code__:
+            code = frame.f_code
+            instruction = opname[code.co_code[frame.f_lasti]]
+            self.frames.append(
+                (pathlib.Path(code.co_filename).name, code.co_qualname, frame.f_lineno or 0, instruction)
+            )
+            frame = frame.f_back
+        raise KeyboardInterrupt
+
+    def __str__(self) -> str:
+        """The innermost places."""
+        return " < ".join(
+            f"{name}:{line} {function} {instruction}" for name, function, line, instruction in self.frames[:4]
+        )
+
+
 def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None]:
     """Interrupt `function()` after `delay` seconds; whether the interrupt came in time, and what went wrong."""
     lost: list[Any] = []
@@ -362,7 +390,6 @@ def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None
 
 def tries(name: str, count: int, seed: int) -> Iterator[str | None]:
     """Interrupt the work of this name `count` times; for each interrupt what went wrong, or None. Stops at a failure."""
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
     function, chance = WORK[name], random.Random(seed)
     function()
     duration = 1.0
@@ -372,12 +399,13 @@ def tries(name: str, count: int, seed: int) -> Iterator[str | None]:
         duration = min(duration, now() - start)
     ill = health()
     while count:
+        signal.signal(signal.SIGALRM, strike := Strike())
         hit, wrong = struck(function, chance.uniform(1e-6, duration))
         if wrong is None:
             wrong = ill()
         if hit or wrong:
             count -= 1
-            yield None if wrong is None else f"{name}: {wrong}"
+            yield None if wrong is None else f"{name}: {wrong}; struck at {strike}"
         if wrong:
             return
 
@@ -400,3 +428,16 @@ def interrupts(count: int) -> Outcome:
                         outcome.note(failure)
                     left -= max(len(found), 1)
     return outcome
+
+
+@experiment("interrupts under load", tries=5000, short=0)
+def interrupts_under_load(count: int) -> Outcome:
+    """The same beside a busy loop on each processor, so that an interrupt comes late, and threads wait for each other."""
+    loop = [sys.executable, "-c", "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"]
+    busy = [subprocess.Popen(loop) for _ in range(os.cpu_count() or 1)]
+    try:
+        return interrupts(count)
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import random
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
@@ -159,41 +161,75 @@ def _beside(seed: int, chance: random.Random, found: dict[int, list[float]], err
     vars(trainee).clear()  # its hooks refer to it
 
 
+def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
+    """Train in eight threads at once, and compare the losses of each with those of a thread alone."""
+    found: dict[int, list[float]] = {}
+    errors: list[str] = []
+    chances = [random.Random(f"{number} {seed}") for seed in range(THREADS)]
+    threads = [threading.Thread(target=_beside, args=(seed, chances[seed], found, errors)) for seed in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed in range(THREADS):
+        same = seed in found and numpy.array_equal(found[seed], alone[seed])
+        outcome.note(None if same else (errors or [f"WRONG losses of {seed}"])[0])
+
+
+@contextlib.contextmanager
+def _asked_to_end() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that the round goes on to its end and what was counted is told."""
+    asked = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _told(outcome: Outcome, memory: list[int], seconds: float) -> str:
+    """How far the soak has come."""
+    return (
+        f"{seconds / 60:6.1f} min  tried {outcome.tried:>6}  survived {outcome.survived:>6}  rounds {len(memory):>5}"
+        f"  memory {memory[-1] / 1e6:.0f} MB  processor {time.process_time() / 60:.1f} min"
+    )
+
+
 @experiment("soak", tries=3600, short=1)
 def soak(seconds: int) -> Outcome:
-    """Eight threads train with random faults, for so many seconds; each has the losses of a thread alone, memory stays flat."""
+    """Eight threads train with random faults, for so many seconds; each has the losses of a thread alone, memory stays flat.
+
+    It says each minute how far it has come. After SIGINT or SIGTERM it ends with the round.
+    """
     outcome = Outcome()
     alone = [Trainee(seed, lambda probability: False).run(STEPS) for seed in range(THREADS)]
-    interval, begun, rounds = sys.getswitchinterval(), time.perf_counter(), 0
+    interval, begun, told = sys.getswitchinterval(), time.perf_counter(), 0.0
     sys.setswitchinterval(1e-5)
     gc.collect()
     gc.disable()
     memory: list[int] = []
-    try:
-        while not rounds or time.perf_counter() - begun < seconds:
-            found: dict[int, list[float]] = {}
-            errors: list[str] = []
-            chances = [random.Random(f"{rounds} {seed}") for seed in range(THREADS)]
-            threads = [
-                threading.Thread(target=_beside, args=(seed, chances[seed], found, errors)) for seed in range(THREADS)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            rounds += 1
-            for seed in range(THREADS):
-                same = seed in found and numpy.array_equal(found[seed], alone[seed])
-                outcome.note(None if same else (errors or [f"WRONG losses of {seed}"])[0])
-            memory.append(resident_bytes())
-            if rounds > WARM and memory[-1] - memory[WARM - 1] > GROWTH:
-                outcome.note(f"memory grew by {(memory[-1] - memory[WARM - 1]) >> 20} MB in {rounds - WARM} rounds")
-    finally:
-        sys.setswitchinterval(interval)
-        gc.enable()
+    with _asked_to_end() as asked:
+        try:
+            while not memory or (time.perf_counter() - begun < seconds and not asked.is_set()):
+                _round(len(memory), alone, outcome)
+                memory.append(resident_bytes())
+                if len(memory) > WARM and memory[-1] - memory[WARM - 1] > GROWTH:
+                    grown, rounds = (memory[-1] - memory[WARM - 1]) >> 20, len(memory) - WARM
+                    outcome.note(f"memory grew by {grown} MB in {rounds} rounds")
+                passed = time.perf_counter() - begun
+                if passed - told >= 60:
+                    told = passed
+                    print(_told(outcome, memory, passed), flush=True)
+        finally:
+            sys.setswitchinterval(interval)
+            gc.enable()
+    ended = ", ended by a signal" if asked.is_set() else ""
     outcome.remarks.append(
-        f"{rounds * THREADS * STEPS} steps in {rounds} rounds; memory in MB after the first round {memory[0] / 1e6:.0f},"
-        f" at quarters {', '.join(f'{memory[(len(memory) - 1) * part // 4] / 1e6:.0f}' for part in range(1, 5))},"
+        f"{len(memory) * THREADS * STEPS} steps in {len(memory)} rounds{ended}; memory in MB after the first round"
+        f" {memory[0] / 1e6:.0f}, at quarters"
+        f" {', '.join(f'{memory[(len(memory) - 1) * part // 4] / 1e6:.0f}' for part in range(1, 5))},"
         f" at most {max(memory) / 1e6:.0f}; {time.process_time():.0f} s of processor time"
     )
     return outcome

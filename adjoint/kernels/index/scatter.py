@@ -15,7 +15,7 @@ from ...codegen.acceleration import LOOPS, MOVED
 from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, type_name, widen
-from ..runtime.shapes import normalize_dim
+from ..runtime.shapes import normalize_dim, require_dims
 
 _INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
@@ -403,6 +403,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
         )
     slices = source.shape[dim] if source.ndim > dim else 1
     if index.size != slices:
+        require_dims(source, dim)
         raise RuntimeError(
             f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): ({slices}), "
             f"for dim: {dim}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -214,8 +215,21 @@ def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    values, vectors = numpy.linalg.eigh(self, UPLO.upper())  # type: ignore[call-overload]
+    values, vectors = _eigh(self, UPLO.upper())
     return values, column_major(vectors)
+
+
+def _eigh(self: Array, triangle: str = "L") -> Any:
+    try:
+        values, vectors = numpy.linalg.eigh(self, triangle)  # type: ignore[call-overload]
+        if numpy.isfinite(values).all():
+            return values, vectors
+    except numpy.linalg.LinAlgError:
+        pass
+    raise LinAlgError(
+        "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+        "eigenvalues."
+    )
 
 
 def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
@@ -319,6 +333,13 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
             "cholesky_inverse: A must be batches of square matrices, but they are "
             f"{factor.shape[-2]} by {factor.shape[-1]} matrices"
         )
+    zero = numpy.diagonal(factor, axis1=-2, axis2=-1) == 0
+    if zero.any():
+        prefix, where = batch_prefix(factor, zero.any(-1))
+        raise LinAlgError(
+            f"cholesky_inverse: {prefix}The diagonal element {int(zero[where].argmax()) + 1} is zero, the inversion could not be "
+            "completed because the input matrix is singular."
+        )
     return cholesky_solve(
         numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper
     )
@@ -357,17 +378,19 @@ def _factor_in_place(matrix: Array) -> int:
     return 0
 
 
-# Higham (2005), "The scaling and squaring method for the matrix exponential revisited": the coefficients of the diagonal Pade
-# approximant of degree 13, and the norm up to which it is exact to double precision.
-_PADE = (
-    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0,
-    670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
-)  # fmt: skip
-_LARGEST = 5.371920351148152
+_LARGEST = 0.78
+"""Up to this norm of a matrix, 17 terms of the series of its exponential are exact to double precision: Al-Mohy and Higham
+(2011), "Computing the action of the matrix exponential", table 3.1."""
+
+_TERMS = 17
 
 
 def matrix_exp(self: Array) -> Array:
-    """The exponential of square matrices."""
+    """The exponential of square matrices: the series of a part of the matrix, squared as often as the part was halved.
+
+    A quotient of polynomials would need fewer products, but rounds the ones on the diagonal of a triangular matrix, which many
+    squarings turn into zeros.
+    """
     check_matrix("matrix_exp", self, square=True, half=True)
     if not self.size:
         return self.copy()
@@ -376,26 +399,25 @@ def matrix_exp(self: Array) -> Array:
     finite = numpy.isfinite(norms)
     halvings = numpy.zeros(norms.shape, numpy.int64)
     large = finite & (norms > _LARGEST)
-    halvings[large] = numpy.ceil(numpy.log2(norms[large] / _LARGEST)).astype(numpy.int64)
-    work = numpy.where(finite[..., None, None], work, 0) / numpy.exp2(halvings)[..., None, None]
-    result = _pade(work)
+    halvings[large] = numpy.ceil(numpy.log2(norms[large]) - math.log2(_LARGEST)).astype(numpy.int64)
+    work = numpy.where(finite[..., None, None], work, 0) * numpy.exp2(-halvings)[..., None, None]
+    result = _series(work)
     for squaring in range(int(halvings.max(initial=0))):
         result = numpy.where((halvings > squaring)[..., None, None], result @ result, result)
     result[~finite] = numpy.nan
     return result.astype(self.dtype)
 
 
-def _pade(matrix: Array) -> Array:
-    unit = numpy.eye(matrix.shape[-1], dtype=matrix.dtype)
+def _series(matrix: Array) -> Array:
+    """The first terms of the exponential of `matrix`, grouped as Paterson and Stockmeyer (1973) do: six products."""
     two = matrix @ matrix
+    powers = numpy.eye(matrix.shape[-1], dtype=matrix.dtype), matrix, two, two @ matrix
     four = two @ two
-    six = four @ two
-    b = _PADE
-    odd = matrix @ (
-        six @ (b[13] * six + b[11] * four + b[9] * two) + b[7] * six + b[5] * four + b[3] * two + b[1] * unit
-    )
-    even = six @ (b[12] * six + b[10] * four + b[8] * two) + b[6] * six + b[4] * four + b[2] * two + b[0] * unit
-    return numpy.linalg.solve(even - odd, even + odd)
+    result = four / math.factorial(_TERMS - 1)
+    for start in range(_TERMS - 5, -1, -4):
+        group = sum(power / math.factorial(start + offset) for offset, power in enumerate(powers))
+        result = group + (four @ result if start < _TERMS - 5 else result)
+    return numpy.asarray(result)
 
 
 def eig(self: Array) -> tuple[Array, Array]:
@@ -419,7 +441,7 @@ def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = Fals
     if not self.size:
         return numpy.zeros(self.mT.shape, self.dtype)
     if hermitian:
-        values, vectors = numpy.linalg.eigh(self)
+        values, vectors = _eigh(self)
         sizes = numpy.abs(values)
         kept = sizes > cutoff(sizes.max(-1), self, atol, rtol)[..., None]
         inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
@@ -447,7 +469,7 @@ def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if not self.size:
         return numpy.zeros(self.shape[:-2], numpy.int64)
-    values = numpy.abs(numpy.linalg.eigvalsh(self)) if hermitian else singular_values(self, compute_uv=False)
+    values = numpy.abs(_eigh(self)[0]) if hermitian else singular_values(self, compute_uv=False)
     return numpy.asarray((values > cutoff(values.max(-1), self, atol, rtol)[..., None]).sum(-1), numpy.int64)
 
 

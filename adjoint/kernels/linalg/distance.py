@@ -29,7 +29,7 @@ def pdist(self: Array, p: float) -> Array:
         raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(self.dtype)}'")
     size = numpy.abs(_differences(self))
     if p == 0:
-        return numpy.add.reduce(size != 0, 1, dtype=self.dtype)
+        return numpy.add.reduce(numpy.where(numpy.isnan(size), size, size != 0), 1, dtype=self.dtype)
     if p == 1:
         return numpy.add.reduce(size, 1)
     if p == 2:

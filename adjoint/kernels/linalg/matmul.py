@@ -15,7 +15,7 @@ from ..runtime.floating import type_name, widen
 from ..runtime.layout import laid_out
 from ..runtime.parallel import PARALLEL_BYTES, get_num_threads, parallel_rows
 from ..runtime.scalar import C_NAMES, scalar_array
-from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim
+from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim, require_dims
 from ..shape.view import expand
 
 Array = numpy.ndarray[Any, Any]
@@ -139,6 +139,7 @@ def _check_bmm(self: Array, mat2: Array) -> None:
 
 def mv(self: Array, vec: Array) -> Array:
     """The product of a matrix and a vector."""
+    require_dims(self, 0)
     _check_mv(vec, self, vec, self.shape[:1])
     return product(self, vec)
 
@@ -230,6 +231,8 @@ def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1)
 
 def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * self + alpha * bmm(batch1, batch2)`."""
+    require_dims(batch1, 0, 1)
+    require_dims(batch2, 2)
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
@@ -240,6 +243,8 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
 
 def addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * self + alpha * bmm(batch1, batch2).sum(0)`, as one product of matrices."""
+    require_dims(batch1, 1)
+    require_dims(batch2, 2)
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"batch{1 if batch1.ndim != 3 else 2} must be a 3D tensor")
     count, rows, inner = batch1.shape
@@ -300,9 +305,10 @@ def cross(self: Array, other: Array, dim: int = -1) -> Array:
     """
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    require_dims(self, dim)
     axis = normalize_dim(dim, self.ndim)
-    if self.ndim == 0 or self.shape[axis] != 3 or other.shape[axis] != 3:
-        sizes = [item.shape[axis] if item.ndim else 1 for item in (self, other)]
+    if self.shape[axis] != 3 or other.shape[axis] != 3:
+        sizes = self.shape[axis], other.shape[axis]
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
     shape = broadcast_shapes(self.shape, other.shape)
     if self.dtype != other.dtype:

@@ -106,7 +106,7 @@ def _series(a: ndarray, x: ndarray) -> ndarray:
 def _normal(a: ndarray, x: ndarray) -> ndarray:
     """The lower function for very large `a`: the normal distribution and the first term of its Edgeworth series."""
     root = numpy.sqrt(a)
-    y = (x - a) / root
+    y = numpy.clip((x - a) / root, -50.0, 50.0)  # beyond, the result is 0 or 1, and squares overflow
     return ndtr(y) - numpy.exp(-0.5 * y * y) / math.sqrt(2.0 * math.pi) * (y * y - 1.0) / (3.0 * root)
 
 
@@ -137,7 +137,8 @@ def _with_limits(function: Callable[..., ndarray], at_zero: float, a: ndarray, x
     a, x = _wide(a, x)
     result = numpy.full(a.shape, math.nan)
     inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
-    result[inside] = function(a[inside], x[inside])
+    with unwarned():
+        result[inside] = function(a[inside], x[inside])
     # One that is nan does not matter where the other one says all.
     result[((x == 0) & ~(a <= 0)) | ((a == math.inf) & ~(x < 0) & ~(x == math.inf))] = at_zero
     result[((a == 0) & (x > 0)) | ((x == math.inf) & ~(a < 0) & ~(a == math.inf))] = 1.0 - at_zero

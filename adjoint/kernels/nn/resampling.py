@@ -41,11 +41,11 @@ def _resampled_bytes(
     """`resample` of bytes in fixed-point numbers, as PyTorch and Pillow do: each pass, rows first, is rounded to bytes."""
     for axis in (3, 2):
         weights = _weights(self.shape[axis], size[axis - 2], mode, align_corners, antialias, scales[axis - 2])
-        digits, shares = weights.fixed_point()
+        digits, places, shares = weights.fixed_point()
         moved = self.swapaxes(axis, -1).astype(numpy.int64)
-        total = moved.take(weights.first, -1) * shares[:, 0] + (1 << digits - 1)
+        total = moved.take(places[:, 0], -1) * shares[:, 0] + (1 << digits - 1)
         for k in range(1, shares.shape[1]):
-            total += moved.take(weights.first + k, -1) * shares[:, k]
+            total += moved.take(places[:, k], -1) * shares[:, k]
         self = numpy.clip(total >> digits, 0, 255).astype(numpy.uint8).swapaxes(axis, -1)
     return numpy.ascontiguousarray(self)
 
@@ -77,8 +77,9 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
             ", ".join(f"{name}: {length}" for name, length in zip(names, lengths, strict=True))
             for lengths in (self.shape[2:], size)
         )
+        link = "and " if len(size) == 1 else ""
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
+            f"Input and output sizes should be greater than 0, but got input ({before}) {link}output ({after})"
         )
     if 0 in self.shape[1:]:
         raise RuntimeError(
@@ -89,21 +90,27 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
 
 
 class Weights:
-    """The weights of old elements in new ones, of which each has its own among neighbouring old ones.
+    """The weights of old elements in new ones, of which each is made of a few old ones.
 
-    New element `i` is the sum over `k` of `shares[i, k]` times old element `first[i] + k`.
+    New element `i` is the sum over `k` of `shares[i, k]` times old element `places[i, k]`. An old element may have several
+    shares, as at an edge. One that has none is not read: an infinity or nan would be in the sum.
     """
 
-    def __init__(self, new: Array, old: Array, shares: Array, n_new: int, n_old: int) -> None:
+    def __init__(self, places: Array, shares: Array, n_old: int) -> None:
+        self.places, self.shares = places, shares
+        self._n_old = n_old
+        self._forms: dict[Any, Array] = {}
+
+    @classmethod
+    def grouped(cls, new: Array, old: Array, shares: Array, n_new: int, n_old: int) -> Weights:
+        """Each new element from as many neighbouring old ones, given pairs of both in any order."""
         first, last = numpy.full(n_new, n_old - 1), numpy.zeros(n_new, numpy.int64)
         numpy.minimum.at(first, new, old)
         numpy.maximum.at(last, new, old)
         width = int((last - first).max(initial=0)) + 1
-        self.first = numpy.minimum(first, n_old - width)
-        self.shares = numpy.zeros((n_new, width))
-        numpy.add.at(self.shares, (new, old - self.first[new]), shares)
-        self._n_old = n_old
-        self._forms: dict[Any, Array] = {}
+        of_each = numpy.zeros((n_new, width))
+        numpy.add.at(of_each, (new, old - first[new]), shares)
+        return cls(numpy.minimum(first[:, None] + numpy.arange(width), n_old - 1), of_each, n_old)
 
     def as_type(self, dtype: Any) -> Array:
         """The shares in a dtype."""
@@ -111,17 +118,23 @@ class Weights:
             self._forms[dtype] = self.shares.astype(dtype)
         return self._forms[dtype]
 
-    def fixed_point(self) -> tuple[int, Array]:
-        """How many binary digits follow the point, so that the largest share takes 15 bits, and the shares in such units."""
-        largest = self.shares.max(initial=0)
+    def fixed_point(self) -> tuple[int, Array, Array]:
+        """How many binary digits follow the point, so that the largest share takes 15 bits; places; shares in such units.
+
+        Each old element has one share, which is rounded.
+        """
+        count, width = self.places.shape
+        new = numpy.repeat(numpy.arange(count), width)
+        one = Weights.grouped(new, self.places.reshape(-1), self.shares.reshape(-1), count, self._n_old)
+        largest = one.shares.max(initial=0)
         digits = next(n for n in range(1, 23) if n == 22 or int(largest * (2 << n) + 0.5) >= 1 << 15)
-        return digits, numpy.trunc(self.shares * (1 << digits) + numpy.copysign(0.5, self.shares)).astype(numpy.int64)
+        units = numpy.trunc(one.shares * (1 << digits) + numpy.copysign(0.5, one.shares)).astype(numpy.int64)
+        return digits, one.places, units
 
     def matrix(self, dtype: Any) -> Array:
         """All weights, (new, old), most of them 0."""
-        matrix = numpy.zeros((len(self.first), self._n_old), dtype)
-        columns = self.first[:, None] + numpy.arange(self.shares.shape[1])
-        matrix[numpy.arange(len(matrix))[:, None], columns] = self.shares
+        matrix = numpy.zeros((len(self.places), self._n_old), dtype)
+        numpy.add.at(matrix, (numpy.arange(len(matrix))[:, None], self.places), self.as_type(dtype))
         return matrix
 
     @property
@@ -135,7 +148,7 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
     kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
     array = array.astype(kind, copy=False)
     if LOOPS.takes(array.size, MOVED):
-        found = LOOPS.run("nn.resampling.sums", array, axis, weights.first, weights.as_type(kind))
+        found = LOOPS.run("nn.resampling.sums", array, axis, weights.places, weights.as_type(kind))
         if found is not NotImplemented:
             return numpy.asarray(found)
     moved = array.swapaxes(axis, -1)
@@ -144,9 +157,9 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
         if numpy.isfinite(product).all():  # an infinity times a weight of 0 would be in all sums
             return product.swapaxes(axis, -1)
     shares = weights.as_type(kind)
-    result = moved.take(weights.first, -1) * shares[:, 0]
+    result = moved.take(weights.places[:, 0], -1) * shares[:, 0]
     for k in range(1, shares.shape[1]):
-        result += moved.take(weights.first + k, -1) * shares[:, k]
+        result += moved.take(weights.places[:, k], -1) * shares[:, k]
     return result.swapaxes(axis, -1)
 
 
@@ -181,17 +194,24 @@ def _weights(
     elif antialias:
         found = _averaging(old, new, mode, align_corners, scale)
     else:
-        found = _interpolating(old, new, mode, align_corners, scale)
+        places, shares = _interpolating(old, new, mode, align_corners, scale)
+        if not transposed:
+            return Weights(places, shares, old)
+        found = numpy.repeat(numpy.arange(new), places.shape[1]), places.reshape(-1), shares.reshape(-1)
     rows, columns, shares = found
-    return Weights(columns, rows, shares, old, new) if transposed else Weights(rows, columns, shares, new, old)
+    return (
+        Weights.grouped(columns, rows, shares, old, new)
+        if transposed
+        else Weights.grouped(rows, columns, shares, new, old)
+    )
 
 
 Shares = tuple[Array, Array, Array]
 """New elements, the old ones that each is made of, and with which weights."""
 
 
-def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:
-    """Weights of the old elements on either side of a new one."""
+def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
+    """The old elements on either side of each new one, and their weights."""
     if align_corners:
         centres = numpy.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0.0)
     else:
@@ -202,8 +222,9 @@ def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: fl
     before = numpy.floor(centres).astype(numpy.int64)[:, None]
     places = before + numpy.arange(1 - reach, reach + 1)
     shares = shape(numpy.abs(centres[:, None] - places), -0.75)
-    rows = numpy.repeat(numpy.arange(new), 2 * reach)
-    return rows, numpy.clip(places, 0, old - 1).reshape(-1), shares.reshape(-1)
+    if old == new and reach == 1:
+        places = before.repeat(2, 1)  # nothing lies between elements of the same size
+    return numpy.clip(places, 0, old - 1), shares
 
 
 def _averaging(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:

@@ -19,6 +19,7 @@ Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _COMPILED = 1 << 14  # elements; from here on compiled loops are faster
+_LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
@@ -54,21 +55,34 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = normalize_dims(dim, x.ndim)
-    wide = widen(x)
-    mean = reduction.mean(wide, dims[0] if len(dims) == 1 else dims or None, True)
-    spread = sum_of_squares(wide, dims, mean)
-    degrees = reduction.count(x.shape, dims) - (1 if correction is None else correction)
+    count = reduction.count(x.shape, dims)
+    degrees = count - (1 if correction is None else correction)
     if degrees <= 0:
         warn(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
-    spread /= max(degrees, 0)
+    mean, spread = _mean_and_spread(widen(x), dims)
+    if x.dtype.itemsize < 16 and x.dtype != numpy.float64 and not _ordinary(spread):
+        mean, spread = _mean_and_spread(x.astype(numpy.result_type(widen(x), numpy.float64)), dims)
+    spread /= max(degrees, 0) if count else 0
     if root:
         numpy.sqrt(spread, out=spread)
     if not keepdim:
         spread, mean = spread.squeeze(dims), mean.squeeze(dims)
     return row_major(spread.astype(_real(x.dtype), copy=False)), row_major(mean.astype(x.dtype, copy=False))
+
+
+def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:
+    mean = reduction.mean(x, dims[0] if len(dims) == 1 else dims or None, True)
+    return mean, sum_of_squares(x, dims, mean)
+
+
+def _ordinary(spread: ndarray) -> bool:
+    """Whether no sum of squares in float32 has overflowed or vanished, the root of which may be a number."""
+    if spread.size == 1:
+        return bool(_LEAST < spread.item() < math.inf)
+    return bool(spread.size == 0 or (spread.min() > _LEAST and spread.max() < math.inf))
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:

@@ -72,6 +72,18 @@ def normalize_dim(dim: int, ndim: int) -> int:
     raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
 
 
+def require_dims(array: Array, *dims: int) -> None:
+    """Raise unless `array` has these dimensions.
+
+    Raises:
+        IndexError: in other words for an array without dimensions.
+    """
+    for dim in dims:
+        if not array.ndim:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        normalize_dim(dim, array.ndim)
+
+
 def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """The dimensions that `dim` names, ascending: all of them for None and for an empty sequence.
 

@@ -365,7 +365,7 @@ def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: i
     if dim == 0 and step > 0 and self.ndim:
         return self[start:end:step]
     if self.ndim == 0:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     return self[_at(self.ndim, _wrap(dim, self.ndim), slice(start, end, step))]

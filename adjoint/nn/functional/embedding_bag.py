@@ -43,6 +43,9 @@ def embedding_bag(
         include_last_offset = False
     assert offsets is not None
     bags, count = _bag_of_each(input, offsets, include_last_offset)
+    input = input[: len(bags)]  # those after the last bag are in none
+    if per_sample_weights is not None:
+        per_sample_weights = per_sample_weights[: len(bags)]
     rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
@@ -88,6 +91,8 @@ def _check(
 def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
     """The number of the bag of each index, and the number of bags."""
     starts = offsets.tolist()
+    if include_last_offset and not starts:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
     if starts and starts[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
@@ -97,6 +102,6 @@ def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {starts[-1]}"
         )
-    ends = starts[1:] if include_last_offset else [*starts[1:], input.size(0)]
+    ends = starts[1:] if include_last_offset or not starts else [*starts[1:], input.size(0)]
     sizes = torch.tensor([end - start for start, end in zip(starts, ends, strict=False)], dtype=torch.int64)
     return torch.arange(len(ends)).repeat_interleave(sizes), len(ends)

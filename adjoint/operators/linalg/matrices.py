@@ -40,6 +40,9 @@ def multi_dot(tensors, *, out=None):
     if len(factors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
     shape = []
+    for which, factor in (("first", factors[0]), ("last", factors[-1])):
+        if factor._array.ndim == 0:
+            raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got 0D")
     if factors[0]._array.ndim == 1:
         factors[0] = factors[0].unsqueeze(0)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
@@ -296,6 +297,17 @@ def cond(input, p=None, *, out=None):
         largest, smallest = values[..., :1], values[..., -1:]
         quotient = smallest / largest if p == -2 else largest / smallest
         return stored("linalg_cond", quotient.squeeze(-1), out, recorded=True)
+    if not isinstance(p, str) and abs(p) not in (1, math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if p not in ("fro", "nuc") and 0 in input._array.shape[-2:]:
+        zeros = tensors.zeros_like(tensors.real(input) if input.is_complex() else input).sum((-2, -1))
+        return stored("linalg_cond", zeros, out, recorded=True)
+    rows, columns = input._array.shape[-2:]
+    if rows != columns:
+        named = f"{p:f}" if isinstance(p, float) else p
+        raise RuntimeError(
+            f"linalg.cond(ord={named}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )
     inverse = tensors.linalg_inv(input)
     result = tensors.linalg_matrix_norm(input, p) * tensors.linalg_matrix_norm(inverse, p)
     return stored("linalg_cond", result, out, recorded=True)

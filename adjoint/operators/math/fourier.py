@@ -363,6 +363,8 @@ def rfftfreq(
 def _shift(input, dim, sign):
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = tuple(normalize_dim(axis, input.ndim) for axis in dims)
+    if not dims:
+        raise RuntimeError("`shifts` required")
     shifts = tuple(input.shape[axis] // 2 if sign > 0 else (input.shape[axis] + 1) // 2 for axis in dims)
     return tensors.roll(input, shifts, dims)
 

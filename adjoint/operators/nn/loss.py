@@ -131,6 +131,8 @@ def _check_batch(shape, wanted):
 
 def _check_nll(self, target, weight, ignore_index, reduction):
     shape, wanted = self._array.shape, target._array.shape
+    if not shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(shape) == 1:
         if len(wanted) == 1 and wanted[0] != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}")

@@ -154,7 +154,7 @@ def _trapezoid(name, y, x, dx, dim):
     dx = _checked_samples(name, y, x, dx)
     size = y._array.shape[wrap_dim(dim, y._array.ndim)] if y._array.ndim else 1
     if size == 0:
-        return tensors.zeros_like(tensors.sum(y, dim))
+        return tensors.zeros_like(tensors.sum(y, dim), dtype=y.dtype)
     if x is None:
         if y._array.ndim == 0:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")

@@ -39,51 +39,52 @@ _MOST = 16
 
 @loops(explicit=True)
 def sum_rows(
-    out: Pointer[T], x: Pointer[T], first: Pointer[i64], shares: Pointer[T], old: Int, new: Int, K: Static, W: Static,
+    out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, K: Static, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From rows of `old` elements to rows of `new` ones; `shares` are (K, new)."""
+    """From rows of `old` elements to rows of `new` ones; `places` and `shares` are (K, new)."""
     for row in range(start, stop):
         source = x + row * old
         target = out + row * new
         i = 0
         while i + W <= new:
-            places = load(first + i, W)
             total = vector(T, W)(0)
             for TAP in unrolled(K):
-                total = fma(load(shares + (TAP * new + i), W), gather(source + TAP, places), total)
+                total = fma(load(shares + (TAP * new + i), W), gather(source, load(places + (TAP * new + i), W)), total)
             store(target + i, total)
             i += W
         while i < new:
             rest = T(0)
             for TAP in unrolled(K):
-                rest = fma(shares[TAP * new + i], source[first[i] + TAP], rest)
+                rest = fma(shares[TAP * new + i], source[places[TAP * new + i]], rest)
             target[i] = rest
             i += 1
 
 
 @loops(explicit=True)
 def sum_columns(
-    out: Pointer[T], x: Pointer[T], first: Pointer[i64], shares: Pointer[T], old: Int, new: Int, inner: Int, K: Static, W: Static,
-    start: Int, stop: Int,
+    out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, inner: Int,
+    K: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """From (outer, old, inner) to (outer, new, inner), row by row; `shares` are (K, new)."""
+    """From (outer, old, inner) to (outer, new, inner), row by row; `places` and `shares` are (K, new)."""
     for row in range(start, stop):
         matrix = row // new
         i = row - matrix * new
-        source = x + (matrix * old + first[i]) * inner
+        source = x + matrix * old * inner
         target = out + row * inner
         j = 0
         while j + W <= inner:
             total = vector(T, W)(0)
             for TAP in unrolled(K):
-                total = fma(broadcast(shares[TAP * new + i], W), load(source + (TAP * inner + j), W), total)
+                total = fma(
+                    broadcast(shares[TAP * new + i], W), load(source + (places[TAP * new + i] * inner + j), W), total
+                )
             store(target + j, total)
             j += W
         while j < inner:
             rest = T(0)
             for TAP in unrolled(K):
-                rest = fma(shares[TAP * new + i], source[TAP * inner + j], rest)
+                rest = fma(shares[TAP * new + i], source[places[TAP * new + i] * inner + j], rest)
             target[j] = rest
             j += 1
 
@@ -98,8 +99,8 @@ def _columns(kind: Any, taps: int, width: int) -> Any:
     return sum_columns.compiled(T=kind, K=taps, W=width)
 
 
-def sums(x: ndarray, axis: int, first: ndarray, shares: ndarray) -> Any:
-    """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `first[i] + k`.
+def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
+    """New element `i` along `axis` is the sum over `k` of `shares[i, k]` times element `places[i, k]`.
 
     NotImplemented if there is no loop for it.
     """
@@ -107,12 +108,12 @@ def sums(x: ndarray, axis: int, first: ndarray, shares: ndarray) -> Any:
     if kind is None or taps > _MOST or not x.size:
         return NotImplemented
     x = contiguous(x)
-    old, new = x.shape[axis], len(first)
+    old, new = x.shape[axis], len(places)
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     out = numpy.empty((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
     width = HOST.vector_bytes // x.itemsize
-    by_tap = numpy.ascontiguousarray(shares.T)
-    arrays = address(out), address(x), address(first), address(by_tap)
+    sources, by_tap = numpy.ascontiguousarray(places.T), numpy.ascontiguousarray(shares.T)
+    arrays = address(out), address(x), address(sources), address(by_tap)
     if inner == 1:
         launch(_rows(kind, taps, width), outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new)
     else:

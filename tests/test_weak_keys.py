@@ -1,0 +1,42 @@
+"""A dictionary whose entries live as long as their keys."""
+
+import weakref
+
+from adjoint.weak_keys import WeakKeys
+
+
+class Key:
+    """Can be referred to weakly."""
+
+
+def test_entries_live_as_long_as_their_keys():
+    entries, first, second = WeakKeys(), Key(), Key()
+    entries[first], entries[second] = 1, 2
+    entries[first] = 3
+    assert (len(entries), entries[first], entries.get(second), first in entries) == (2, 3, 2, True)
+    assert list(entries) == [first, second]
+    del first
+    assert len(entries) == 1
+    assert entries.pop(second, None) == 2
+    assert entries.pop(second, None) is None
+    entries.setdefault(second, []).append(1)
+    del second
+    assert len(entries) == 0
+
+
+def test_a_dictionary_dies_without_the_collector_and_before_its_keys():
+    entries, key, value = WeakKeys(), Key(), Key()
+    entries[key] = value
+    held = weakref.ref(value)
+    del value
+    assert held() is not None
+    del entries
+    assert held() is None
+
+
+def test_cleared_entries_are_not_forgotten_twice():
+    entries, key = WeakKeys(), Key()
+    entries[key] = 1
+    entries.clear()
+    del key
+    assert not entries
