@@ -101,7 +101,8 @@ _NAMES = {
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype"
     ),
-    "_higher_order_ops": "cond while_loop",
+    "_higher_order_ops.cond": "cond",
+    "_higher_order_ops.while_loop": "while_loop",
     "_utils": "_assert",
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",

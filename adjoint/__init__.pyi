@@ -140,8 +140,8 @@ from adjoint.amp import set_autocast_cpu_enabled as set_autocast_cpu_enabled
 from adjoint.amp import set_autocast_dtype as set_autocast_dtype
 from adjoint.amp import set_autocast_enabled as set_autocast_enabled
 from adjoint.amp import set_autocast_gpu_dtype as set_autocast_gpu_dtype
-from adjoint._higher_order_ops import cond as cond
-from adjoint._higher_order_ops import while_loop as while_loop
+from adjoint._higher_order_ops.cond import cond as cond
+from adjoint._higher_order_ops.while_loop import while_loop as while_loop
 from adjoint._utils import _assert as _assert
 from adjoint.as_torch import install_as_torch as install_as_torch
 from adjoint.autograd import enable_grad as enable_grad

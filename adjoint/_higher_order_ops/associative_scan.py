@@ -10,14 +10,12 @@ from typing import Any
 
 import adjoint as torch
 
-from ..utils import _pytree as pytree
+from ..transforms import tree as pytree
 
 __all__ = ["associative_scan"]
 
 
-def associative_scan(
-    combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
-) -> Any:
+def associative_scan(combine_fn: Any, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
     """For each place along `dim`, what `combine_fn` makes of all elements up to it.
 
     Args:

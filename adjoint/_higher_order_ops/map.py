@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..utils import _pytree as pytree
+from ..transforms import tree as pytree
 
 __all__ = ["map"]
 

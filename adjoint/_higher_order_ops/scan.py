@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
 
-from ..utils import _pytree as pytree
+from ..transforms import tree as pytree
 
 __all__ = ["scan"]
 
 
-def scan(
-    combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False
-) -> tuple[Any, Any]:
+def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
     """The last state, and the outputs, stacked along their first dimension, of `state, output = combine_fn(state, x)`.
 
     Args:

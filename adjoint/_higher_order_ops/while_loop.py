@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import adjoint as torch
@@ -10,9 +10,7 @@ import adjoint as torch
 __all__ = ["while_loop"]
 
 
-def while_loop(
-    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Sequence[Any]
-) -> tuple[Any, ...]:
+def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
     """The values after `body_fn` has run on `carried_inputs`, and on its own results, while `cond_fn` of them is true.
 
     Args:
