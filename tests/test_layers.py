@@ -33,6 +33,7 @@ LAYERS = [
         "adjoint.onnx",
         "adjoint.futures",
         "adjoint.foreach",
+        "adjoint._higher_order_ops",
         "adjoint.hub",
         "adjoint.inspect",
         "adjoint.distributions",
