@@ -26,7 +26,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     tensor([0.])
     """
     if isinstance(pred, torch.Tensor):
-        if pred.dtype is not torch.bool or pred.numel() != 1:
+        if pred.numel() != 1 or pred.dtype is not torch.bool:
             raise RuntimeError(f"Expected pred to be bool or single-element bool tensor, but got {pred}")
     elif not isinstance(pred, bool | int | float):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
