@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
@@ -10,7 +9,7 @@ import adjoint as torch
 __all__ = ["cond"]
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     """`true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
     Args:
