@@ -37,6 +37,8 @@ SOURCES: dict[str, str] = {}
 """The source of each generated kernel, by name."""
 
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
+_INT64 = numpy.dtype(numpy.int64).char
+"""The letter of 64-bit integers: NumPy has two types of them on most systems, which are equal but for the letter."""
 _MASKABLE = "fdilq"
 """The characters of dtypes whose elements are masked as integers of 32 or 64 bits."""
 
@@ -91,7 +93,7 @@ class Writer:
 
     def dtype_name(self, kind: str) -> str:
         """The name, in the code, of the dtype of numbers of this kind."""
-        char = "q" if kind == INTEGER else _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
+        char = _INT64 if kind == INTEGER else _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
         name = f"DTYPE_{identifier(char)}"
         self.namespace[name] = numpy.dtype(char)
         return name

@@ -472,8 +472,8 @@ SAMPLES = {
 NOT_DIFFERENTIABLE = frozenset(
     """
     BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
-    arange as_tensor asarray empty empty_like empty_permuted empty_strided eye from_dlpack from_numpy frombuffer full full_like
-    fft.fftfreq fft.rfftfreq
+    arange as_tensor asarray empty empty_like empty_permuted empty_strided eye from_dlpack from_file from_numpy frombuffer full
+    full_like fft.fftfreq fft.rfftfreq
     linspace logspace ones ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
     bartlett_window blackman_window hamming_window hann_window kaiser_window get_device typename unravel_index isin
     rand rand_like randint randint_like randn randn_like randperm bernoulli multinomial normal

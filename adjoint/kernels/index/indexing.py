@@ -217,7 +217,7 @@ def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | N
         raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(indices)})")
     expanded: list[ndarray | None] = []
     for index in indices:
-        if index is None or index.dtype.char in "li":
+        if index is None or index.dtype.char in "liq":
             expanded.append(index)
             continue
         if index.dtype.char == "B":

@@ -356,7 +356,7 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
     kind = type(key)
     if kind is Tensor:
         key = key._array
-        if key.ndim == 0 or not (key.dtype.char in "li" or (key.dtype.kind == "b" and key.shape == array.shape)):
+        if key.ndim == 0 or not (key.dtype.char in "liq" or (key.dtype.kind == "b" and key.shape == array.shape)):
             return False
         if type(key) is not ndarray:
             return False
