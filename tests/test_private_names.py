@@ -28,6 +28,10 @@ def test_modules_are_imported_by_their_names(name):
     assert found is module
 
 
+def test_nothing_is_traced():
+    assert torch._C._get_tracing_state() is None and not torch.jit.is_tracing()
+
+
 def test_a_buffer_of_tensors_gives_them_back_as_views():
     tensors = [torch.arange(6.0).reshape(2, 3), torch.tensor(7.0)]
     flat = _utils._flatten_dense_tensors(tensors)

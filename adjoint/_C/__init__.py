@@ -90,6 +90,10 @@ def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use is counted."""
 
 
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
     if name in _OF_TORCHSCRIPT:
