@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO, TypeAlias
 
-from .device import Size
+from .device import Size, layout
 from .device import device as _device
+from .dtypes import dtype
 from .kernels.memory.storages import UntypedStorage as Storage
 from .tensor import Tensor
 
 _int, _float, _bool, _complex, _str, _bytes = int, float, bool, complex, str, bytes
+_dtype, _layout = dtype, layout
 _Number = (int, float, bool)
 
 _size: TypeAlias = Size | list[int] | tuple[int, ...]

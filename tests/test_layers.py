@@ -34,6 +34,7 @@ LAYERS = [
         "adjoint.futures",
         "adjoint.foreach",
         "adjoint._higher_order_ops",
+        "adjoint._subclasses",
         "adjoint.hub",
         "adjoint.inspect",
         "adjoint.distributions",

@@ -28,7 +28,14 @@ def test_modules_are_imported_by_their_names(name):
     assert found is module
 
 
-def test_nothing_is_traced():
+def test_types_of_arguments_have_their_private_names():
+    assert torch.types._dtype is torch.dtype and torch.types._layout is torch.layout
+    assert torch.types._device is torch.device and torch.types._int is int
+
+
+def test_nothing_is_traced_or_fake():
+    fake = importlib.import_module("adjoint._subclasses.fake_tensor")
+    assert not fake.is_fake(torch.ones(1)) and not isinstance(torch.ones(1), fake.FakeTensor)
     assert torch._C._get_tracing_state() is None and not torch.jit.is_tracing()
 
 

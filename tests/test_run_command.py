@@ -39,7 +39,7 @@ import torch.nn.modules.linear
 from torch.nn.modules.linear import Linear
 import torch.autograd.gradcheck
 import torch.utils._pytree, torch.optim.adamw, torch.nn.functional as F
-print(torch is adjoint, torch.nn is adjoint.nn, Linear is torch.nn.Linear, F is adjoint.nn.functional)
+print(torch is adjoint is torch.torch, torch.nn is adjoint.nn, Linear is torch.nn.Linear, F is adjoint.nn.functional)
 print(callable(torch.autograd.gradcheck), torch.optim.adamw.AdamW is torch.optim.AdamW)
 print(torch.__name__, Linear.__module__, type(torch.ones(1)).__module__)
 print(torch.nn.__spec__.name)

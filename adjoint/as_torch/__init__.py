@@ -56,6 +56,7 @@ def install_as_torch() -> None:
             sys.modules[theirs(name)] = module
             as_pytorch_names(module)
     adjoint.__name__ = THEIRS
+    vars(adjoint)[THEIRS] = adjoint  # `torch.torch` is a name that programs use, too
     adjoint.__version__ = adjoint.version.__version__ = TorchVersion(f"{PYTORCH}+{OWN}.{__version__}")
     sys.path.insert(1, SEARCH_PATH)
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
