@@ -174,6 +174,12 @@ def _metadata(everyone: list[Any], keys_of: dict[str, Keys], token: str) -> Meta
     return Metadata(described, keys_of, places, StorageMeta(save_id=token), "1.0.0")
 
 
+def _writers(process_group: Any, no_dist: bool) -> ProcessGroup | None:
+    """The processes that write, when a saving before has ended; None for this one alone."""
+    wait_for_saving()
+    return resolve(process_group) if is_initialized() and not no_dist else None
+
+
 def save(
     state_dict: dict[str, Any],
     *,
@@ -198,8 +204,7 @@ def save(
     Raises:
         CheckpointException: on all ranks, if one of them could not write.
     """
-    wait_for_saving()
-    group = resolve(process_group) if is_initialized() and not no_dist else None
+    group = _writers(process_group, no_dist)
     return Saving(state_dict, folder_of(checkpoint_id, storage_writer), group, copies=False).complete()
 
 
@@ -220,8 +225,7 @@ def async_save(
     Returns:
         A future; its `result()` waits until all ranks have written, and raises what has failed.
     """
-    wait_for_saving()
-    group = resolve(process_group) if is_initialized() and not no_dist else None
+    group = _writers(process_group, no_dist)
     saving = Saving(state_dict, folder_of(checkpoint_id, storage_writer), group, copies=True)
     if group is not None and group.size() > 1:
         if group.saving is None:  # the program goes on with collectives of its own meanwhile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy
 
@@ -84,7 +84,7 @@ class UntypedStorage:
             self._root = root_of(self._seen)
 
     @classmethod
-    def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> UntypedStorage:
+    def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> Self:
         """The storage of memory whose owner is `root`.
 
         `replace` puts another array into the tensor that was asked for its storage, in the place of `seen`.
@@ -306,10 +306,16 @@ class UntypedStorage:
         self.bytes()[...] = source.bytes()
         return self
 
-    def clone(self) -> UntypedStorage:
+    def clone(self) -> Self:
         """A copy."""
         copy = self.bytes().copy()
-        return type(self).over(copy, copy)
+        return self._alike(copy, copy)
+
+    def _alike(self, root: Array, seen: Array | None = None) -> Self:
+        """The storage of other memory, with elements of the same dtype."""
+        storage = self.over(root, seen)
+        storage.element_kind = self.element_kind
+        return storage
 
     def get_device(self) -> int:
         """-1: the bytes are in no accelerator."""
@@ -329,9 +335,9 @@ class UntypedStorage:
             raise RuntimeError(f"a storage on {self.device} cannot be copied to {device}")
         return self
 
-    def new(self) -> UntypedStorage:
+    def new(self) -> Self:
         """An empty storage of the same type."""
-        return type(self).over(numpy.empty(0, numpy.uint8))
+        return self._alike(numpy.empty(0, numpy.uint8))
 
     def type(self) -> str:
         """The name of the type."""
@@ -385,8 +391,8 @@ class TypedStorage(UntypedStorage):
     @classmethod
     def of(cls, root: Array, kind: Any, seen: Array | None = None, replace: Replace | None = None) -> TypedStorage:
         """`over`, for elements of `kind`."""
-        storage = cls.__new__(cls)
-        storage._root, storage._seen, storage._replace, storage.element_kind = root, seen, replace, kind
+        storage = cls.over(root, seen, replace)
+        storage.element_kind = kind
         return storage
 
     def resize_(self, size: int) -> TypedStorage:
@@ -422,15 +428,6 @@ class TypedStorage(UntypedStorage):
     def type(self) -> str:
         """The name of the type, as "torch.FloatStorage"."""
         return f"torch.{self.pickle_storage_type()}"
-
-    def clone(self) -> TypedStorage:
-        """A copy."""
-        copy = self.bytes().copy()
-        return self.of(copy, self.element_kind, copy)
-
-    def new(self) -> TypedStorage:
-        """An empty storage of the same dtype."""
-        return self.of(numpy.empty(0, numpy.uint8), self.element_kind)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
