@@ -28,6 +28,9 @@ QUANTILE_FAR_DENOMINATOR = (
     1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0,
 )  # fmt: skip
 
+NEAR_POLE = 1e-200
+"""Between 0 and the negative of this, `lgamma(x)` is `-log(-x)`; `sin(pi x)` would be rounded as a subnormal number."""
+
 # NIST Digital Library of Mathematical Functions (DLMF) 5.7.3:
 # ln Gamma(2 + z) = (1 - gamma) z + sum (-1)^k (zeta(k) - 1) z^k / k.
 LOG_GAMMA_NEAR_2 = (

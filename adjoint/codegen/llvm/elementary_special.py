@@ -35,7 +35,8 @@ def _lgamma(x: T) -> T:
     if reduce_or(negative):
         # Gamma(x) Gamma(1 - x) = pi / sin(pi x): NIST DLMF 5.5.3.
         sine, _cosine = sine_and_cosine_of_turns(x - rint(x))
-        reflected = T(math.log(math.pi)) - log(fabs(sine)) - value
+        tiny = fabs(x) < coefficients.NEAR_POLE  # pi x is not exact where it is subnormal
+        reflected = where(tiny, T(0), T(math.log(math.pi))) - log(where(tiny, fabs(x), fabs(sine))) - value
         value = where(negative, where(x == floor(x), T(math.inf), reflected), value)
     return where(fabs(x) == math.inf, T(math.inf), value)
 

@@ -296,6 +296,7 @@ def _lgamma(x: ndarray) -> ndarray:
         (asarray(x >= 0.5), _lgamma_right),
         (asarray((x <= 0) & (x == numpy.floor(x))), lambda part: numpy.full(part.shape, math.inf)),
         (asarray(x > 0), lambda part: _lgamma_right(part + 2) - numpy.log(part * (part + 1))),
+        (asarray(x > -coefficients.NEAR_POLE), lambda part: -numpy.log(-part)),
         (asarray(x < 0), _lgamma_reflected),
     )
 
