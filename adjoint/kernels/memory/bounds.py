@@ -119,8 +119,14 @@ def in_words_of_pytorch(error: Exception) -> Exception | None:
     text = str(error)
     if isinstance(error, MemoryError) and not isinstance(error, AllocationError):
         shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-        size = "" if shape is None or dtype is None else f": you tried to allocate {math.prod(shape) * dtype.itemsize} bytes"
-        return AllocationError(f"DefaultCPUAllocator: can't allocate memory{size}. Error code 12 (Cannot allocate memory)")
+        size = (
+            ""
+            if shape is None or dtype is None
+            else f": you tried to allocate {math.prod(shape) * dtype.itemsize} bytes"
+        )
+        return AllocationError(
+            f"DefaultCPUAllocator: can't allocate memory{size}. Error code 12 (Cannot allocate memory)"
+        )
     if type(error) is ValueError and text.startswith(_TOO_LARGE):
         return RuntimeError("Storage size calculation overflowed: the elements would take 2**63 bytes or more")
     if type(error) is OverflowError and any(words in text for words in _TOO_WIDE):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...dispatch.annotations import Array
+from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
