@@ -1,9 +1,9 @@
 """The example of each public name: from its docstring, from the declared examples, or derived from that of its function.
 
-A declared example is a line `names: statements` in a file of `docs/reference/examples`, and the lines below it that are indented by
-four spaces; `{}` stands for the name in each of the names' examples. What the statements print is computed when the site is built and
-when the tests run: it cannot become wrong. Where an example ends in `# raises KIND`, its last statement raises such an error, which is
-shown; where it ends in `# warns`, its last statement warns, and the warning is shown.
+A declared example is a line `names: statements` in a file of `docs/reference/examples`, and the lines below it that are indented
+by four spaces; `{}` stands for the name in each example. What the statements print is computed when the site is built
+and when the tests run: it cannot become wrong. Where an example ends in `# raises KIND`, its last statement raises such an error,
+which is shown; where it ends in `# warns`, its last statement warns, and the warning is shown.
 """
 
 from __future__ import annotations
