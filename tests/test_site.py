@@ -103,6 +103,24 @@ def test_every_public_name_is_described_and_has_an_example():
     assert dict(without) == {}
 
 
+def test_an_example_shows_more_than_that_its_name_exists():
+    nothing_but = re.compile(r"(callable\(\S+\)|isinstance\(\S+, type\)|\S+ is not None|issubclass\(\S+, \w+\))")
+    assert [path for path, statements in examples.declared().items() if nothing_but.fullmatch(statements)] == []
+
+
+def test_an_example_may_have_several_lines_and_end_in_a_warning():
+    source = "import warnings\nfor text in ('one', 'two'):\n    warnings.warn(text)  # warns"
+    shown = ">>> import warnings\n>>> for text in ('one', 'two'):\n...     warnings.warn(text)\n"
+    assert examples.session(source, "warnings.warn") == f"{shown}UserWarning: one\nUserWarning: two"
+    with pytest.raises(AssertionError, match="no warning came"):
+        examples.session("1 + 1  # warns", "int.__add__")
+
+
+def test_the_example_of_a_function_becomes_that_of_its_method_in_all_its_calls():
+    statements = "with torch.no_grad():\n    y = torch.exp(x)\ny, torch.exp(x + 1)"
+    assert examples.as_method(statements, "exp", "exp") == "with torch.no_grad():\n    y = x.exp()\n(y, (x + 1).exp())"
+
+
 @pytest.mark.thorough
 def test_declared_examples_are_of_public_names_and_run():
     names = {public.path: public for public in public_names()}
