@@ -306,7 +306,7 @@ def _adopted(array):
 
 def _warn_of_reading(source, name):
     warn(
-        f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that "
+        f"The given {source} is not writable, and adjoint does not support non-writable tensors. Operations that "
         "change the "
         f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before "
         "converting it "
