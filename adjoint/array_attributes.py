@@ -28,6 +28,17 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + limit if dim < 0 else dim
 
 
+def existing_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front, of a tensor that has it.
+
+    Raises:
+        IndexError: in other words for a tensor without dimensions.
+    """
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
 def _never() -> property:
     """An attribute of tensors that is always False: another device or layout."""
     return property(
@@ -117,7 +128,7 @@ class ArrayAttributes:
         try:
             if dim is None:
                 return new_size(Size, self._array.shape)
-            return self._array.shape[wrap_dim(dim, self._array.ndim)]
+            return self._array.shape[existing_dim(dim, self._array.ndim)]
         except Exception as error:
             shorten(error)
             raise
@@ -145,7 +156,7 @@ class ArrayAttributes:
         if type(array) is SparseArray and array.parts.layout != "sparse_coo":
             raise RuntimeError(f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have strides")
         steps = storages.element_strides(array)
-        return steps if dim is None else steps[wrap_dim(dim, self._array.ndim)]
+        return steps if dim is None else steps[existing_dim(dim, self._array.ndim)]
 
     def storage_offset(self) -> int:
         """The position of the first element in the storage, in elements."""

@@ -112,7 +112,9 @@ KNOWN: dict[str, Difference] = {
         for case in ("2d value", "3d value", "3d grad")
     },
     **{
-        f"{case}]": Difference("PyTorch rounds weights to the half type; here they are computed in float32", "elements differ")
+        f"{case}]": Difference(
+            "PyTorch rounds weights to the half type; here they are computed in float32", "elements differ"
+        )
         for case in (
             "grid_sampler_2d value[bfloat16",
             "grid_sampler_2d grad[bfloat16",
