@@ -55,6 +55,8 @@ def test_lgamma_near_its_zeros_and_left_of_them():
     x = many(-9.95031, -0.05)
     numpy.testing.assert_allclose(special.lgamma(x), exact(math.lgamma, x), rtol=1e-13, atol=1e-14)
     assert special.lgamma(numpy.array([0.0, -1.0, -2.0, math.inf, -math.inf])).tolist() == [math.inf] * 5
+    below = -numpy.array([5e-324, 1.5e-323, 1e-310, 1e-300, 1e-201, 1e-199])
+    numpy.testing.assert_allclose(special.lgamma(below), -numpy.log(-below), rtol=1e-15)
 
 
 @pytest.mark.parametrize("low", [0.05, -8.0307])

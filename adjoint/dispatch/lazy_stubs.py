@@ -20,6 +20,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
 from ..first_use import import_late
+from ..kernels.memory.bounds import in_words_of_pytorch
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
@@ -185,7 +186,7 @@ def repeated(error: Exception, name: str, frame: FrameType) -> Any:
     """Repeat the call of function `name`, failed in `frame`, if an argument overrides calls; else raise the user's error."""
     again = overridden(frame)
     if again is None:
-        raise not_a_tensor(error, name, frame) or error
+        raise not_a_tensor(error, name, frame) or in_words_of_pytorch(error) or error
     return again()
 
 

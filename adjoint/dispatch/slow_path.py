@@ -13,6 +13,7 @@ from typing import Any
 from .. import dtypes
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import of_any_size
+from ..kernels.memory.bounds import in_words_of_pytorch
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
@@ -170,7 +171,11 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     token = WARNINGS[OFF]
     try:
         return of_any_size(kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
+    except (MemoryError, OverflowError) as error:
+        raise in_words_of_pytorch(error) or error from None
     except ValueError as error:
+        if (other := in_words_of_pytorch(error)) is not None:
+            raise other from None
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
         raise RuntimeError(str(error)) from error

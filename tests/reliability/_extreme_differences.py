@@ -58,7 +58,8 @@ _PRODUCTS = (
     "nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d"
 )
 _MOMENTS = (
-    "_batch_norm_with_update corrcoef cov native_batch_norm native_group_norm native_layer_norm nn.functional.batch_norm "
+    "_batch_norm_with_update _native_batch_norm_legit corrcoef cov native_batch_norm native_group_norm native_layer_norm "
+    "nn.functional.batch_norm "
     "nn.functional.batch_norm.without_cudnn nn.functional.group_norm nn.functional.instance_norm nn.functional.layer_norm std "
     "std.unbiased std_mean std_mean.unbiased var var.unbiased var_mean var_mean.unbiased"
 )
@@ -110,8 +111,8 @@ DIFFERENCES: list[Known] = [
     ),
     Known(
         "terms with nan, infinities or the ends of types: the order of a sum decides whether it overflows, and where",
-        f"{_PRODUCTS} {_MOMENTS} {_FOURIER} sum sum_to_size cumprod trapezoid trapz nn.functional.multi_margin_loss "
-        "nn.functional.multilabel_margin_loss nn.functional.normalize",
+        f"{_PRODUCTS} {_MOMENTS} {_FOURIER} _softmax_backward_data sum sum_to_size cumprod trapezoid trapz "
+        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.normalize",
         INEXACT,
         EXTREME,
         "values nonfinite( rounded)?",
@@ -239,6 +240,29 @@ DIFFERENCES: list[Known] = [
         ".*",
         ".*empty.*",
         "shape",
+    ),
+    Known(
+        "without channels PyTorch's result has none either; the sum over no channels is the bias, for each channel asked for",
+        "nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d",
+        INEXACT,
+        ".*empty.*",
+        "shape",
+    ),
+    Known(
+        "PyTorch asks for the first element of nothing",
+        "nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d",
+        INEXACT,
+        ".*empty.*",
+        "error",
+        "raised nothing, expected IndexError: select.*",
+    ),
+    Known(
+        "PyTorch fails within, where a tensor has no dimensions",
+        "_batch_norm_with_update _native_batch_norm_legit native_batch_norm",
+        FLOATS,
+        WITHOUT_ELEMENTS,
+        "error",
+        ".*SmallVector unable to grow.*",
     ),
 ]
 

@@ -254,8 +254,14 @@ def _beta_moves_near_0(x: ndarray, a: ndarray, b: ndarray) -> ndarray:
 # --- of several dimensions ------------------------------------------------------------------------------------
 
 
+HIGHEST_DIMENSION = 1 << 28
+"""`mvlgamma` adds up as many terms as dimensions; this many take minutes."""
+
+
 def mvlgamma(x: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension `p`."""
+    if type(p) is bool or not 1 <= p <= HIGHEST_DIMENSION:
+        raise ValueError("p")  # the operator says why
     total = lgamma(x)
     for k in range(1, p):
         total = total + lgamma(x - x.dtype.type(k / 2))

@@ -96,3 +96,39 @@ def _last(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int
             return _LIMIT
         last += distance
     return last
+
+
+# --- errors of NumPy that say that memory does not suffice ----------------------------------------------------
+
+
+class AllocationError(RuntimeError, MemoryError):
+    """Memory for an array was not granted: PyTorch's `RuntimeError`, and Python's `MemoryError`."""
+
+
+_TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded")
+
+_TOO_WIDE = ("too large to convert to C", "cannot fit 'int' into an index-sized integer")
+
+
+def in_words_of_pytorch(error: Exception) -> Exception | None:
+    """The error in place of one by which NumPy refuses a size or an integer; None for other errors.
+
+    >>> in_words_of_pytorch(ValueError("array is too big; ..."))
+    RuntimeError('Storage size calculation overflowed: the elements would take 2**63 bytes or more')
+    """
+    text = str(error)
+    if isinstance(error, MemoryError) and not isinstance(error, AllocationError):
+        shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+        size = (
+            ""
+            if shape is None or dtype is None
+            else f": you tried to allocate {math.prod(shape) * dtype.itemsize} bytes"
+        )
+        return AllocationError(
+            f"DefaultCPUAllocator: can't allocate memory{size}. Error code 12 (Cannot allocate memory)"
+        )
+    if type(error) is ValueError and text.startswith(_TOO_LARGE):
+        return RuntimeError("Storage size calculation overflowed: the elements would take 2**63 bytes or more")
+    if type(error) is OverflowError and any(words in text for words in _TOO_WIDE):
+        return ValueError("Overflow when unpacking long long")
+    return None

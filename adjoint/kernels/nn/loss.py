@@ -102,8 +102,9 @@ def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Arra
 
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """`-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
-    if self.size and not ((self >= 0) & (self <= 1)).all():
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    for name, given in ("input", self), ("target", target):
+        if given.size and not ((given >= 0) & (given <= 1)).all():
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     probability, wanted = widen(self), widen(target)
     loss = (wanted - 1) * numpy.maximum(numpy.log1p(-probability), -100) - wanted * numpy.maximum(
         numpy.log(probability), -100

@@ -120,16 +120,15 @@ def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
     """The gradient of softmax's input: result * (grad - sum(grad * result))."""
     if result.dtype.char in _NATIVE and result.size <= _SMALL and result.ndim and grad.flags.c_contiguous:
         product = _multiply(grad, result)
-        total = sum_kept(product, dim)
-        return _subtract(product, _multiply(result, total), product)
+        _subtract(grad, sum_kept(product, dim), product)
+        return _multiply(product, result, product)
     return softmax_backward_rows.run((grad, result), dim)
 
 
 @row_program(_refusing("softmax_backward"))
 def softmax_backward_rows(grad: Array, result: Array) -> Any:
     """`result * (grad - sum(grad * result))`."""
-    product = grad * result
-    return product - result * row.sum(product)
+    return result * (grad - row.sum(grad * result))
 
 
 def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:

@@ -17,7 +17,7 @@ from ...dispatch.signatures import type_name
 from ...first_use import import_late
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying, storage, storages
-from ...kernels.memory.bounds import whole
+from ...kernels.memory.bounds import in_words_of_pytorch, whole
 from ...kernels.runtime.meta_array import parked
 from ...kernels.runtime.scalar import scalar_array
 from ...notices import warn
@@ -424,7 +424,11 @@ def _filled(name, make, doc):
     ):
         try:
             kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
-            array = make(shape_of(sizes, size, name), kind.numpy)
+            shape = shape_of(sizes, size, name)
+            try:
+                array = make(shape, kind.numpy)
+            except (ValueError, MemoryError) as error:
+                raise in_words_of_pytorch(error) or error from None
             if out is None:
                 return leaf(array, requires_grad, device, pin_memory, layout)
             return finished(name, array, out, requires_grad)

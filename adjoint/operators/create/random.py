@@ -18,7 +18,7 @@ from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
-from ...dispatch.out import refuse_gradient, resize
+from ...dispatch.out import check_castable, refuse_gradient, resize
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.shapes import broadcast_shapes
@@ -323,14 +323,18 @@ def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device,
 
 
 def _normal_into(out, mean, std, generator):
-    """Draw in the order of `out` in memory; one standard deviation for all means does not make it take on their shape."""
+    """Draw in the order of `out` in memory, which takes on the shape of mean and std; one std for all means leaves it larger."""
     parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
     refuse_gradient("normal", [*parameters, out])
     if not (out.dtype.is_floating_point or out.dtype.is_complex):
         raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_type}'")
-    if isinstance(std, Tensor):
+    for value in parameters:
+        check_castable(value.dtype, out.dtype)
+    each = isinstance(std, Tensor)
+    if each:
         kernels.check_deviations(std._array)
-        resize(out, broadcast_shapes(*(value._array.shape for value in parameters)))
+    resize(out, broadcast_shapes(*(value._array.shape for value in (parameters if each else [mean, out]))))
+    if each:
         out.normal_(0.0, 1.0, generator=generator).mul_(std)
     else:
         out.normal_(0.0, std, generator=generator)

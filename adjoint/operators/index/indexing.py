@@ -228,18 +228,22 @@ def index_put_(input, indices, values, accumulate=False):
 def _unsafe_masked_index(input, mask, indices, fill):
     """`input[indices]` where `mask`, elsewhere `fill`; indices beyond an end count as the last there."""
     found = tensors.index(input, _index_tensors(_within(input, indices), "_unsafe_masked_index"))
-    return tensors.where(mask, found, fill)
+    return tensors.where(mask, found, fill) if found._array.size else found
 
 
 @public()
 def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
     """A copy of `input` to which `values` are added at `indices` where `mask`; indices beyond an end count as the last there."""
+    if not mask._array.size:
+        return input.clone()
     added = tensors.zero_where(values, tensors.logical_not(mask))
     return index_put(input, _within(input, indices), added, True)
 
 
 def _within(input, indices):
     """Tensors of indices limited to the sizes of the dimensions that they are for."""
+    if len(indices) > input._array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
     return [part.clamp(-size, size - 1) for part, size in zip(indices, input._array.shape, strict=False)]
 
 

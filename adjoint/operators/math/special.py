@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...dispatch.annotations import Array
+from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
@@ -184,13 +184,15 @@ def polygamma_(input, n):
 def _check_order(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if p > incomplete.HIGHEST_DIMENSION:
+        raise RuntimeError(f"p of {p} is too large: as many terms would be added up")
 
 
 @operator(kernel=incomplete.mvlgamma, promote="float", inplace=True, check=_check_order, batch="elementwise")
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
 
-    def forward(self: Array, p): ...
+    def forward(self: Array, p: Int): ...
 
     def grad_self(grad, self, p, xp):
         total = xp.digamma(self)

@@ -228,9 +228,17 @@ def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, outp
     _check_channels(shape, wshape, bshape, transposed, groups)
     if not transposed:
         _check_kernel(shape, wshape, padding, dilation)
+    if 0 in shape[2:] and (transposed or 0 not in shape[:2]):
+        sizes = [*shape[:2], 1, shape[2]] if count == 1 else list(shape)
+        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {sizes}")
+    if 0 in wshape[2:]:
+        height, width = (1, *wshape[2:])[-2:]
+        kernel = f" kernel_height: {height} kernel_width: {width}"
+        if count > 2:
+            kernel = f": {' x '.join(map(str, wshape[2:]))} (TxHxW)"
+        raise RuntimeError(f"kernel size should be greater than zero, but got{kernel}")
+    if not transposed:
         return stride, padding, dilation, output_padding
-    if 0 in shape[2:]:
-        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(shape)}")
     if any(more >= max(step, gap) for more, step, gap in zip(output_padding, stride, dilation, strict=True)):
         axes = {1: ("height", "width"), 2: ("height", "width"), 3: ("depth", "height", "width")}[count]
         ones = (1,) * (len(axes) - count)

@@ -177,6 +177,13 @@ def _publish(name, mode, dims):
     def upsample(input, output_size, *options, scale_factors=None, **named):
         named.update(zip(parameters, options, strict=False))
         factors = named.get(parameters[-dims]) if scale_factors is None else scale_factors
+        for given, what in (output_size, "output_size"), (scale_factors, "scale_factors"):
+            if given is not None and len(given) != dims:
+                raise RuntimeError(
+                    f"Expected static_cast<int64_t>({what}->size()) == spatial_dimensions to be true, but got false."
+                )
+        if input._array.ndim != dims + 2:
+            raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {input._array.ndim}")
         if not isinstance(factors, list | tuple):
             scales = tuple(named.get(side) for side in sides)
             return getattr(tensors, name)(input, tuple(output_size), named.get("align_corners", False), scales)

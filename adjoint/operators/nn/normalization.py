@@ -129,7 +129,16 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     >>> torch.native_batch_norm(torch.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[1]
     tensor([2.])
     """
-    channels = input._array.shape[1] if input._array.ndim > 1 else 0
+    shape = input._array.shape
+    if 0 in shape and not training:
+        return input.clone(), input.new_empty(0), input.new_empty(0)
+    if len(shape) < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-1, 0], but got 1): the input has shape {list(shape)}"
+        )
+    if 0 in shape:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(shape)}")
+    channels = shape[1]
     named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in named.items():
         if value is not None and value._array.size != channels:
@@ -201,14 +210,14 @@ def _of_nothing(input, weight, bias):
     """An empty batch: no statistics, but still something for weight and bias to be a part of, as in PyTorch."""
     output = input.clone()
     if weight is not None:
-        output = output * weight[0]
-    return output if bias is None else output + bias[0]
+        output = output * weight.select(0, 0)
+    return output if bias is None else output + bias.select(0, 0)
 
 
 def _move(running: Tensor, towards, momentum):
     """`running` moved by `momentum` towards the statistics of a batch; its version stays, as in PyTorch."""
     array = running._array
-    array += (momentum * (towards - array)).astype(array.dtype, copy=False)
+    array[...] = momentum * towards + (1 - momentum) * array
 
 
 def _move_each(running_mean, running_var, mean, invstd, momentum, eps, count):

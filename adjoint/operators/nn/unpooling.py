@@ -67,14 +67,25 @@ def _output_size(input, kernel_size, stride, padding, output_size):
     return tuple(output_size)
 
 
+def _unpooled(dims, input, indices, size):
+    shape = tuple(input.shape)
+    for dim in range(1, len(shape)):
+        if shape[dim] == 0:
+            raise RuntimeError(
+                f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, but got "
+                f"{list(shape)} with dimension {dim} being empty."
+            )
+    return _UNPOOLINGS[dims](input, indices, size)
+
+
 def _function(dims):
     def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
         kernel = _numbers(kernel_size, dims)
         step = kernel if stride is None else _numbers(stride, dims)
         size = _output_size(input, kernel, step, _numbers(padding, dims), output_size)
         if dims > 1:
-            return _UNPOOLINGS[dims](input, indices, size)
-        return _UNPOOLINGS[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
+            return _unpooled(dims, input, indices, size)
+        return _unpooled(2, input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
 
     unpool.__name__ = unpool.__qualname__ = f"max_unpool{dims}d"
     unpool.__doc__ = """The partial inverse of maximum pooling: values back at their indices, among zeros.

@@ -88,9 +88,17 @@ def _check(data, lengths, offsets, axis, unsafe):
             raise NotImplementedError(
                 f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{dtype.scalar_type}'"
             )
+        if name == "offsets" and not given._array.shape[-1]:
+            size = [*given._array.shape[:-1], -1, *data._array.shape[axis + 1 :]]
+            raise RuntimeError(f"Trying to create tensor with negative dimension -1: {size}")
     if lengths is None or unsafe:
         return
     counts = lengths._array
+    if not counts.size:
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+            "argument."
+        )
     if (counts < 0).any():
         raise RuntimeError("lengths contains negative value!")
     if (numpy.sum(counts, -1) != data._array.shape[axis]).any():

@@ -258,6 +258,8 @@ def unsafe_chunk(input, chunks, dim=0):
     if not input._array.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input._array.shape[wrap_dim(dim, input._array.ndim)]
+    if size == 0:
+        return unsafe_split_with_sizes(input, (0,) * chunks, dim)
     return unsafe_split(input, -(-size // chunks), dim)
 
 
