@@ -12,6 +12,7 @@ from .device import LAYOUTS, Size, cpu, device, layout, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
+from .kernels.runtime.shapes import require_dims
 from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .tracebacks import ending_at_caller, shorten
@@ -26,17 +27,6 @@ def wrap_dim(dim: int, ndim: int) -> int:
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
-
-
-def existing_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front, of a tensor that has it.
-
-    Raises:
-        IndexError: in other words for a tensor without dimensions.
-    """
-    if not ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, ndim)
 
 
 def _never() -> property:
@@ -128,7 +118,9 @@ class ArrayAttributes:
         try:
             if dim is None:
                 return new_size(Size, self._array.shape)
-            return self._array.shape[existing_dim(dim, self._array.ndim)]
+            if not self._array.ndim:
+                require_dims(self._array, dim)
+            return self._array.shape[wrap_dim(dim, self._array.ndim)]
         except Exception as error:
             shorten(error)
             raise
@@ -156,7 +148,9 @@ class ArrayAttributes:
         if type(array) is SparseArray and array.parts.layout != "sparse_coo":
             raise RuntimeError(f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have strides")
         steps = storages.element_strides(array)
-        return steps if dim is None else steps[existing_dim(dim, self._array.ndim)]
+        if dim is not None and not array.ndim:
+            require_dims(array, dim)
+        return steps if dim is None else steps[wrap_dim(dim, array.ndim)]
 
     def storage_offset(self) -> int:
         """The position of the first element in the storage, in elements."""
