@@ -40,8 +40,9 @@ def _never() -> property:
 def methods_of_tensor(kind: type[_Kind]) -> type[_Kind]:
     """Make the functions of `kind`, a base class of `Tensor`, appear as methods of `Tensor` in errors and pickles."""
     for function in vars(kind).values():
-        if type(function) is FunctionType:
+        while type(function) is FunctionType:
             function.__module__, function.__qualname__ = "adjoint.tensor", f"Tensor.{function.__name__}"
+            function = getattr(function, "__wrapped__", None)
     return kind
 
 

@@ -130,9 +130,31 @@ def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) ->
 
 
 def end_constructor_at_caller(kind: type) -> None:
-    """Let the errors of the constructor end at the line of the user's call, if the class is not the user's own."""
-    if kind.__module__.startswith(_INSIDE):
-        end_at_caller(kind, "__init__")
+    """Let the errors of the constructor end at the line of the user's call, if the class is not the user's own.
+
+    An error about a wrong call names the class that the user has called, also if it inherits the constructor from a private one.
+    """
+    if not kind.__module__.startswith(_INSIDE):
+        return
+    if "__init__" not in vars(kind) and not kind.__name__.startswith("_"):
+        owner = next(base for base in kind.__mro__ if "__init__" in vars(base))
+        if owner.__name__.startswith("_"):
+            constructor: Any = vars(owner)["__init__"]
+            own = duplicate(getattr(constructor, "__wrapped__", constructor))
+            own.__doc__, own.__qualname__ = constructor.__doc__, f"{kind.__qualname__}.__init__"
+            setattr(kind, "__init__", own)  # noqa: B010
+    end_at_caller(kind, "__init__")
+
+
+def duplicate(function: FunctionType) -> FunctionType:
+    """A copy of the function."""
+    other = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, function.__qualname__
+    other.__annotations__ = function.__annotations__
+    other.__dict__.update(function.__dict__)
+    return other
 
 
 def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:

@@ -47,6 +47,6 @@ def answer(library: Any, statements: tuple[str, ...]) -> str:
                 exec(statement, names)
             shown = repr(eval(statements[-1], names))
         except Exception as error:
-            shown = f"{type(error).__name__}: {error}".rstrip()
+            shown = f"{type(error).__name__}: {error}".rstrip().replace("request to adjoint", "request to PyTorch")
     said = [f"! {warning.category.__name__}: {str(warning.message).split(' (Triggered')[0]}" for warning in caught]
     return re.sub(r"0x[0-9a-f]+", "0x", "\n".join([*said, shown])).rstrip()

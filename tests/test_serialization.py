@@ -3,6 +3,7 @@
 import argparse
 import collections
 import copy
+import copyreg
 import io
 import pickle
 import struct
@@ -1079,3 +1080,17 @@ def test_arrays_pickled_together_share_their_memory_again():
     first, second = (build(*args) for build, args in pickle.loads(pickle.dumps(reduced)))
     first[1] = 100
     assert second.tolist() == [0.0, 100.0, 4.0]
+
+
+def test_ordered_dictionaries_are_pickled_without_copyreg(monkeypatch) -> None:
+    """`copyreg._slotnames` drops interrupts; the pickle is what it would be with it."""
+    state = torch.nn.Linear(2, 2).state_dict()
+    assert vars(state)  # `_metadata`
+    monkeypatch.setattr(copyreg, "_slotnames", None)
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    loaded = torch.load(file)
+    assert type(loaded) is OrderedDict
+    assert loaded._metadata == state._metadata
+    assert list(loaded) == list(state)

@@ -1,5 +1,6 @@
 """The documentation's pages: their code runs, their links lead somewhere, and each public name has an example that runs."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -17,7 +18,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
 from building import examples  # noqa: E402
-from building.public_names import public_names  # noqa: E402
+from building.public_names import public_names, readable_signature  # noqa: E402
 from building.reference import AREAS  # noqa: E402
 
 PAGES = [path for path in sorted(DOCS.rglob("*.md")) if "generated" not in path.parts]
@@ -101,6 +102,33 @@ def test_every_public_name_is_described_and_has_an_example():
         if not public.docstring:
             without["a docstring"].append(public.path)
     assert dict(without) == {}
+
+
+def test_a_signature_is_shown_without_quotes_around_annotations():
+    def function(devices: "list[int]", *, kind: "str | None" = None, mode: str = "sum", key=len) -> "None": ...
+
+    shown = "(devices: list[int], *, kind: str | None = None, mode: str = 'sum', key=...) -> None"
+    assert readable_signature(inspect.signature(function), of_method=False) == shown
+    signatures = {public.path: signature for public in public_names() for signature in public.signatures}
+    assert [path for path, each in signatures.items() if ": '" in each or "-> '" in each or "ForwardRef" in each] == []
+
+
+def test_an_example_shows_more_than_that_its_name_exists():
+    nothing_but = re.compile(r"(callable\(\S+\)|isinstance\(\S+, type\)|\S+ is not None|issubclass\(\S+, \w+\))")
+    assert [path for path, statements in examples.declared().items() if nothing_but.fullmatch(statements)] == []
+
+
+def test_an_example_may_have_several_lines_and_end_in_a_warning():
+    source = "import warnings\nfor text in ('one', 'two'):\n    warnings.warn(text)  # warns"
+    shown = ">>> import warnings\n>>> for text in ('one', 'two'):\n...     warnings.warn(text)\n"
+    assert examples.session(source, "warnings.warn") == f"{shown}UserWarning: one\nUserWarning: two"
+    with pytest.raises(AssertionError, match="no warning came"):
+        examples.session("1 + 1  # warns", "int.__add__")
+
+
+def test_the_example_of_a_function_becomes_that_of_its_method_in_all_its_calls():
+    statements = "with torch.no_grad():\n    y = torch.exp(x)\ny, torch.exp(x + 1)"
+    assert examples.as_method(statements, "exp", "exp") == "with torch.no_grad():\n    y = x.exp()\n(y, (x + 1).exp())"
 
 
 @pytest.mark.thorough

@@ -23,6 +23,35 @@ def test_no_frame_of_adjoint_is_shown(mistake):
     assert "During handling" not in trace
 
 
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: adjoint.nn.ReLU(1, 2, 3), "ReLU.__init__()"),
+        (lambda: adjoint.nn.Conv2d(*range(40)), "Conv2d.__init__()"),
+        (lambda: adjoint.nn.MaxUnpool2d(), "MaxUnpool2d.__init__()"),
+        (lambda: adjoint.ones(2).numpy(1, 2), "Tensor.numpy()"),
+        (lambda: adjoint.ones(2).is_contiguous(1, 2, 3), "Tensor.is_contiguous()"),
+    ],
+)
+def test_a_wrong_call_is_told_by_the_name_that_was_called(call, named):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).startswith(named)
+
+
+def test_an_argument_given_by_keyword_has_no_position():
+    x = adjoint.ones(2, 3)
+    for call, where in (
+        (lambda: x.argmax(dim="a"), "argument 'dim' must"),
+        (lambda: x.argmax("a"), "argument 'dim' (position 1) must"),
+        (lambda: adjoint.argmax(x, "a"), "argument 'dim' (position 2) must"),
+        (lambda: x.pow(exponent="a"), "got (exponent=str, )"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert where in str(caught.value)
+
+
 def test_frames_of_the_user_between_frames_of_adjoint_stay():
     class Broken(adjoint.nn.Module):
         def forward(self, x):

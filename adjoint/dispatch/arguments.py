@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -66,7 +67,8 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.function_name, *values[: position + 1])
     call = call_of(op.function_name)
-    where = "" if name in op.keyword_only else f" (position {call.position(position, values)})"
+    given_as = next((alias for alias in call.named if ALIASES.get(alias) == name), name)
+    where = "" if name in op.keyword_only else call.where(given_as, position, values)
     raise wrong_type(call.name, name, where, kind, value)
 
 
@@ -75,18 +77,23 @@ def fits(number: Any) -> bool:
     return type(number) is not int or -(2**63) <= number < 2**63
 
 
-def wrong_type(function: str, name: str, where: str, kind: str, value: Any) -> TypeError:
-    """The error for an argument that a parameter declared as `kind` does not accept; `where` describes its position."""
+def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wrong: int | None = None) -> TypeError:
+    """The error for an argument that a parameter declared as `kind` does not accept.
+
+    Args:
+        where: the words for its position; none if it was given by keyword.
+        wrong: which item of a sequence is at fault; by default the first that is no integer.
+    """
     if kind != "Ints" or not isinstance(value, (tuple, list)):
         return TypeError(f"{function}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
-    wrong = next(index for index, item in enumerate(value) if not (is_of_type(item, "Int") and fits(item)))
+    if wrong is None:
+        wrong = next(index for index, item in enumerate(value) if not (is_of_type(item, "Int") and fits(item)))
     found = type_name(value[wrong])
-    if is_of_type(value[wrong], "Int"):
+    if is_of_type(value[wrong], "Int") and not fits(value[wrong]):
         why = "Overflow when unpacking long long"
     elif wrong == 0:
-        return TypeError(
-            f"{function}(): argument '{name}'{where} must be tuple of ints, but found element of type {found} at pos 0"
-        )
+        found = f"but found element of type {found} at pos 0" if where else f"not {type_name(value)}"  # sic
+        return TypeError(f"{function}(): argument '{name}'{where} must be tuple of ints, {found}")
     else:
         why = f"type must be tuple of ints,but got {found}"
     return TypeError(
@@ -120,6 +127,8 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     call = call_of(function)
     if args and args[0] is call.receiver:
         args = args[1:]
+    if not names and call.named:
+        args, names = _without(args, call.named), dict(sorted(call.named.items()))
     given = [*map(type_name, args), *(f"{name}={type_name(value)}" for name, value in names.items())]
     got = ", ".join(given) if args else "".join(f"{one}, " for one in given)  # sic
     forms = forms_of(function, call.receiver is not None)
@@ -130,6 +139,16 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
         listed = [f" * ({form})\n{reason}" for form, reason in zip(forms, reasons, strict=True)]
         expected = ", but expected one of:\n" + "".join(listed)
     return TypeError(f"{call.name}() received an invalid combination of arguments - got ({got}){expected}")
+
+
+def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments but for those that were given by keyword, which come last."""
+    rest = list(args)
+    for value in named.values():
+        last = next((place for place in reversed(range(len(rest))) if rest[place] is value), None)
+        if last is not None:
+            del rest[last]
+    return tuple(rest)
 
 
 def mismatch(form: str, args: tuple[Any, ...]) -> str:

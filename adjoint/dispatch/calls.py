@@ -1,32 +1,38 @@
 """How a program has called a public function, for errors: by which name, and whether as a method.
 
 The public functions of an operator (`add`, `Tensor.add`, `Tensor.add_`) share one slow path. An error names the function
-that the program has called; a method's positions count from the argument after the tensor. The frames of the call tell
-both, so calls without an error do nothing for it.
+that the program has called; a method's positions count from the argument after the tensor, and an argument given by keyword
+has none. The frames of the call tell this, so calls without an error do nothing for it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from types import FrameType
+from collections.abc import Mapping, Sequence
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
 from ..tracebacks import variables_in
-from .lazy_stubs import public_function
+from .lazy_stubs import STANDS_IN, names_given, public_function
+
+HAND_ON = {f"{__package__}.lazy_stubs", f"{__package__}.wrappers"}
+"""The modules whose functions hand arguments on to the function that was called."""
 
 
 class Call(NamedTuple):
-    """A call of a public function: its name in errors, and the tensor whose method it is, if it is a method."""
+    """A call of a public function: its name in errors, the tensor whose method it is, if any, and what is given by keyword."""
 
     name: str
     receiver: Tensor | None = None
+    named: Mapping[str, Any] = MappingProxyType({})
 
-    def position(self, index: int, args: Sequence[Any]) -> int:
-        """The position of argument `index` of an operator in this call; positions start at 1, after the receiver."""
-        return index + 1 - (self.receiver is not None and any(value is self.receiver for value in args[:index]))
+    def where(self, name: str, index: int, args: Sequence[Any]) -> str:
+        """The words for the position of argument `index`, called `name`: positions start at 1, after the receiver."""
+        if name in self.named:
+            return ""
+        return f" (position {index + 1 - (self.receiver is not None and any(value is self.receiver for value in args[:index]))})"
 
 
 def call_of(name: str) -> Call:
@@ -46,11 +52,27 @@ def call_of(name: str) -> Call:
         return Call(name)
     outermost, function = frames[found[0]], found[1]
     called = function.__name__
+    direct = all(map(hands_on, frames[: found[0]]))
     operator = outermost.f_globals.get("OP")
     declared = outermost.f_code.co_name if operator is None else operator.function_name
     if called.startswith("__") or name.rstrip("_") not in (called.rstrip("_"), declared.rstrip("_")):
         return Call(name)
-    return Call(called, first_argument(outermost) if vars(Tensor).get(called) is function else None)
+    receiver = first_argument(outermost) if vars(Tensor).get(called) is function else None
+    return Call(called, receiver, named_arguments(outermost, user if direct else outermost.f_back))
+
+
+def hands_on(frame: FrameType) -> bool:
+    """Whether a frame between the program and the function hands the arguments on as they are: a stub, or a wrapper."""
+    return frame.f_code.co_filename.startswith(STANDS_IN) or frame.f_globals.get("__name__") in HAND_ON
+
+
+def named_arguments(frame: FrameType, caller: FrameType | None) -> dict[str, Any]:
+    """The arguments of the call in `frame` that `caller` has given by keyword."""
+    given = variables_in(frame)
+    for value in list(given.values()):
+        if type(value) is dict:
+            given |= value
+    return {name: given[name] for name in names_given(caller) if name in given}
 
 
 def first_argument(frame: FrameType) -> Tensor | None:

@@ -24,7 +24,7 @@ from ..kernels.memory.bounds import in_words_of_pytorch
 from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
-from ..tracebacks import shorten, variables_in
+from ..tracebacks import duplicate, shorten, variables_in
 from ..uninterrupted import uninterrupted
 from .signatures import not_a_tensor
 
@@ -161,17 +161,6 @@ def moved(function: FunctionType) -> FunctionType:
     other = duplicate(function)
     if stub is not None:
         stub.function = other
-    return other
-
-
-def duplicate(function: FunctionType) -> FunctionType:
-    """A copy of the function."""
-    other = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, function.__qualname__
-    other.__annotations__ = function.__annotations__
-    other.__dict__.update(function.__dict__)
     return other
 
 

@@ -69,7 +69,7 @@ def not_a_tensor(op: Operator, position: int, args: tuple[Any, ...]) -> TypeErro
     """The error for the argument at `position`, which is not a tensor but should be."""
     call, name = call_of(op.function_name), op.names[position]
     return TypeError(
-        f"{call.name}(): argument '{'input' if name == 'self' else name}' (position {call.position(position, args)}) must be "
+        f"{call.name}(): argument '{'input' if name == 'self' else name}'{call.where(name, position, args)} must be "
         f"Tensor, not {type_name(args[position])}"
     )
 

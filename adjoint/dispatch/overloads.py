@@ -94,7 +94,7 @@ def overloads(
             return function.inplace
         named(function, name)
         listed: Any = (lambda: forms(tensors.operator)) if callable(forms) else forms
-        public(namespace=namespace, method=method, numpy_names=namespace == "torch", forms=listed)(function)
+        public(namespace=namespace, method=method, numpy_names=True, forms=listed)(function)
         if dunder is None:
             return function
         operation = _operation(function, numbers)

@@ -13,9 +13,10 @@ from typing import Any
 from ..forks import lock_across_forks
 from ..tape.modes import STATE
 from ..tensor import Tensor
+from ..tracebacks import duplicate
 from ..uninterrupted import uninterrupted
 from .decorators import PUBLIC
-from .lazy_stubs import cells, duplicate, put_code, standing_in, stub_of
+from .lazy_stubs import cells, put_code, standing_in, stub_of
 from .registry import load_all
 
 _METHODS = {

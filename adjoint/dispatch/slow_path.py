@@ -171,14 +171,10 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     token = WARNINGS[OFF]
     try:
         return of_any_size(kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
-    except (MemoryError, OverflowError) as error:
-        raise in_words_of_pytorch(error) or error from None
-    except ValueError as error:
-        if (other := in_words_of_pytorch(error)) is not None:
-            raise other from None
+    except (MemoryError, OverflowError, ValueError) as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
-        raise RuntimeError(str(error)) from error
+        raise in_words_of_pytorch(error) or RuntimeError(str(error)) from None
     except TypeError as error:
         if "ufunc" not in str(error):
             raise

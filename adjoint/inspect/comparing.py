@@ -25,9 +25,10 @@ LARGEST = 20_000
 def compare(before: Any, after: Any) -> Comparison:
     """Compare two graphs: tensors, or what `graph` has returned for them.
 
-    Operations correspond if they have the same name and module and stand in the same order. Of those that correspond, one
-    whose results have another shape or dtype, or whose node has saved other values (a dimension, a stride), is *changed*;
-    of the rest, one is *removed* (of the first graph) or *added* (of the second).
+    Operations correspond if they have the same name and module and stand in the same order; the variables that hold the two
+    models may have different names. Of those that correspond, one whose results have another shape or dtype, or whose node
+    has saved other values (a dimension, a stride), is *changed*; of the rest, one is *removed* (of the first graph) or
+    *added* (of the second).
 
     >>> import adjoint as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -78,10 +79,10 @@ class Comparison:
         """A self-contained page with both graphs."""
         from . import page
 
-        frames = "".join(
-            f'<iframe title="{words}" srcdoc="{escape(page.render(replace(picture, title=words)), quote=True)}"></iframe>'
-            for words, picture in (("before", self.before), ("after", self.after))
-        )
+        frames = ""
+        for words, picture in (("before", self.before), ("after", self.after)):
+            side = page.render(replace(picture, title=words, compared=True))
+            frames += f'<iframe title="{words}" srcdoc="{escape(side, quote=True)}"></iframe>'
         return PAGE.replace("$summary", escape(str(self).splitlines()[0])).replace("$frames", frames)
 
     def _repr_html_(self) -> str:
@@ -100,7 +101,11 @@ class Comparison:
 
 def _mark(before: Snapshot, after: Snapshot) -> int:
     """Mark what differs; the number of operations that are the same."""
-    first, second = _keys(before), _keys(after)
+    old, new = _models(before), _models(after)
+    renamed = dict(
+        zip([name for name in new if name not in old], [name for name in old if name not in new], strict=False)
+    )
+    first, second = _keys(before, {}), _keys(after, renamed)
     first_facts, second_facts = _Facts(before), _Facts(after)
     same = 0
     for kind, start, end, other, other_end in _blocks(first, second):
@@ -118,9 +123,18 @@ def _mark(before: Snapshot, after: Snapshot) -> int:
     return same
 
 
-def _keys(picture: Snapshot) -> list[tuple[str, str | None]]:
-    modules = {node.id: node.module for node in picture.nodes}
-    return [(operation.name, modules.get(operation.node or "")) for operation in picture.operations]
+def _models(picture: Snapshot) -> list[str]:
+    """The names of the outermost modules: variables, or classes."""
+    return [each.label.partition(" (")[0] for each in picture.groups if each.kind == "module" and each.parent is None]
+
+
+def _keys(picture: Snapshot, renamed: dict[str, str]) -> list[tuple[str, str | None]]:
+    """The name and the module of each operation; the models in `renamed` have the names that are given there."""
+    modules: dict[str | None, str | None] = {}
+    for node in picture.nodes:
+        model, dot, rest = (node.module or "").partition(".")
+        modules[node.id] = f"{renamed[model]}{dot}{rest}" if model in renamed else node.module
+    return [(operation.name, modules.get(operation.node)) for operation in picture.operations]
 
 
 def _blocks(first: list[Any], second: list[Any]) -> Sequence[tuple[str, int, int, int, int]]:

@@ -217,6 +217,8 @@ class Snapshot:
     storages: dict[str, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     title: str = ""
+    compared: bool = False
+    """Whether it is one of the two graphs of a comparison."""
 
     def as_dict(self) -> dict[str, Any]:
         """The snapshot as JSON data."""

@@ -26,6 +26,7 @@ QUANTITIES = {"gradient": "norm of the gradient", "update": "norm of the update"
 MOST_COLUMNS = 160
 """A chart shows at most so many steps, evenly spread."""
 
+NOTHING, NOT_FINITE = "#adb5bd", "#e03131"
 COLD, WARM = (68, 1, 84), (253, 231, 37)
 MIDDLE = ((59, 82, 139), (33, 145, 140), (94, 201, 98))
 
@@ -175,10 +176,10 @@ class Watch:
         logs = [log10(value) for row in values for value in row if value and isfinite(value)]
         if not any(value is not None for row in values for value in row):
             return f"<section><h2>{escape(words)}</h2><p>nothing recorded</p></section>"
-        low, high = min(logs, default=0.0), max(logs, default=0.0)
+        low, high = _scale(logs)
         cells, names = [], []
         for row, (name, _) in enumerate(self.parameters):
-            names.append(f'<div title="{escape(name)}">{escape(name)}</div>')
+            names.append(f'<div title="{escape(name)}"><bdi>{escape(name)}</bdi></div>')
             for column, value in enumerate(values[row]):
                 told = "none" if value is None else f"{value:.3g}"
                 hint = f"<title>{escape(name)}, step {self.steps[chosen[column]]}: {told}</title>"
@@ -191,7 +192,8 @@ class Watch:
         drawing = f'<svg {size} role="img" aria-label="{words} by parameter and step">{"".join(cells)}</svg>'
         ends = f"<p><span>step {self.steps[chosen[0]]}</span><span>{self.steps[chosen[-1]]}</span></p>"
         shades = ", ".join(_colour(10 ** (low + (high - low) * place / 19), low, high) for place in range(20))
-        scale = f'<p><i style="background: linear-gradient(90deg, {shades})"></i> {10**low:.2g} to {10**high:.2g}</p>'
+        bar = f'<i style="background: linear-gradient(90deg, {shades})"></i>'
+        scale = f"<p>{bar} {10**low:.2g} to {10**high:.2g}{_others(values)}</p>"
         sides = f'<div class="names">{"".join(names)}</div><div>{drawing}{ends}{scale}</div>'
         return f'<section><h2>{words}</h2><div class="chart">{sides}</div></section>'
 
@@ -215,12 +217,33 @@ def _spread(count: int) -> list[int]:
     return list(range(count - 1, -1, -step))[::-1]
 
 
+def _scale(logs: Sequence[float]) -> tuple[float, float]:
+    """Where the scale begins and ends: it spans a factor of two at least, so that rounding does not look like change."""
+    low, high = min(logs, default=0.0), max(logs, default=0.0)
+    missing = max(log10(2) - (high - low), 0.0) if logs else 0.0
+    return low - missing / 2, high + missing / 2
+
+
+def _others(values: Sequence[Sequence[float | None]]) -> str:
+    """What the colours mean that are not on the scale, if there are any."""
+    every = [value for row in values for value in row]
+    kinds = {
+        NOTHING: ("zero or none", any(not value for value in every)),
+        NOT_FINITE: ("not finite", any(value and not isfinite(value) for value in every)),
+    }
+    return "".join(
+        f' <i class="other" style="background: {fill}"></i> {words}'
+        for fill, (words, occurs) in kinds.items()
+        if occurs
+    )
+
+
 def _colour(value: float | None, low: float, high: float) -> str:
     """The colour of a value on a logarithmic scale; grey without a value or for zero, red if it is not finite."""
     if not value:
-        return "#8885"
+        return NOTHING
     if not isfinite(value):
-        return "#e03131"
+        return NOT_FINITE
     stops: Iterable[tuple[int, int, int]] = (COLD, *MIDDLE, WARM)
     colours = list(stops)
     place = 0.5 if high <= low else (log10(value) - low) / (high - low)
@@ -248,11 +271,19 @@ section { margin: 0 0 18px; padding: 12px 16px; border: 1px solid var(--rule); b
 h2 { margin: 0 0 8px; font-size: 14px; }
 .chart { display: grid; grid: auto / minmax(0, max-content) minmax(55%, 1fr); gap: 10px; }
 .names { font: 12px/16px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; text-align: right; }
-.names div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; direction: rtl; unicode-bidi: plaintext; }
-svg { display: block; width: 100%; }
+.names div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; direction: rtl; }
+svg { display: block; width: 100%; shape-rendering: crispEdges; }
 p { display: flex; justify-content: space-between; margin: 4px 0 0; color: var(--soft); font-size: 12px; }
-p:last-child { justify-content: start; align-items: center; gap: 8px; white-space: nowrap; }
+p:last-child { justify-content: start; flex-wrap: wrap; align-items: center; gap: 0 8px; }
 i { width: 160px; flex: 0 1 auto; height: 9px; border-radius: 2px; }
+i.other { width: 14px; }
+@media (max-width: 600px) {
+  body { padding: 8px; }
+  section { padding: 8px; }
+  .chart { grid: auto / minmax(0, max-content) minmax(100px, 1fr); gap: 6px; }
+  .names { font-size: 11px; }
+  i { width: 90px; }
+}
 </style>
 </head>
 <body>

@@ -129,7 +129,8 @@ class LBFGS(Optimizer):
                     grad = self._gather_flat_grad()
                     used = 1
             elif search == "strong_wolfe":
-                loss, grad, step_size, used = self._search(closure, step_size, direction, loss, grad, slope)
+                trials = group["max_eval"] - evaluations
+                loss, grad, step_size, used = self._search(closure, step_size, direction, loss, grad, slope, trials)
             else:
                 raise RuntimeError("only 'strong_wolfe' is supported")
             state["t"] = step_size
@@ -152,6 +153,7 @@ class LBFGS(Optimizer):
         loss: float,
         grad: torch.Tensor,
         slope: torch.Tensor,
+        trials: int,
     ) -> tuple[float, torch.Tensor, Any, int]:
         """Search along the direction and move there."""
         start = [param.clone() for param in self._params]
@@ -163,7 +165,7 @@ class LBFGS(Optimizer):
             self._set_params(start)
             return value, gradient
 
-        loss, grad, step_size, used = strong_wolfe(evaluate, step_size, direction, loss, grad, slope)
+        loss, grad, step_size, used = strong_wolfe(evaluate, step_size, direction, loss, grad, slope, trials)
         self._add_grad(step_size, direction)
         return loss, grad, step_size, used
 

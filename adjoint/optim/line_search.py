@@ -14,7 +14,6 @@ import adjoint as torch
 SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9
 TOLERANCE_CHANGE = 1e-9
-MAX_EVALUATIONS = 25
 
 
 class Point(NamedTuple):
@@ -51,6 +50,7 @@ def strong_wolfe(
     loss: float,
     grad: torch.Tensor,
     slope: torch.Tensor,
+    trials: int,
 ) -> tuple[float, torch.Tensor, Any, int]:
     """Find a step along `direction` that decreases the loss and flattens the slope enough.
 
@@ -58,6 +58,7 @@ def strong_wolfe(
         evaluate: returns the loss and the gradient at a step.
         t: the first step to try.
         loss, grad, slope: at step 0.
+        trials: how many steps may be tried after the first.
 
     Returns:
         The loss and the gradient at the final step, the step, and the number of evaluations.
@@ -69,20 +70,20 @@ def strong_wolfe(
         value, gradient = evaluate(t)
         return Point(t, value, gradient.clone(), gradient.dot(direction))
 
-    bracket, evaluations, done = _bracket(look, start, t)
+    bracket, evaluations, done = _bracket(look, start, t, trials)
     if done:
         return bracket[0].loss, bracket[0].grad, bracket[0].t, evaluations
-    best, evaluations = _zoom(look, start, bracket, evaluations, largest)
+    best, evaluations = _zoom(look, start, bracket, evaluations, trials, largest)
     return best.loss, best.grad, best.t, evaluations
 
 
-def _bracket(look: Callable[[Any], Point], start: Point, t: Any) -> tuple[list[Point], int, bool]:
+def _bracket(look: Callable[[Any], Point], start: Point, t: Any, trials: int) -> tuple[list[Point], int, bool]:
     """Enlarge the step until an acceptable step lies between two points, or is found immediately (`done`)."""
     previous, point = start, look(t)
     evaluations = 1
-    for iteration in range(MAX_EVALUATIONS):
+    for iteration in range(trials):
         too_high = point.loss > start.loss + SUFFICIENT_DECREASE * point.t * start.slope
-        if too_high or (iteration > 0 and point.loss >= previous.loss):
+        if too_high or (iteration > 1 and point.loss >= previous.loss):
             return [previous, point], evaluations, False
         if abs(point.slope) <= -CURVATURE * start.slope:
             return [point], evaluations, True
@@ -96,17 +97,25 @@ def _bracket(look: Callable[[Any], Point], start: Point, t: Any) -> tuple[list[P
 
 
 def _zoom(
-    look: Callable[[Any], Point], start: Point, bracket: list[Point], evaluations: int, largest: torch.Tensor
+    look: Callable[[Any], Point],
+    start: Point,
+    bracket: list[Point],
+    evaluations: int,
+    trials: int,
+    largest: torch.Tensor,
 ) -> tuple[Point, int]:
-    """Narrow the bracket until its lower end is acceptable."""
-    low, high = sorted(bracket, key=lambda point: point.loss)
+    """Narrow the bracket until its lower end is acceptable.
+
+    The points keep their places in the bracket: of two equal losses, that of the first place is the lower.
+    """
+    low = _lower(bracket)
     insufficient_progress = False
-    while evaluations < MAX_EVALUATIONS:
-        width = abs(high.t - low.t)
+    while evaluations <= trials:
+        width = abs(bracket[1].t - bracket[0].t)
         if width * largest < TOLERANCE_CHANGE:
             break
-        first, last = min(low.t, high.t), max(low.t, high.t)
-        place = cubic_minimum(low, high)
+        first, last = min(bracket[0].t, bracket[1].t), max(bracket[0].t, bracket[1].t)
+        place = cubic_minimum(bracket[0], bracket[1])
         # A trial very near an end of the bracket, twice in a row or at the end itself, is moved away from it.
         if min(last - place, place - first) / (last - first) < 0.1:
             if insufficient_progress or place >= last or place <= first:
@@ -119,12 +128,18 @@ def _zoom(
             insufficient_progress = False
         point = look(place)
         evaluations += 1
-        if point.loss > start.loss + SUFFICIENT_DECREASE * place * start.slope or point.loss >= low.loss:
-            low, high = (low, point) if low.loss <= point.loss else (point, low)
+        if point.loss > start.loss + SUFFICIENT_DECREASE * place * start.slope or point.loss >= bracket[low].loss:
+            bracket[1 - low] = point
+            low = _lower(bracket)
             continue
         if abs(point.slope) <= -CURVATURE * start.slope:
             return point, evaluations
-        if point.slope * (high.t - low.t) >= 0:
-            high = low
-        low = point
-    return low, evaluations
+        if point.slope * (bracket[1 - low].t - bracket[low].t) >= 0:
+            bracket[1 - low] = bracket[low]
+        bracket[low] = point
+    return bracket[low], evaluations
+
+
+def _lower(bracket: list[Point]) -> int:
+    """The place of the point with the lower loss."""
+    return 0 if bracket[0].loss <= bracket[1].loss else 1

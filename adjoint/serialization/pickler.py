@@ -5,6 +5,7 @@ Tensors become calls of the functions that rebuild them, storages become referen
 
 import io
 import pickle
+from collections import OrderedDict
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -78,6 +79,8 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             return tensors.reduce_tensor(obj) if type(obj).__reduce_ex__ in _known_reductions() else NotImplemented
         if isinstance(obj, layout):
             return tensors.get_layout, (str(obj),)
+        if type(obj) is OrderedDict:  # its own reduction asks `copyreg`, which drops an interrupt that strikes there
+            return OrderedDict, (), vars(obj) or None, None, iter(obj.items())
         name = _file_name(obj)
         return NotImplemented if name is None else name[1]
 

@@ -166,9 +166,9 @@ def kaiser(M: int, *, beta: float = 12.0, **options: Any) -> Tensor:
         step = 2.0 * beta / (size - 1 if settings.sym else size)
         distance = between(-beta, min(beta, -beta + (size - 1) * step))
         inside = torch.sqrt(torch.clamp(beta * beta - distance**2, min=0))
-        return torch.i0(inside) / torch.i0(
-            torch.tensor(float(beta), dtype=inside.dtype, requires_grad=settings.requires_grad)
-        )
+        whole = torch.tensor(float(beta), dtype=inside.dtype, requires_grad=settings.requires_grad)
+        # I0 overflows where the quotient of two does not.
+        return torch.special.i0e(inside) / torch.special.i0e(whole) * torch.exp(inside - whole)
 
     return _window("kaiser", formula, M, settings)
 

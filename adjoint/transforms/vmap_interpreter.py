@@ -192,8 +192,8 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return RuntimeError(
             f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
             "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
-            f"{where}. Please try to use out-of-place operators instead of {name}. If said operator is being called inside the "
-            "PyTorch framework, please file a bug report instead."
+            f"{where}. Please try to use out-of-place operators instead of {name}. If said operator is being called inside "
+            "adjoint, please file a bug report instead."
         )
 
     def process_inplace_view(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:

@@ -1,8 +1,9 @@
 """The example of each public name: from its docstring, from the declared examples, or derived from that of its function.
 
-A declared example is a line `names: statements` in a file of `docs/reference/examples`; `{}` stands for the name in each of the
-names' examples. What the statements print is computed when the site is built and when the tests run: it cannot become wrong.
-Where a line ends in `# raises KIND`, the last statement raises such an error, which is shown.
+A declared example is a line `names: statements` in a file of `docs/reference/examples`, and the lines below it that are indented
+by four spaces; `{}` stands for the name in each example. What the statements print is computed when the site is built
+and when the tests run: it cannot become wrong. Where an example ends in `# raises KIND`, its last statement raises such an error,
+which is shown; where it ends in `# warns`, its last statement warns, and the warning is shown.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ def declared() -> dict[str, str]:
     """The declared examples, by the whole name: `torch.acos`."""
     found: dict[str, str] = {}
     for path in sorted(FOLDER.glob("*.txt")):
-        module = path.stem
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if not line or line.startswith("#"):
-                continue
-            names, colon, statements = line.partition(": ")
+        text = re.sub("^#.*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for entry in re.split(r"\n(?=\S)", text.strip()):
+            names, colon, statements = entry.partition(": ")
             if not colon:
-                raise ValueError(f"{path.name}, line {number}: not of the form `names: statements`")
+                raise ValueError(f"{path.name}: {entry!r} is not of the form `names: statements`")
+            first, *rest = statements.splitlines()
+            statements = "\n".join([first, *(line.removeprefix("    ") for line in rest)])
             for name in names.split():
-                whole = f"{module}.{name}"
+                whole = f"{path.stem}.{name}"
                 if whole in found:
-                    raise ValueError(f"{path.name}, line {number}: {whole} has two examples")
+                    raise ValueError(f"{path.name}: {whole} has two examples")
                 found[whole] = statements.replace("{}", name)
     return found
 
@@ -97,34 +98,39 @@ def _same_elsewhere() -> dict[int, str]:
 def as_method(statements: str, function: str, name: str, module: str | bool = False) -> str | None:
     """The example of a function as that of the method, or of the in-place variant, with the call rewritten."""
     tree = ast.parse(statements)
-    for call in ast.walk(tree):
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != function:
-            continue
-        if not call.args:
-            continue
-        if not name.endswith("_"):
+    calls = [
+        call
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == function
+        and call.args
+    ]
+    if not calls:
+        return None
+    if not name.endswith("_"):
+        for call in calls:
             call.func = ast.Attribute(call.args.pop(0), name, ast.Load())
-            return "; ".join(map(ast.unparse, tree.body))
-        given = call.args[0]
-        if isinstance(given, ast.Name):
-            target, before = given, []
-        else:
-            target = ast.Name("x", ast.Load())
-            before = [ast.Assign([ast.Name("x", ast.Store())], given, lineno=1)]
-        if module:
-            call.func = ast.Attribute(ast.parse(str(module), mode="eval").body, name, ast.Load())
-            call.args[0] = target
-        else:
-            call.args.pop(0)
-            call.func = ast.Attribute(target, name, ast.Load())
-        body = [*tree.body[:-1], *before, ast.Expr(call)]
-        return "; ".join(map(ast.unparse, body))
-    return None
+        return "\n".join(map(ast.unparse, tree.body))
+    call = calls[0]
+    given = call.args[0]
+    if isinstance(given, ast.Name):
+        target, before = given, []
+    else:
+        target = ast.Name("x", ast.Load())
+        before = [ast.Assign([ast.Name("x", ast.Store())], given, lineno=1)]
+    if module:
+        call.func = ast.Attribute(ast.parse(str(module), mode="eval").body, name, ast.Load())
+        call.args[0] = target
+    else:
+        call.args.pop(0)
+        call.func = ast.Attribute(target, name, ast.Load())
+    return "\n".join(map(ast.unparse, [*tree.body[:-1], *before, ast.Expr(call)]))
 
 
 def session(statements: str, title: str) -> str:
     """The statements as an interactive session with what they print; an exception that is not announced is raised."""
-    announced = re.search(r"# raises (\w+)$", statements)
+    announced, warns = re.search(r"# raises (\w+)$", statements), statements.endswith("# warns")
     names: dict[str, Any] = {
         "torch": torch,
         "nn": nn,
@@ -143,9 +149,10 @@ def session(statements: str, title: str) -> str:
         shown = sys.displayhook
         sys.displayhook = lambda value: None if value is None else print(repr(value))
         try:
-            with contextlib.redirect_stdout(output), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with contextlib.redirect_stdout(output), warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always" if warns else "ignore")
                 exec(compile(ast.Interactive([statement]), title, "single"), names)
+            output.writelines(f"{each.category.__name__}: {each.message}\n" for each in warned)
         except Exception as error:
             if announced is None or announced[1] != type(error).__name__:
                 raise
@@ -154,8 +161,8 @@ def session(statements: str, title: str) -> str:
         finally:
             sys.displayhook = shown
         lines += output.getvalue().rstrip("\n").splitlines()
-    if announced is not None:
-        raise AssertionError(f"{title}: no {announced[1]} was raised")
+    if announced is not None or (warns and not warned):
+        raise AssertionError(f"{title}: no {announced[1] if announced else 'warning'} came")
     return "\n".join(re.sub(r" at 0x[0-9a-f]+", " at 0x...", line) for line in lines)
 
 

@@ -117,22 +117,32 @@ def readable_signature(signature: inspect.Signature, of_method: bool) -> str:
     for number, parameter in enumerate(signature.parameters.values()):
         if number == 0 and of_method and parameter.name in ("self", "input"):
             continue
-        default = parameter.default
-        if default is not parameter.empty and re.match(r"<", repr(default)):
-            parameter = parameter.replace(default=...)
-        annotation = parameter.annotation
-        if annotation is not parameter.empty and not isinstance(annotation, str):
-            annotation = getattr(annotation, "__name__", str(annotation))
-        parameters.append(parameter.replace(annotation=annotation))
+        if parameter.default is not parameter.empty and repr(parameter.default).startswith("<"):
+            parameter = parameter.replace(default=Text("..."))
+        parameters.append(parameter.replace(annotation=shown(parameter.annotation)))
     try:
-        text = str(signature.replace(parameters=parameters))
+        return str(signature.replace(parameters=parameters, return_annotation=shown(signature.return_annotation)))
     except ValueError:
         return "(...)"
-    return (
-        text.replace("'", "").replace("Ellipsis", "...")
-        if "'" in text and "=" not in text
-        else text.replace(": '", ": ")
-    )
+
+
+class Text:
+    """A text that signatures show as it is, without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def shown(annotation: Any) -> Any:
+    """An annotation in short, such as `int | None`."""
+    if annotation is inspect.Signature.empty:
+        return annotation
+    if not isinstance(annotation, str):
+        annotation = getattr(annotation, "__forward_arg__", None) or getattr(annotation, "__name__", str(annotation))
+    return Text(annotation)
 
 
 @cache

@@ -45,6 +45,25 @@ def test_a_parameter_of_an_operation_that_was_changed():
     assert marks(found.after) == [("softmax", "changed")] or marks(found.after) == [("_softmax", "changed")]
 
 
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.inner(x) + x
+
+
+def test_the_variables_that_hold_the_models_may_have_different_names():
+    old, new = Residual(), Residual()
+    before, after = inspect.graph(old(torch.ones(2, 4)).sum()), inspect.graph(new(torch.ones(2, 4)).sum())
+    assert inspect.compare(before, after).differences == []
+    new.inner = nn.Sequential(new.inner, nn.Tanh())
+    found = inspect.compare(before, inspect.graph(new(torch.ones(2, 4)).sum()))
+    assert ("added", "tanh") in [(mark, each.name) for mark, each in found.differences]
+    assert not any(each.name == "add" for _, each in found.differences)
+
+
 def test_what_was_given_is_not_marked():
     one, two = network(nn.Tanh()), network(nn.ReLU())
     inspect.compare(one, two)

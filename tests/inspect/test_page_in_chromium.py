@@ -266,6 +266,34 @@ def test_keys_are_listed(show, browser):
     assert "search" in texts(browser, "#shortcuts")[0]
 
 
+def test_what_keys_do_a_press_on_the_list_does_too(show, browser):
+    show("gpt")
+    browser.key("?")
+    browser.click("#shortcuts dd:nth-of-type(6) button")
+    assert not browser.evaluate("find('help').open")
+    browser.until("state.open.size > 12")  # unfold all
+
+
+def test_however_far_one_goes_a_card_is_in_sight(show, browser):
+    show("trace")
+    for key in ("ArrowUp", "ArrowDown"):
+        for _ in range(60):
+            browser.key(key)
+        assert browser.evaluate(VISIBLE) > 0
+    for x, y in ((9000, 0), (-20000, 300), (0, 20000), (9000, -9000)):
+        browser.evaluate(f"view.pan({x}, {y})")
+        assert browser.evaluate(VISIBLE) > 0
+    browser.evaluate("view.zoom(6, [0, 0])")
+    assert browser.evaluate(VISIBLE) > 0
+
+
+VISIBLE = """(() => {
+  const sheet = find("sheet").getBoundingClientRect();
+  const inside = (box) => box.right > sheet.left && box.left < sheet.right && box.bottom > sheet.top && box.top < sheet.bottom;
+  return [...document.querySelectorAll("#items .card")].filter((card) => inside(card.getBoundingClientRect())).length;
+})()"""
+
+
 def test_wheel_and_keys_zoom_about_a_point(show, browser):
     show("trace")
     place = "(400 - view.x) / view.scale, (350 - view.svg.getBoundingClientRect().top - view.y) / view.scale"

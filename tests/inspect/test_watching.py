@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -80,6 +81,28 @@ def test_what_has_no_gradient_or_is_not_finite_is_shown_as_such():
     assert "&lt;unused&gt;, step 1: none" in watched.html()
     assert "w, step 1: nan" in watched.html()
     assert json.loads(watched.json())["records"][0]["w"]["gradient"] is None
+
+
+def test_colours_that_are_not_on_the_scale_are_explained_where_they_occur():
+    w, nan = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([float("nan")], requires_grad=True)
+    for parameters, words in (({"w": w}, []), ({"w": w, "nan": nan}, ["not finite"])):
+        optimizer = torch.optim.SGD(parameters.values(), lr=0.1)
+        with inspect.watch(parameters) as watched:
+            sum(each.sum() for each in parameters.values()).backward()
+            optimizer.step()
+        assert [each for each in ("zero or none", "not finite") if each in watched.html()] == words
+
+
+def test_rounding_does_not_look_like_change():
+    w = torch.full((3,), 0.1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=1e-3)
+    with inspect.watch({"w": w}) as watched:
+        for factor in (1.0, 1.0 + 1e-6, 1.0 - 1e-6):
+            optimizer.zero_grad()
+            (w * factor).sum().backward()
+            optimizer.step()
+    gradients = watched.html().partition("norm of the update")[0]
+    assert len(set(re.findall(r'<rect [^>]*fill="(#\w+)"', gradients))) == 1
 
 
 def test_every_must_be_positive():

@@ -60,7 +60,8 @@ NAMES = """
     int long half float double bfloat16 cfloat cdouble zeros ones full empty eye arange linspace logspace zeros_like
     ones_like full_like empty_like scalar_tensor new_zeros new_ones new_full new_empty fill zero_ resize_ resize_as_
     rand_like randn randn_like randint randint_like normal bernoulli multinomial uniform exponential
-    cauchy geometric log_normal
+    cauchy geometric log_normal special.airy_ai special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
+    special.zeta special.laguerre_polynomial_l signal.windows.kaiser
 """.split()
 
 # Their results are whatever memory held.
@@ -199,8 +200,7 @@ def operators() -> dict[str, Any]:
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
-        "nn.functional.scaled_dot",
-        "torch._scaled_mm",  # no tensor has eight-bit floats
+        "torch._scaled_mm",  # no tensor has floats of eight bits
         "jiterator",
         "to_sparse",  # tests/parity/test_sparse.py
         "special.",  # the samples of PyTorch's polynomials take minutes

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import random
+from typing import Any
 
 import numpy
 import pytest
@@ -278,6 +280,8 @@ o2.load_state_dict(o.state_dict())
 o2.state[q]
 
 import pickle
+import random
+from typing import Any
 o = Adam([p])
 p.grad = torch.ones(2)
 o.step()
@@ -358,3 +362,30 @@ q.sum().backward()
 w.grad
 """
     assert_same(line)
+
+
+def _line_search_trials(module: Any, seed: int) -> list[float]:
+    """The losses at which LBFGS looks, of a random problem; some have noise."""
+    draw = random.Random(seed)
+    kind, lr = draw.choice(["noise", "quadratic"]), draw.choice([0.1, 0.5, 1, 3])
+    start = module.tensor([draw.uniform(-2, 2)], dtype=module.float64, requires_grad=True)
+    limits = {"max_iter": draw.choice([1, 2, 5]), "max_eval": draw.choice([None, 3, 7, 30])}
+    optimizer = module.optim.LBFGS([start], lr=lr, line_search_fn="strong_wolfe", **limits)
+    losses = []
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        noise = draw.choice([0, 1, -1, 5]) if kind == "noise" else 0
+        loss = (start * start * 3 + start**4).sum() + noise
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    return losses
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_line_search_of_lbfgs_tries_the_same_steps(seed: int) -> None:
+    numpy.testing.assert_allclose(_line_search_trials(candidate, seed), _line_search_trials(torch, seed), 1e-9, 1e-15)

@@ -313,6 +313,8 @@ const KEYS = [
   ["←", "a step back", () => player.steps.length && player.move(-1)],
   ["m", "steps of nodes, or of modules", () => { find("level").value = player.level = player.level === "node" ? "module" : "node"; }],
   ["space", "play or pause", () => player.steps.length && player.toggle()],
+  ["s", "save what is shown as SVG", () => save("svg")],
+  ["i", "save what is shown as PNG", () => save("png")],
   ["?", "these keys", () => find("help").showModal()],
 ];
 const OTHER_KEYS = [
@@ -328,6 +330,8 @@ function setDetail(detail) {
   find("detail").value = String(detail);
   openOnly(state.open);
 }
+
+const save = (form) => savePicture(form, view, graph.data.title || "graph");
 
 function toggleTheme() {
   const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -422,10 +426,10 @@ find("slider").addEventListener("input", () => { player.pause(); player.go(Numbe
 find("detail").addEventListener("change", () => setDetail(Number(find("detail").value)));
 find("pace").addEventListener("change", () => player.setPace(Number(find("pace").value)));
 find("level").addEventListener("change", () => { player.level = find("level").value; });
-find("export").addEventListener("change", async () => {
+find("export").addEventListener("change", () => {
   const form = find("export").value;
   find("export").value = "";
-  await savePicture(form, view, graph.data.title || "graph");
+  save(form);
 });
 
 addEventListener("beforeprint", () => view.print(true));
@@ -457,12 +461,21 @@ function legend() {
   find("legend").querySelector("ul").replaceChildren(...items);
 }
 
+/** What the keys do; a press on one does it too, as a telephone has no keys. */
+function listKeys() {
+  const playing = ["→", "←", "m", "space"];
+  const rows = [...KEYS.filter(([key]) => player.steps.length || !playing.includes(key)), ...OTHER_KEYS];
+  find("shortcuts").replaceChildren(...rows.flatMap(([key, words, action]) => {
+    const press = () => { find("help").close(); action(); };
+    return [html("dt", {}, html("kbd", {}, key)), html("dd", {}, action ? html("button", { type: "button", class: "link", onclick: press }, words) : words)];
+  }));
+}
+
 function begin() {
   const { data } = graph;
   find("title").textContent = data.title || "Graph";
   find("summary").textContent = [plural(data.operations.length, "operation"), plural(data.nodes.filter((node) => node.accumulate).length, "leaf").replace("leafs", "leaves") + (data.leaf_bytes ? ` of ${amount(data.leaf_bytes)}` : ""), `${amount(data.bytes ?? 0)} saved`].filter(Boolean).join(" · ");
-  find("shortcuts").replaceChildren(...[...KEYS.filter(([key]) => player.steps.length || !["→", "←", "m", "space"].includes(key)), ...OTHER_KEYS].flatMap(([key, words]) => [html("dt", {}, html("kbd", {}, key)), html("dd", {}, words)]));
-  for (const id of ["fold", "unfold"]) find(id).hidden = graph.groups.size === 0;
+  listKeys();
   legend();
   if (player.steps.length) {
     find("player").hidden = false;

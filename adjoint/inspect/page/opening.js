@@ -50,7 +50,7 @@ function openingOf(graph, [width, height]) {
       level.push(inner(group));
     }
   }
-  if (graph.data.operations.some((operation) => operation.mark)) return { open, detail: OUTLINE }; // two graphs beside each other
+  if (graph.data.compared) return { open, detail: OUTLINE }; // so that both graphs look alike
   for (const detail of graph.data.tensors.length <= 10 ? [VALUES, CARDS] : [CARDS]) {
     if (graph.units.length < 400 && fits(open, detail)) return { open, detail };
   }

@@ -7,6 +7,7 @@ const svgElement = (name, attributes = {}, ...children) => {
   return element;
 };
 
+const EDGE = 24; // so much of a card is always in sight
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 class View {
@@ -124,10 +125,26 @@ class View {
 
   update() {
     if (this.whole) return; // on paper there is no window
+    this.keepInSight();
     this.world.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
     this.svg.classList.toggle("far", this.scale < 0.32);
     this.cull();
     this.changed();
+  }
+
+  /** Some card is always in sight: where there would be none, the nearest comes in at the edge. */
+  keepInSight() {
+    const [width, height] = this.size;
+    const away = (low, high, room) => Math.max(EDGE - high, 0) + Math.min(room - EDGE - low, 0);
+    let nearest = null;
+    for (const { rect } of this.scene?.cardItems ?? []) {
+      const [x1, y1] = this.toScreen(rect[0], rect[1]), [x2, y2] = this.toScreen(rect[2], rect[3]);
+      const [dx, dy] = [away(x1, x2, width), away(y1, y2, height)], far = Math.hypot(dx, dy);
+      if (!far) return;
+      if (!nearest || far < nearest.far) nearest = { dx, dy, far };
+    }
+    this.x += nearest?.dx ?? 0;
+    this.y += nearest?.dy ?? 0;
   }
 
   /** Put into the document what is in sight or near, in the order of the sheet; take out what is far. */

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..math import special
+from ..math import bessel
 
 Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
@@ -46,5 +46,7 @@ def hamming(size: int, dtype: Dtype, alpha: float, beta: float) -> Array:
 def kaiser(size: int, dtype: Dtype, beta: float) -> Array:
     """`I0(beta sqrt(1 - x²)) / I0(beta)` for x from -1 to 1."""
     x = numpy.arange(size) * (2 / (size - 1)) - 1
-    window = special.i0(beta * numpy.sqrt(numpy.maximum(1 - x * x, 0))) / special.i0(numpy.array(float(beta)))
+    inside = abs(beta) * numpy.sqrt(numpy.maximum(1 - x * x, 0))
+    # I0 overflows where the quotient of two does not: `i0e` is I0 divided by the exponential.
+    window = bessel.i0e(inside) / bessel.i0e(numpy.array(abs(float(beta)))) * numpy.exp(inside - abs(beta))
     return numpy.asarray(window).astype(dtype)

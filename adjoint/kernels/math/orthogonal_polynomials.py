@@ -44,6 +44,13 @@ def _doubled(x: Any, k: int, value: Any, before: Any) -> Any:
     return (x + x) * value - before
 
 
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c`. That of float32 is rounded once, as by the processors that PyTorch is compiled for."""
+    if a.dtype != numpy.float32:
+        return a * b + c
+    return (a.astype(numpy.float64) * b + c).astype(numpy.float32)
+
+
 CHEBYSHEV_T = Family(
     lambda x: x, _doubled, lambda n, angle: numpy.cos(n * angle), at_minus_one=_alternating, at_one=numpy.ones_like
 )  # fmt: skip
@@ -74,7 +81,9 @@ HERMITE_H = Family(
     degrees={4: 128, 8: 512},
 )
 HERMITE_HE = Family(lambda x: x, lambda x, k, value, before: x * value - k * before, degrees={4: 128, 8: 512})
-LAGUERRE_L = Family(lambda x: 1 - x, lambda x, k, value, before: ((k + k + 1 - x) * value - k * before) / (k + 1))
+LAGUERRE_L = Family(
+    lambda x: 1 - x, lambda x, k, value, before: _fused(k + k + (1 - x), value, -(k * before)) / (k + 1)
+)
 LEGENDRE_P = Family(
     lambda x: x,
     lambda x, k, value, before: ((k + k + 1) * x * value - k * before) / (k + 1),

@@ -431,9 +431,8 @@ def _zeta(x: ndarray, q: ndarray) -> ndarray:
     undefined = (x < 1) | ((q < 0) & ~pole & (x != numpy.floor(x)))
     with numpy.errstate(all="ignore"):
         result = _hurwitz(x, numpy.where(pole | undefined | numpy.isinf(q), 1.0, q))
-    result = numpy.where(pole, math.inf, result)
-    result = numpy.where(numpy.isinf(q), numpy.where(q > 0, math.nan, math.inf), result)
-    result = numpy.where(undefined | numpy.isnan(x) | numpy.isnan(q), math.nan, result)
+    result = numpy.where(numpy.isnan(x) | numpy.isnan(q) | (q == math.inf), math.nan, result)
+    result = numpy.where(undefined, math.nan, numpy.where(pole, math.inf, result))
     return numpy.where(x == 1, math.inf, result)
 
 

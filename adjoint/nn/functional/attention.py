@@ -48,12 +48,15 @@ def scaled_dot_product_attention(
     found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if found is not None:
         return found
+    if query.dtype in _HALVES and query.dtype == key.dtype == value.dtype:
+        # Scores that were rounded to a half type would change the weights by as much as their last digit is.
+        mask = attn_mask if attn_mask is None or attn_mask.dtype != query.dtype else attn_mask.float()
+        wide = query.float(), key.float(), value.float()
+        return scaled_dot_product_attention(*wide, mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    # Half of the scale on either side keeps the products in range.
-    root = math.sqrt(abs(scale))
-    scores = (query * math.copysign(root, scale)) @ (key * root).transpose(-2, -1)
+    scores = (query @ key.transpose(-2, -1)) * scale
     if is_causal:
         attn_mask = torch.ones(scores.size(-2), scores.size(-1), dtype=torch.bool).tril()
     alone = None
@@ -73,6 +76,8 @@ def scaled_dot_product_attention(
         weights = operators.dropout(weights, dropout_p, True)
     return weights @ value
 
+
+_HALVES = (torch.float16, torch.bfloat16)
 
 Optional = torch.Tensor | None
 

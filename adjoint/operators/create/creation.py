@@ -75,27 +75,32 @@ def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
     if size is not None:
         if not isinstance(size, (tuple, list)):
             raise TypeError(f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
-        sizes = size
+        return checked_shape(size, function, where="")
     elif len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = sizes[0]
     elif not sizes:
         raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
+    else:
+        return checked_shape(sizes, function, one_by_one=True)
     return checked_shape(sizes, function)
 
 
-def checked_shape(size: Any, function: str) -> tuple[int, ...]:
-    """A sequence of sizes as a tuple of ints."""
+def checked_shape(
+    size: Any, function: str, *, where: str = " (position 1)", one_by_one: bool = False
+) -> tuple[int, ...]:
+    """A sequence of sizes as a tuple of ints; errors say `where` it was given, if not `one_by_one`."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     for position, length in enumerate(size):
         if type(length) is not int:
-            return tuple(_whole(item, position, size, function) for position, item in enumerate(size))
+            whole = [_whole(item, position, size, function, where, one_by_one) for position, item in enumerate(size)]
+            return tuple(whole)
         if length < 0:
             _refuse_negative(function, length, size)
     return tuple(size)
 
 
-def _whole(item: Any, position: int, size: Any, function: str) -> int:
+def _whole(item: Any, position: int, size: Any, function: str, where: str, one_by_one: bool) -> int:
     if isinstance(item, (tuple, list)) or (isinstance(size[0], (tuple, list)) and position):
         raise TypeError(f"{function}() takes 1 positional argument but {len(size)} were given")
     try:
@@ -103,14 +108,8 @@ def _whole(item: Any, position: int, size: Any, function: str) -> int:
             raise TypeError
         length = int(item.__index__())
     except (AttributeError, TypeError):
-        if position == 0:
-            raise TypeError(
-                f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(item).__name__}"
-            ) from None
-        raise TypeError(
-            f"{function}(): argument 'size' failed to unpack the object at pos {position + 1} with error "
-            f'"type must be tuple of ints,but got {type(item).__name__}"'
-        ) from None
+        given = item if one_by_one and position == 0 else size
+        raise wrong_type(function, "size", where, "Ints", given, position) from None
     if length < 0:
         _refuse_negative(function, length, size)
     return length
@@ -307,7 +306,7 @@ def _adopted(array):
 
 def _warn_of_reading(source, name):
     warn(
-        f"The given {source} is not writable, and PyTorch does not support non-writable tensors. Operations that "
+        f"The given {source} is not writable, and adjoint does not support non-writable tensors. Operations that "
         "change the "
         f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before "
         "converting it "

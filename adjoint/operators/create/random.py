@@ -168,22 +168,20 @@ def randint(
     tensor([4, 9, 3])
     """
     given = list(arguments)
+    where = f" (position {len(arguments)})" if size is None else ""
     if size is None:
         if not given or (len(given) == 1 and high is None):
             raise TypeError('randint() missing 1 required positional arguments: "size"')
         size = given.pop()
         if not isinstance(size, (tuple, list)):
-            raise TypeError(
-                f"randint(): argument 'size' (position {len(arguments)}) must be tuple of ints, not "
-                f"{type(size).__name__}"
-            )
+            raise TypeError(f"randint(): argument 'size'{where} must be tuple of ints, not {type(size).__name__}")
     if len(given) == 2:
         low, high = given
     elif given:
         low, high = (low, given[0]) if high is None else (given[0], high)
     low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = result_dtype("randint", dtype, out) or dtypes.int64
-    shape = checked_shape(size, "randint")
+    shape = checked_shape(size, "randint", where=where)
     if _draws_nothing(device):
         return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
     array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)

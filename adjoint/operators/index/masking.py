@@ -8,7 +8,7 @@ from ... import dtypes
 from ...codegen import selection
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS, constant
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public
@@ -240,8 +240,16 @@ def _is_number(bound):
     return bound._array.ndim == 0 and not bound.requires_grad
 
 
+def _require_bounds(input, min, max):
+    """Refuse bounds that are neither numbers nor tensors."""
+    given = [bound for bound in (min, max) if bound is not None]
+    if not all(isinstance(bound, Tensor) or is_number(bound) for bound in given):
+        raise invalid_arguments("clamp", input, *given) from None
+
+
 def _bounds(input, min, max):
     """The operator for such bounds, and the bounds as it takes them."""
+    _require_bounds(input, min, max)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return clamp_to_numbers, min, max
     if any(bound is not None and not isinstance(bound, Tensor) for bound in (min, max)):
@@ -274,7 +282,11 @@ def clamp(input, min=None, max=None, *, out=None):
         RuntimeError: if neither bound is given.
     """
     if not isinstance(min, Tensor) and not isinstance(max, Tensor) and out is None:
-        return clamp_to_numbers(input, min, max)
+        try:
+            return clamp_to_numbers(input, min, max)
+        except TypeError:
+            _require_bounds(input, min, max)
+            raise
     function, min, max = _bounds(input, min, max)
     return function(input, min, max, out=out)
 

@@ -74,7 +74,7 @@ def lobpcg(
     if not isinstance(A, Tensor):
         raise TypeError(f"lobpcg(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}")
     if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
-        raise AssertionError(f"A must be a square matrix or a batch of them, but has the shape {tuple(A.shape)}")
+        raise AssertionError(f"A must be square, got shape {A.shape}")
     m = A.shape[-1]
     k = (1 if X is None else X.shape[-1]) if k is None else k
     n = (k if n is None else n) if X is None else X.shape[-1]

@@ -324,10 +324,8 @@ def check_tensors(function, **arguments):
     for index, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, Tensor):
             call = call_of(function)
-            where = call.position(index, [*arguments.values()])
-            raise TypeError(
-                f"{call.name}(): argument '{name}' (position {where}) must be Tensor, not {type_name(value)}"
-            )
+            where = call.where(name, index, [*arguments.values()])
+            raise TypeError(f"{call.name}(): argument '{name}'{where} must be Tensor, not {type_name(value)}")
 
 
 def _batched(input, other, left, right):

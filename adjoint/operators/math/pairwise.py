@@ -9,6 +9,7 @@ import numpy
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import binary, operator, publish, tensors
+from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import overloads
 from ...dispatch.return_types import return_type
@@ -197,7 +198,7 @@ class xlog1py:
         return grad * self / (other + 1)
 
 
-publish("special", xlogy=xlogy)
+publish("special", xlogy=taking_numpy_names(xlogy))
 
 
 # --- integers -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
+from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
 from ...kernels.math import bessel, incomplete
@@ -314,6 +315,6 @@ def _i1_quotient(self, result, xp):
 
 
 publish(
-    "special", erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma, polygamma=polygamma, i0=i0,
-    multigammaln=mvlgamma, gammainc=igamma, gammaincc=igammac,
+    "special", erf=erf, erfc=erfc, erfinv=erfinv, gammaln=lgamma, digamma=digamma, psi=digamma,
+    polygamma=taking_numpy_names(polygamma), i0=i0, multigammaln=mvlgamma, gammainc=igamma, gammaincc=igammac,
 )  # fmt: skip

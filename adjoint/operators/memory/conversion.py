@@ -43,7 +43,7 @@ def check_device(place: Any) -> None:
     if kind in ("cuda", "xpu"):
         raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
     if kind != "cpu":
-        raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
+        raise RuntimeError(f"adjoint is not linked with support for {kind} devices")
 
 
 def is_meta(place: Any) -> bool:

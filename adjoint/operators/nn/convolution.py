@@ -296,7 +296,7 @@ def _check_kernel(shape, wshape, padding, dilation):
 
 
 def _check_types(input, weight, bias, transposed):
-    kind, names = input._array.dtype, {"weight": weight, "bias": bias}
+    kind, names = input._array.dtype, {"bias": bias, "weight": weight}
     if kind.kind == "b":
         function = "slow_conv_transpose2d_out_cpu" if transposed else "slow_conv2d_cpu"
         raise NotImplementedError(f"\"{function}\" not implemented for 'Bool'")

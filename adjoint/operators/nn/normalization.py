@@ -15,6 +15,7 @@ from ...dispatch.sequential import is_readable
 from ...kernels.nn import normalization as kernels
 from ...kernels.runtime.layout import following_images
 from ...kernels.runtime.meta_array import Meta
+from ...tape import modes
 from ...tensor import Tensor
 
 # --- over the batch -------------------------------------------------------------------------------------------
@@ -442,7 +443,7 @@ def group_norm_with_statistics(input, weight, bias, N, C, HxW, group, eps):
     if (N, C, HxW) != (*input._array.shape[:2], math.prod(input._array.shape[2:])):
         raise RuntimeError(f"Expected N x C x HxW to be the shape of the input, but got {N}, {C} and {HxW}")
     output, mean, rstd = native_group_norm(input, weight, bias, group, eps)
-    if input.requires_grad:  # here the statistics have derivatives too
+    if input.requires_grad or modes.STATE.interpreters:  # here the statistics have derivatives too
         grouped = input.reshape(N, group, C // group * HxW)
         mean, rstd = grouped.mean(-1), tensors.add_number(grouped.var(-1, correction=0), eps).rsqrt()
     return output, *_in_dtype(input, weight, mean, rstd)

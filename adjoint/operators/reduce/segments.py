@@ -80,7 +80,7 @@ def _check(data, lengths, offsets, axis, unsafe):
         if given._array.ndim > max(data._array.ndim, 0):
             raise RuntimeError(
                 "Expected data.dim() >= lengths_value.dim() to be true, but got false.  (Could this error message be improved?  "
-                "If so, please report an enhancement request to PyTorch.)"
+                "If so, please report an enhancement request to adjoint.)"
             )
         if axis != given._array.ndim - 1:
             raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")

@@ -7,7 +7,8 @@ import numpy
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Arrays, Int, Ints
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, is_of_type, wrong_type
+from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
@@ -278,8 +279,8 @@ class roll:
 @public(name="roll", method=("roll",), numpy_names=True)
 def roll_function(input, shifts, dims=()):
     """The elements shifted along `dims` (or through the flattened tensor); what leaves at one end comes in at the other."""
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    given = input, shifts, dims
+    shifts, dims = _integers("shifts", 1, given), _integers("dims", 2, given)
     if not shifts:
         raise RuntimeError("`shifts` required")
     if dims and len(dims) != len(shifts):
@@ -289,6 +290,17 @@ def roll_function(input, shifts, dims=()):
     if dims and not input._array.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return roll(input, shifts, dims)
+
+
+def _integers(name, index, args):
+    """One integer or several, an argument of `roll`, as a tuple."""
+    value = args[index]
+    if is_of_type(value, "Int"):
+        return (value,)
+    if not is_of_type(value, "Ints"):
+        call = call_of("roll")
+        raise wrong_type(call.name, name, call.where(name, index, args), "Ints", value)
+    return tuple(value)
 
 
 @operator(kernel=kernels.flip, out=False, namespace=None, method=False, tangent="linear")

@@ -7,7 +7,8 @@ from typing import Any
 from ... import dtypes
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Int, Ints
-from ...dispatch.arguments import MISSING, invalid_arguments
+from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, wrong_type
+from ...dispatch.calls import call_of
 from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.runtime.sparse_array import SparseArray
@@ -29,33 +30,32 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
     if not sizes:
         if name not in names:
             raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
-        sizes = (names[name],)
+        return checked_sizes(names[name], function, name, None)
     if len(sizes) == 1 and type(sizes[0]) is not int:
-        return checked_sizes(sizes[0] if isinstance(sizes[0], (tuple, list)) else sizes, function, name, 1)
-    return checked_sizes(sizes, function, name, 1)
+        return checked_sizes(sizes[0], function, name, 1)
+    return checked_sizes(sizes, function, name, 1, one_by_one=True)
 
 
-def checked_sizes(sizes: Any, function: str, name: str, position: int) -> tuple[int, ...]:
-    """A sequence of sizes as a tuple of integers."""
+def checked_sizes(
+    sizes: Any, function: str, name: str, position: int | None, *, one_by_one: bool = False
+) -> tuple[int, ...]:
+    """A sequence of sizes as a tuple of integers; errors name its position, which is None if it was given by keyword."""
     if not isinstance(sizes, (tuple, list)):
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(sizes).__name__}"
-        )
+        if is_of_type(sizes, "Int"):
+            return (sizes.__index__(),)
+        raise _no_sizes(sizes, function, name, position)
     for index, size in enumerate(sizes):
         if type(size) is int:
             continue
         if isinstance(size, bool) or not hasattr(size, "__index__"):
-            kind = type(size).__name__
-            if index == 0:
-                raise TypeError(
-                    f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {kind}"
-                )
-            raise TypeError(
-                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error "
-                f'"type must be tuple of ints,but got {kind}"'
-            )
+            raise _no_sizes(size if one_by_one and index == 0 else sizes, function, name, position, index)
         return tuple(size.__index__() for size in sizes)
     return tuple(sizes)
+
+
+def _no_sizes(given: Any, function: str, name: str, position: int | None, wrong: int | None = None) -> TypeError:
+    by_keyword = position is None or name in call_of(function).named
+    return wrong_type(function, name, "" if by_keyword else f" (position {position})", "Ints", given, wrong)
 
 
 # --- another shape --------------------------------------------------------------------------------------------

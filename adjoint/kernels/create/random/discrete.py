@@ -67,7 +67,7 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
     if not ((p >= 0) & (p <= 1)).all():
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
-            "If so, please report an enhancement request to PyTorch.)"
+            "If so, please report an enhancement request to adjoint.)"
         )
     order = memory_order(out)
     target, limits = out.transpose(order), numpy.broadcast_to(p, out.shape).transpose(order)
