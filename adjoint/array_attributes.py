@@ -12,6 +12,7 @@ from .device import LAYOUTS, Size, cpu, device, layout, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
+from .kernels.runtime.shapes import require_dims
 from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .tracebacks import ending_at_caller, shorten
@@ -118,6 +119,8 @@ class ArrayAttributes:
         try:
             if dim is None:
                 return new_size(Size, self._array.shape)
+            if not self._array.ndim:
+                require_dims(self._array, dim)
             return self._array.shape[wrap_dim(dim, self._array.ndim)]
         except Exception as error:
             shorten(error)
@@ -146,7 +149,9 @@ class ArrayAttributes:
         if type(array) is SparseArray and array.parts.layout != "sparse_coo":
             raise RuntimeError(f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have strides")
         steps = storages.element_strides(array)
-        return steps if dim is None else steps[wrap_dim(dim, self._array.ndim)]
+        if dim is not None and not array.ndim:
+            require_dims(array, dim)
+        return steps if dim is None else steps[wrap_dim(dim, array.ndim)]
 
     def storage_offset(self) -> int:
         """The position of the first element in the storage, in elements."""

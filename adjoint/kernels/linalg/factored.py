@@ -9,6 +9,7 @@ import numpy
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, type_name, unwarned
+from ..runtime.shapes import require_dims
 from . import decompositions, elimination
 from .decompositions import check_matrix
 from .elimination import column_major
@@ -243,8 +244,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Ar
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {from_numpy(LD.dtype).scalar_type}"
         )
-    if B.ndim < 2:
-        raise RuntimeError(f"{name}: B must have at least 2 dimensions.")
+    require_dims(B, -2)
     if LD.shape[:-1] != pivots.shape:
         raise RuntimeError(
             f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} "

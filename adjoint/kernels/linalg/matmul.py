@@ -148,9 +148,10 @@ def _check_mv(self: Array, mat: Array, vec: Array, added: tuple[int, ...]) -> No
     if mat.ndim != 2 or vec.ndim != 1 or len(added) > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {len(added)}, {mat.ndim}, {vec.ndim}")
     if mat.shape[1] != vec.shape[0] or added not in ((), (1,), mat.shape[:1]):
-        size = added[0] if added else 1
+        if not added:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
         raise RuntimeError(
-            f"size mismatch, got input ({size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+            f"size mismatch, got input ({added[0]}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
         )
     if not self.dtype == mat.dtype == vec.dtype:
         kinds = [type_name(array.dtype) for array in (self, mat, vec)]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import clone
@@ -64,6 +66,28 @@ def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Any:
         return xp.where((self >= 0) & (self <= 1), slope, math.nan)
     low = xp.element(eps)
     return xp.where((self >= low) & (self <= 1 - low), slope, 0)
+
+
+def _log1p(self: Array) -> Any:
+    """`log(1 + self)`, accurate near 0. NumPy rounds `1 + self` if it is complex."""
+    if self.dtype.kind != "c":
+        return of_any_size(numpy.log1p)(self)
+    real, imag = self.real.astype(numpy.float64), self.imag.astype(numpy.float64)
+    near = 0.5 * numpy.log1p(real * (2 + real) + imag * imag)
+    result = numpy.asarray(numpy.log(1 + self))
+    numpy.copyto(result.real, near, where=numpy.maximum(abs(real), abs(imag)) < 0.5)
+    return result
+
+
+def _log1p_over(self: Array) -> None:
+    """`_log1p` in place."""
+    if self.dtype.kind == "c":
+        self[...] = _log1p(self)
+    else:
+        of_any_size(numpy.log1p)(self, out=self)
+
+
+log1p = Kernel(_log1p, small=numpy.log1p, dtypes=FLOATS, limit=LARGE - 1, inplace=_log1p_over)
 
 
 @pointwise("sinc_cpu", "fc")

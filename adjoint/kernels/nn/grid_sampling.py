@@ -46,19 +46,19 @@ class Sampling(NamedTuple):
     align_corners: bool
 
 
-def _position(grid: Array, size: int, sampling: Sampling) -> tuple[Array, Any]:
-    """Places along one dimension in pixels, and the derivative of these."""
-    grid = numpy.where(numpy.isnan(grid), grid.dtype.type(-1), grid)
+def _position(grid: Array, size: int, sampling: Sampling, stray: float) -> tuple[Array, Any]:
+    """Places along one dimension in pixels, rounded to the grid's type as in PyTorch, and the derivative of these."""
     scale = (size - 1) / 2 if sampling.align_corners else size / 2
     position = (grid + 1) * scale if sampling.align_corners else ((grid + 1) * size - 1) / 2
+    position = position.astype(numpy.float32) if grid.dtype in HALVES else position
     if sampling.mode == BICUBIC:  # what is beyond the edge is said for each pixel
         return position, scale
-    position, slope = _padded(position, size, sampling)
+    position, slope = _padded(position, size, sampling, stray)
     return (numpy.rint(position) if sampling.mode == NEAREST else position), slope * scale
 
 
-def _padded(position: Array, size: int, sampling: Sampling) -> tuple[Array, Any]:
-    """Positions brought back to the image, and the derivative of these."""
+def _padded(position: Array, size: int, sampling: Sampling, stray: float) -> tuple[Array, Any]:
+    """Positions brought back to the image, and the derivative of these; nan, or what has no mirror image, goes to `stray`."""
     slope: Any = 1.0
     if sampling.padding == ZEROS:
         return position, slope
@@ -73,7 +73,13 @@ def _padded(position: Array, size: int, sampling: Sampling) -> tuple[Array, Any]
         position = numpy.where(even, rest, span - rest) + low
         slope = numpy.where(even, 1.0, -1.0) * numpy.where(distance < 0, -1.0, 1.0)
     inside = (position > 0) & (position < size - 1)
-    return numpy.clip(position, 0, size - 1), slope * inside
+    position = numpy.where(numpy.isnan(position), position.dtype.type(stray), numpy.clip(position, 0, size - 1))
+    return position, slope * inside
+
+
+def stray_pixel(size: int, dims: int) -> float:
+    """The pixel along a dimension that is read where a place has none: of images the first, of volumes the last, as PyTorch."""
+    return size - 1.0 if dims == 3 else 0.0
 
 
 def _along(grid: Array, sizes: tuple[int, ...]) -> list[tuple[Array, int]]:
@@ -86,15 +92,16 @@ def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Arr
     """The flat indices of the pixels around each place, `(N, pixels, places)`, and which of these are in the image."""
     each = []
     for coordinates, size in _along(grid, sizes):
-        position, _ = _position(coordinates, size, sampling)
-        below = numpy.clip(numpy.nan_to_num(numpy.floor(position)), -size - 4, 2 * size + 4)
-        if sampling.mode == BICUBIC and sampling.padding != ZEROS:
-            below = numpy.clip(numpy.floor(position), -1e15, 1e15)
+        stray = stray_pixel(size, len(sizes))
+        position, _ = _position(coordinates, size, sampling, stray)
+        below = numpy.where(numpy.isnan(position), -size - 4, numpy.floor(position))
+        far = 1e15 if sampling.mode == BICUBIC and sampling.padding != ZEROS else 2 * size + 4
+        below = numpy.clip(below, -far, far)
         pixels = []
         for offset in POLYNOMIALS[sampling.mode]:
             at = below + offset
             if sampling.mode == BICUBIC:
-                at, _ = _padded(at, size, sampling)
+                at, _ = _padded(at, size, sampling, stray)
             pixels.append(((at >= 0) & (at < size), numpy.clip(at, 0, size - 1).astype(numpy.int64)))
         each.append(pixels)
     index: list[Any] = []
@@ -110,10 +117,9 @@ def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Arr
 
 def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tuple[int, ...]) -> Array:
     """What the pixels around each place count, `(N, pixels, places)`, or a derivative of that, of an order for each dimension."""
-    wide = grid.astype(numpy.float32) if grid.dtype in HALVES else grid
     each = []
-    for (coordinates, size), order in zip(_along(wide, sizes), orders, strict=True):
-        position, slope = _position(coordinates, size, sampling)
+    for (coordinates, size), order in zip(_along(grid, sizes), orders, strict=True):
+        position, slope = _position(coordinates, size, sampling, stray_pixel(size, len(sizes)))
         fraction = position - numpy.floor(position)
         each.append(
             [
@@ -121,8 +127,12 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
                 for polynomial in POLYNOMIALS[sampling.mode].values()
             ]
         )
-    result = [math.prod(around[1:], start=around[0]) for around in itertools.product(*each)]
-    return numpy.stack(result, 1).astype(grid.dtype, copy=False)
+    result = numpy.stack([math.prod(around[1:], start=around[0]) for around in itertools.product(*each)], 1)
+    if (
+        len(sizes) == 3
+    ):  # outside of an image, pixels of 0 are weighted: by nan where the place is; of a volume, there are none
+        result = numpy.where(places(grid, sizes, sampling)[1], result, result.dtype.type(0))
+    return result.astype(grid.dtype, copy=False)
 
 
 def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:

@@ -100,6 +100,8 @@ def windows_of(
     gaps = _expanded(dilation, dims, name, "dilation")
     if name != "avg_pool2d" and len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
+    if not shape:
+        raise IndexError(f"Dimension specified as {-dims - 1} but tensor has no dimensions")
     if len(shape) < dims + 1:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {-dims - 1})"

@@ -221,6 +221,8 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         return asarray(numpy.sqrt(flat.dot(flat)))
     if p == 2:
         result = asarray(numpy.sqrt(sum_of_squares(x, dims)))
+        if x.dtype.kind == "c" and numpy.isnan(result).any():  # of a part that is nan; the magnitude may be infinite
+            result = asarray(numpy.sqrt(sum_of_squares(numpy.abs(x), dims)))
         return result if keepdim else result.squeeze(dims)
     if p == 0:
         return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)

@@ -524,9 +524,8 @@ def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     truth = x if x.dtype.kind == "b" or x.size < LARGE else x != 0
     try:
         result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
-    except ValueError:
-        normalize_dims(dim, x.ndim)
-        raise
+    except ValueError:  # the dimension is out of range, or the one that a number has for PyTorch
+        result = row_major(asarray(ufunc.reduce(truth, normalize_dims(dim, x.ndim), bool, None, keepdim)))  # type: ignore[call-arg]
     return result.astype(numpy.uint8) if x.dtype.char == "B" else result
 
 

@@ -34,12 +34,17 @@ def scaled_dot_product_attention(
         enable_gqa: let groups of query heads (dimension -3) share one key and value head.
 
     Raises:
-        RuntimeError: if both `attn_mask` and `is_causal` are given.
+        RuntimeError: if both `attn_mask` and `is_causal` are given, or a tensor has fewer than 2 dimensions.
     """
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.dim()} key.dim: "
+            f"{key.dim()} and value.dim: {value.dim()} instead."
+        )
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if scale is None:
-        scale = 1 / math.sqrt(query.size(-1))
+        scale = 1 / math.sqrt(max(query.size(-1), 1))  # of products of nothing, which are 0, as well
     found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if found is not None:
         return found

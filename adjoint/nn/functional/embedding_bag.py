@@ -35,14 +35,19 @@ def embedding_bag(
     tensor([[2., 3.],
             [3., 4.]])
     """
-    _check(input, offsets, mode, per_sample_weights)
+    _check(input, weight, offsets, mode, per_sample_weights)
     if input.dim() == 2:
-        offsets = torch.arange(0, input.numel(), input.size(1)) if input.numel() else torch.zeros(input.size(0)).long()
+        offsets = torch.arange(0, input.numel(), input.size(1))
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
         include_last_offset = False
     assert offsets is not None
-    bags, count = _bag_of_each(input, offsets, include_last_offset)
+    count = weight.size(0)
+    if padding_idx is not None and not -count <= padding_idx < count:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, but got {padding_idx}"
+        )
+    bags, groups = _bag_of_each(input, offsets, include_last_offset)
     input = input[: len(bags)]  # those after the last bag are in none
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights[: len(bags)]
@@ -50,26 +55,32 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     if padding_idx is not None:
-        counted = input != padding_idx % weight.size(0)
+        counted = input != padding_idx % count
         rows, bags = rows[counted], bags[counted]
-    result = rows.new_zeros((count, weight.size(1)))
+    result = rows.new_zeros((groups, weight.size(1)))
     if mode == "max":
         return result.index_reduce(0, bags, rows, "amax", include_self=False)
     result = result.index_add(0, bags, rows)
     if mode == "mean":
-        sizes = torch.bincount(bags, minlength=count).clamp(min=1)
+        sizes = torch.bincount(bags, minlength=groups).clamp(min=1)
         result = result / sizes.unsqueeze(-1).to(result.dtype)
     return result
 
 
 def _check(
-    input: torch.Tensor, offsets: torch.Tensor | None, mode: str, per_sample_weights: torch.Tensor | None
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    offsets: torch.Tensor | None,
+    mode: str,
+    per_sample_weights: torch.Tensor | None,
 ) -> None:
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape "
             f"as the input ({input.shape})"
         )
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() == 2 and offsets is not None:
         raise ValueError(
             "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "

@@ -58,7 +58,7 @@ def instance_norm(
     Raises:
         ValueError: if there is a single spatial value and the input's own statistics are used.
     """
-    batch, channels, *spatial = input.shape
+    spatial = input.shape[2:]
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if use_input_stats:
@@ -67,6 +67,7 @@ def instance_norm(
             count *= size
         if count == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    batch, channels = input.size(0), input.size(1)
 
     def each_sample(tensor: torch.Tensor | None) -> torch.Tensor | None:
         return None if tensor is None else tensor.repeat(batch)
@@ -139,9 +140,9 @@ def embedding(
         padding_idx = -1
     else:
         rows = weight.size(0)
-        if not -rows <= padding_idx < rows:
+        if padding_idx and not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
+        padding_idx += rows * (padding_idx < 0)
     if max_norm is not None:
         _limit_norms(weight.detach(), input, max_norm, norm_type)
     return operators.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)

@@ -89,8 +89,7 @@ def _fractional_max_pool(name: str, dims: int) -> Callable[..., Any]:
         if output_size is None:
             if len(output_ratio) != dims:
                 raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
-            spatial = input.shape[-dims:]
-            output_size = [int(size * ratio) for size, ratio in zip(spatial, output_ratio, strict=True)]
+            output_size = [int(input.size(dim - dims) * ratio) for dim, ratio in enumerate(output_ratio)]
         if _random_samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
             _random_samples = torch.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype)

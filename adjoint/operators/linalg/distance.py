@@ -144,10 +144,11 @@ def bilinear(input1, input2, weight, bias=None):
     for dim, (one, two) in enumerate(zip(first[:-1], second[:-1], strict=True)):
         if one != two:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {one} and {two}")
-    for name, size, wanted in (("input1", first[-1], shape[1]), ("input2", second[-1], shape[2])):
+    for name, given, dim in (("input1", input1, 1), ("input2", input2, 2)):
+        wanted, size = weight.size(dim), given.size(-1)
         if size != wanted:
             raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {wanted}")
-    if bias is not None and bias._array.shape[0] != shape[0]:
+    if bias is not None and bias.size(0) != shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {shape[0]}"
         )

@@ -421,6 +421,10 @@ def linear(input, weight, bias=None, *, out=None):
                 shape = input._array.shape
                 rows = input.reshape((math.prod(shape[:-1]), shape[-1]))
                 return addmm(bias, rows, weight.t()).view((*shape[:-1], weight._array.shape[0]))
+        if not ndim or not weight._array.ndim:
+            raise RuntimeError(
+                f"both arguments to linear need to be at least 1D, but they are {ndim}D and {weight._array.ndim}D"
+            )
         return matmul(input, weight.t()) if bias is None else matmul(input, weight.t()) + bias
     except Exception as error:  # noqa: BLE001  (raised again)
         try:

@@ -79,7 +79,7 @@ class log10:
         return grad / (self.conj() * math.log(10))
 
 
-@unary(numpy.log1p, node="Log1PBackward0", sparse="values")
+@unary(kernels.log1p, node="Log1PBackward0", sparse="values")
 class log1p:
     """`log(1 + input)`, elementwise, accurate near 0."""
 

@@ -227,7 +227,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else whole - start
     signal, weight = signal[:, start:end], weight[:, start:end]
-    if not bool(weight.abs().min() > 1e-11):
+    if bool(weight.abs().min() < 1e-11):
         refuse("window overlap add min: 1\n[ CPUBoolType{} ]", " ")
     signal = signal / weight
     signal = signal if dims == 3 else signal.squeeze(0)

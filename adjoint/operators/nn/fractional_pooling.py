@@ -44,12 +44,13 @@ def _function(dims):
         kernel = _sizes(kernel_size, dims, words.format("kernel_size"))
         size = _sizes(output_size, dims, words.format("output_size"))
         shape = input._array.shape
+        function = f"{name}{'_out' if dims == 3 else ''}()"
         if len(shape) not in (dims + 1, dims + 2):
-            raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
-        for dim in range(len(shape) - dims - 1, len(shape)):
+            raise RuntimeError(f"{function}: Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
+        for dim in range(1, len(shape)):
             if shape[dim] == 0:
                 raise RuntimeError(
-                    f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
+                    f"{function}: Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
                     f"dimension {dim} being empty."
                 )
         if random_samples.dtype != input.dtype:

@@ -241,6 +241,8 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """The cross entropy of logits (N, C, ...) with classes (N, ...), or with probabilities of the logits' shape."""
     class_dim = 0 if input._array.ndim == 1 else 1
+    if not input._array.ndim and not target._array.ndim and target._array.dtype.kind not in "iu":
+        raise IndexError(f"Dimension specified as {class_dim} but tensor has no dimensions")
     if label_smoothing < 0.0 or label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if target._array.dtype.kind not in "iu" and target._array.shape == input._array.shape:

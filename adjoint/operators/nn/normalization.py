@@ -311,6 +311,8 @@ def _checked_shape(input, normalized_shape, leading, **factors):
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
             )
+    if not input._array.ndim and leading == "*":
+        raise ValueError("Input tensor must have at least 1 dimensions, but got 0")
     if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
         shown = ", ".join(map(str, shape))
         raise RuntimeError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...dispatch.decorators import public
 from ...dispatch.return_types import return_type
 from ...kernels.reduce import histograms as kernels
@@ -63,7 +65,8 @@ def _found(input, bins, range, weight, density):
                 f"its innermost dimension, but got input with shape {list(input._array.shape)} and weight with shape "
                 f"{list(weight._array.shape)}"
             )
-    points = input.detach()._array.reshape(-1, input._array.shape[-1])
+    shape = input._array.shape
+    points = input.detach()._array.reshape(math.prod(shape[:-1]), shape[-1])
     given = all(isinstance(each, Tensor) for each in bins) and len(bins) > 0
     if given:
         if len(bins) != points.shape[1]:
@@ -84,7 +87,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
     Args:
         bins: the number of equal bins, or their edges in ascending order.
         range: the lowest and the highest edge of equal bins; those of the elements if None.
-        weight: what each element counts, of the shape of `input`.
+        weight: what each element counts, one after another.
         density: divide so that the integral is 1.
 
     >>> import adjoint as torch
@@ -93,8 +96,6 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
     """
     points = input.reshape(-1, 1)
     counted = None if weight is None else weight.reshape(-1)
-    if weight is not None and weight._array.shape != input._array.shape:
-        counted = weight
     counts, edges = _found(points, [bins], range, counted, density)
     if out is None:
         return _HISTOGRAM((counts, edges[0]))

@@ -245,9 +245,9 @@ def flatten(input, start_dim=0, end_dim=-1):
 def unflatten(input, dim, sizes):
     """Dimension `dim` made into several of the given sizes, of which one may be -1."""
     shape = input._array.shape
+    dim = wrap_dim(dim, len(shape))
     if not shape:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
-    dim = wrap_dim(dim, len(shape))
     sizes = checked_sizes(sizes, "unflatten", "sizes", 2)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")

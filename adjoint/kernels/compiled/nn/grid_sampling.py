@@ -58,8 +58,8 @@ _PLANES = 4
 
 
 @loops
-def padded(position: Any, edge: T, W: Static, PADDING: Static, ALIGN: Static) -> Any:
-    """Positions brought back to the image, whose last pixel is `edge`, and the derivative of these."""
+def padded(position: Any, edge: T, stray: T, W: Static, PADDING: Static, ALIGN: Static) -> Any:
+    """Positions brought back to the image, whose last pixel is `edge`, and the derivative of these; nan goes to `stray`."""
     slope = vector(T, W)(1)
     if PADDING != ZEROS:
         if PADDING == REFLECTION:
@@ -69,7 +69,7 @@ def padded(position: Any, edge: T, W: Static, PADDING: Static, ALIGN: Static) ->
             turns = floor(length / span)
             rest = fma(-turns, broadcast(span, W), length)
             rest = where(rest < 0, rest + span, rest)
-            if reduce_max(turns) > 1e6:  # of which the product with the span is not exact
+            if reduce_max(where(turns > 1e6, turns, 0.0)) > 0:  # whose product with the span is not exact
                 rests = local(T, W)
                 store(rests, length)
                 for lane in rolled(W):
@@ -80,7 +80,8 @@ def padded(position: Any, edge: T, W: Static, PADDING: Static, ALIGN: Static) ->
             slope = where(even, 1.0, vector(T, W)(-1)) * where(distance < 0, -1.0, vector(T, W)(1))
             position = where(broadcast(span, W) == 0, 0.0, position)
         slope = where((position > 0) & (position < edge), slope, 0.0)
-        position = minimum(maximum(position, vector(T, W)(0)), broadcast(edge, W))
+        inside = minimum(maximum(position, vector(T, W)(0)), broadcast(edge, W))
+        position = where(position == position, inside, broadcast(stray, W))
     return position, slope
 
 
@@ -95,13 +96,13 @@ def polynomial(x: Any, COEFFICIENTS: Static, T: Static, W: Static) -> Any:
 
 @loops
 def along(
-    indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], coordinate: Any, length: Int, W: Static, MODE: Static,
-    PADDING: Static, ALIGN: Static,
+    indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], coordinate: Any, length: Int, W: Static, DIMS: Static,
+    MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
     """Of the pixels around places along one dimension: where they are, -1 beyond the image; what they count; its derivative."""
     size = T(length)
     edge = size - 1.0
-    coordinate = where(coordinate == coordinate, coordinate, -1.0)
+    stray = edge if DIMS == 3 else T(0)  # see `stray_pixel`
     if ALIGN:
         scale = edge * 0.5
         position = (coordinate + 1.0) * scale
@@ -110,21 +111,19 @@ def along(
         position = ((coordinate + 1.0) * size - 1.0) * 0.5
     slope = vector(T, W)(1)
     if MODE != BICUBIC:
-        position, slope = padded(position, edge, W, PADDING, ALIGN)
+        position, slope = padded(position, edge, stray, W, PADDING, ALIGN)
     if MODE == NEAREST:
         position = rint(position)
     below = floor(position)
     fraction = position - below
-    if MODE == BICUBIC and PADDING != ZEROS:
-        below = minimum(maximum(below, vector(T, W)(-1e15)), vector(T, W)(1e15))
-    else:
-        below = where(below == below, below, 0.0)
-        below = minimum(maximum(below, broadcast(-4.0 - size, W)), broadcast(2.0 * size + 4.0, W))
+    below = where(below == below, below, -4.0 - size)
+    far = T(1e15) if MODE == BICUBIC and PADDING != ZEROS else 2.0 * size + 4.0
+    below = minimum(maximum(below, broadcast(-far, W)), broadcast(far, W))
     offset = T(min(POLYNOMIALS[MODE]))
     for k in range(len(POLYNOMIALS[MODE])):
         at = below + offset
         if MODE == BICUBIC:
-            at, _ = padded(at, edge, W, PADDING, ALIGN)
+            at, _ = padded(at, edge, stray, W, PADDING, ALIGN)
         inside = (at >= 0) & (at < size)
         store(indices + k * W, where(inside, vector(i32, W)(where(inside, at, 0.0)), vector(i32, W)(-1)))
         offset += 1.0
@@ -148,7 +147,7 @@ def locate(
     for d in range(DIMS):
         coordinate = gather(grid + (DIMS - 1 - d), steps, there)
         along(
-            indices + d * room, counts + d * room, rises + d * room, coordinate, sizes[d], W, MODE, PADDING, ALIGN,
+            indices + d * room, counts + d * room, rises + d * room, coordinate, sizes[d], W, DIMS, MODE, PADDING, ALIGN,
         )  # fmt: skip
 
 
@@ -165,11 +164,15 @@ def flat_index(indices: Pointer[i32], AROUND: Static, TAPS: Static, sizes: Point
 
 
 @loops
-def product_of(counts: Pointer[T], rises: Pointer[T], AROUND: Static, TAPS: Static, RAISED: Static, W: Static) -> Any:
+def product_of(
+    index: Any, counts: Pointer[T], rises: Pointer[T], AROUND: Static, TAPS: Static, RAISED: Static, W: Static
+) -> Any:
     """What a pixel counts; of dimension `RAISED` the derivative."""
     result = load((rises if RAISED == 0 else counts) + AROUND[0] * W, W)
     for D in unrolled(1, len(AROUND)):
         result = result * load((rises if RAISED == D else counts) + (D * TAPS + AROUND[D]) * W, W)
+    if len(AROUND) == 3:  # see `weights`
+        result = where(index < 0, 0.0, result)
     return result
 
 
@@ -191,7 +194,7 @@ def sample(
             locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
             for TAP in unrolled(TAPS):
                 indices[TAP] = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
-                counts[TAP] = product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W)
+                counts[TAP] = product_of(indices[TAP], counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W)
             plane = images + image * channels * area
             target = out + (image * channels * places + place)
             for _channel in range(channels):
@@ -225,7 +228,9 @@ def spread(
                 # What counts nothing is added to the first pixel.
                 store(
                     counts + TAP * W,
-                    where(index >= 0, product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W), 0.0),
+                    where(
+                        index >= 0, product_of(index, counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W), 0.0
+                    ),
                 )
             count = minimum(places - place, W)
             for channel in range(first, minimum(first + planes, channels)):
@@ -270,7 +275,9 @@ def steer(
             for D in unrolled(DIMS):
                 total = vector(T, W)(0)
                 for TAP in unrolled(TAPS):
-                    total += products[TAP] * product_of(counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, D, W)
+                    total += products[TAP] * product_of(
+                        indices[TAP], counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, D, W
+                    )
                 store(found + (DIMS - 1 - D) * W, total)
             target = to_grid + (image * places + place) * DIMS
             for lane in range(minimum(places - place, W)):
