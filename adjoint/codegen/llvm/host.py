@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...first_use import computed_once
+from ...first_use import computed_once, import_late
 from ...forks import lock_across_forks
 from .values import CompilationError
 
@@ -62,7 +62,7 @@ class Host:
             CompilationError: if llvmlite is not installed.
         """
         try:
-            import llvmlite.binding as llvm
+            llvm = import_late("llvmlite.binding")
         except ImportError as error:
             raise CompilationError("compiled kernels need llvmlite: pip install 'adjoint[fast]'") from error
         llvm.initialize_native_target()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...first_use import import_late
 from ...forks import lock_across_forks
 
 DEFAULT_SEED = 67280421310721
@@ -96,8 +97,7 @@ class Stream:
         """The source of words, made when first needed."""
         with self.lock:
             if self._engine is None:
-                from numpy import random
-
+                random = import_late("numpy.random")
                 engine = random.MT19937(_zeros())
                 self._bulk = random.RandomState(engine)
                 self._bulk.seed(self._seed & 0xFFFFFFFF)
@@ -209,7 +209,7 @@ def _zeros() -> Any:
 
     A list, as NumPy reads number by number, which takes twenty times as long from an array.
     """
-    from numpy.random.bit_generator import ISeedSequence
+    ISeedSequence: Any = import_late("numpy.random.bit_generator").ISeedSequence
 
     class Zeros(ISeedSequence):
         def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy
+import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
 
 from ...codegen.acceleration import LARGE, LOOPS, THREADED
 from ..runtime.parallel import parallel_rows

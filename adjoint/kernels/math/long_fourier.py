@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy
+import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
 
 from ...codegen.acceleration import LOOPS
 from ..memory.copying import contiguous

@@ -146,7 +146,9 @@ def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
 
 def differentiated(coefficients: tuple[float, ...], order: int) -> list[float]:
     """The coefficients of the derivative of a polynomial."""
-    found: list[float] = numpy.polynomial.polynomial.polyder(coefficients, order).tolist()
+    found = list(coefficients)
+    for _ in range(order):
+        found = [power * each for power, each in enumerate(found)][1:] or [0.0]
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...first_use import computed_once
+from ...first_use import computed_once, import_late
 from ..runtime.sparse_array import SparseArray, sparse
 from .layouts import (
     Array,
@@ -40,8 +40,7 @@ _SCIPY = _Library()
 
 def _by_scipy(array: SparseArray) -> Any:
     """A sparse matrix as SciPy's."""
-    from scipy.sparse import csr_array
-
+    csr_array = import_late("scipy.sparse").csr_array
     parts = compress(array, "sparse_csr").parts
     return csr_array((parts.values, parts.places, parts.starts), shape=array.shape)
 

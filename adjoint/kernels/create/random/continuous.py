@@ -32,6 +32,8 @@ HALF_BLOCK = 8
 BLOCK_BYTES = 256
 """What computing one block touches of a core's cache, scratch included."""
 
+_REAL = (float, int, numpy.floating, numpy.integer, numpy.bool_)
+
 ZERO, ONE, MINUS_TWO, TWO_PI = (numpy.array(number, numpy.float32) for number in (0.0, 1.0, -2.0, 2.0 * math.pi))
 
 
@@ -50,7 +52,10 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     Raises:
         NotImplementedError: if `out` is of another type.
         RuntimeError: if `std` is negative or nan.
+        TypeError: if `mean` is no real number.
     """
+    if not isinstance(mean, _REAL):
+        raise TypeError("mean")
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if out.dtype.kind == "c":
