@@ -23,7 +23,10 @@ def is_batched(tensor: Tensor) -> bool:
 
 
 def sequential_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `function`: within `vmap` it is applied to one batch element after another."""
+    """Wrap `function`, which must have no gradients: within `vmap` it is applied to one batch element after another.
+
+    Transforms within that `vmap`, as `grad` in `vmap(grad(f))`, do not see the calls.
+    """
 
     @functools.wraps(function)
     def each(*args: Any, **keywords: Any) -> Any:

@@ -14,8 +14,14 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
     return ends - given, ends
 
 
-def segment_of_each(starts: ndarray, ends: ndarray, size: int) -> ndarray:
+def segment_lengths(given: ndarray, of_lengths: bool) -> ndarray:
+    """The lengths of segments, from lengths or from offsets."""
+    return given.copy() if of_lengths else numpy.diff(given)
+
+
+def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
+    starts, ends = ends_of(given, of_lengths)
     count = ends.shape[-1]
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
     for row in numpy.ndindex(ends.shape[:-1]):

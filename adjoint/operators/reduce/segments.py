@@ -8,17 +8,30 @@ import numpy
 
 from ... import dtypes
 from ...array_attributes import wrap_dim
-from ...dispatch.decorators import public, tensors
-from ...dispatch.sequential import sequential_fallback
-from ...kernels.reduce.segments import ends_of, segment_of_each
-from ...tensor import wrap
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.sequential import is_readable
+from ...kernels.reduce import segments as kernels
 
 _REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
+@operator(kernel=kernels.segment_lengths, namespace=None, method=False, out=False)
+class segment_lengths:
+    """The lengths of segments, from lengths or from offsets."""
+
+    def forward(given: Array, of_lengths): ...
+
+
+@operator(kernel=kernels.segment_of_each, namespace=None, method=False, out=False)
+class segment_of_each:
+    """The number of the segment of each of `size` elements; of those in none, how many there are."""
+
+    def forward(given: Array, of_lengths, size): ...
+
+
 @public(namespace="torch")
-@sequential_fallback
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
     """Each segment of `data` along `axis` reduced to one element: by "sum", "mean", "prod", "max" or "min".
 
@@ -39,12 +52,12 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     _check(data, lengths, offsets, axis, unsafe)
     given = lengths if offsets is None else offsets
-    starts, ends = ends_of(given._array, of_lengths=offsets is None)
-    segments = wrap(segment_of_each(starts, ends, data._array.shape[axis]))
+    segments = segment_of_each(given, offsets is None, data._array.shape[axis])
+    found = segment_lengths(given, offsets is None)
+    count = found._array.shape[-1]
     trailing = (1,) * (data._array.ndim - axis - 1)
     places = segments.reshape((*segments._array.shape, *trailing)).expand(data._array.shape)
-    count = ends.shape[-1]
-    return _reduced(data, reduce, axis, places, count, wrap(ends - starts).reshape((*ends.shape, *trailing)), initial)
+    return _reduced(data, reduce, axis, places, count, found.reshape((*found._array.shape, *trailing)), initial)
 
 
 def _reduced(data, reduce, axis, places, count, lengths, initial):
@@ -91,7 +104,7 @@ def _check(data, lengths, offsets, axis, unsafe):
         if name == "offsets" and not given._array.shape[-1]:
             size = [*given._array.shape[:-1], -1, *data._array.shape[axis + 1 :]]
             raise RuntimeError(f"Trying to create tensor with negative dimension -1: {size}")
-    if lengths is None or unsafe:
+    if lengths is None or unsafe or not is_readable(lengths):
         return
     counts = lengths._array
     if not counts.size:
