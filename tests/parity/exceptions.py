@@ -150,12 +150,6 @@ KNOWN: dict[str, Difference] = {
     "nn.functional.scaled_dot_product_attention graph": Difference(
         "composed of fewer operators here; PyTorch scales either operand, and copies the result"
     ),
-    **{
-        f"signal.windows.kaiser value[{dtype}]": Difference(
-            "PyTorch divides infinities where the window is narrow", "beta=100"
-        )
-        for dtype in ("float64", "float32")
-    },
     "native_layer_norm gradgrad[float64]": Difference(
         "PyTorch raises where there is a bias and no weight", "Expected a proper Tensor"
     ),
