@@ -10,6 +10,7 @@ from typing import Any
 from .absent import TABLE, absent
 
 NO_TYPE = "there is no such type of elements"
+AHEAD = "nothing is compiled ahead"
 MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
 REASONS = (
@@ -54,7 +55,7 @@ REASONS = (
     (r"torch\.jit\..*", "there is no TorchScript; functions run as they are"),
     (
         r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
-        "nothing is compiled ahead",
+        AHEAD,
     ),
     (r"torch\.sparse\.\w*(S|s)emi(S|_s)tructured\w*", "there is only the CPU"),
     (r"torch\.sparse\.solve", "PyTorch itself needs a library for GPUs"),
@@ -98,7 +99,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     Args:
         module: the name of the module.
         name: the name in it.
-        everything: whether all public names have one; else, only those of TorchScript's and PyTorch's own classes.
+        everything: whether all public names have one; else, only those of TorchScript's, symbols', and PyTorch's own.
 
     Raises:
         AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
@@ -108,7 +109,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     if name not in pytorch_names().get(theirs, ()):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     why = reason(full)
-    if everything or why is NO_TYPE or (why is MACHINERY and name[0].isupper()):
+    if everything or why is NO_TYPE or (why in (MACHINERY, AHEAD) and name[0].isupper()):
         return absent(full, why)
     raise AttributeError(
         f"module {module!r} has no attribute {name!r}: PyTorch has it, adjoint has not, because {why}. {TABLE}"

@@ -500,3 +500,37 @@ def test_other_errors():
         DataLoader(range(3), num_workers=1, multiprocessing_context=5)
     with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
         DataLoader(range(3), foo=1)
+
+
+def test_functions_for_types_of_a_program(monkeypatch):
+    functions = data._utils.collate.default_collate_fn_map
+    collate = data._utils.collate.collate
+
+    class Point:
+        def __init__(self, x):
+            self.x = x
+
+    class Other(Point):
+        pass
+
+    def points(batch, *, collate_fn_map=None):
+        return "points", collate([sample.x for sample in batch], collate_fn_map=collate_fn_map)
+
+    monkeypatch.setitem(functions, Point, points)
+    name, batch = default_collate([{"at": Other(1)}, {"at": Point(2)}])["at"]
+    assert name == "points"
+    assert torch.equal(batch, torch.tensor([1, 2]))
+    assert collate([[1, 2], [3, 4]], collate_fn_map={int: lambda batch, **_: sum(batch)}) == [4, 6]
+    with pytest.raises(TypeError, match="found <class 'int'>"):
+        collate([1, 2])
+    assert data._utils.worker._generate_state(123, 4) == [3133042655, 609701789, 3156826794, 1639029168]
+
+
+def test_sizes_are_no_symbols():
+    from adjoint.fx.experimental import proxy_tensor, symbolic_shapes
+
+    assert proxy_tensor.get_proxy_mode() is None
+    assert symbolic_shapes.guard_or_true(True)
+    assert not symbolic_shapes.guard_or_false(False)
+    assert symbolic_shapes.statically_known_true(torch.ones(3).shape[0] > 2)
+    assert not symbolic_shapes.free_symbols(torch.ones(2)) | symbolic_shapes.free_unbacked_symbols(torch.ones(2))

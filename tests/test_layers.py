@@ -104,6 +104,7 @@ BELOW_THE_PUBLIC_API = {
 # `utils` is a name of PyTorch's for two public packages and five modules, and for nothing else.
 NOT_DRAWERS = {
     "adjoint._utils",
+    "adjoint.utils.data._utils",
     "adjoint._dynamo.utils",
     "adjoint.utils",
     "adjoint.nn.utils",

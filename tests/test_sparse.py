@@ -224,3 +224,23 @@ def test_a_table_is_trained_by_the_rows_that_were_taken():
     change = before - table.weight.detach()
     assert change.sum(1).nonzero().flatten().tolist() == [3, 5]
     assert change[3].tolist() == pytest.approx([2.0] * 4)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])
+def test_reduced_products(reduce, monkeypatch):
+    monkeypatch.setattr(products, "_BLOCK", 4)
+    torch.manual_seed(0)
+    dense = torch.rand(5, 4, dtype=torch.float64) * (torch.rand(5, 4) < 0.6) + 0.0
+    matrix, other = dense.to_sparse_csr(), torch.rand(4, 3, dtype=torch.float64)
+    terms = (dense[:, :, None] * other).masked_fill(dense[:, :, None] == 0, torch.nan)
+    wanted = {"mean": numpy.nanmean, "amax": numpy.nanmax, "amin": numpy.nanmin}[reduce](terms.numpy(), axis=1)
+    numpy.testing.assert_allclose(torch.sparse.mm(matrix, other, reduce).numpy(), wanted)
+    values = matrix.values().clone().requires_grad_()
+
+    def product(values, other):
+        return torch.sparse.mm(
+            torch.sparse_csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, (5, 4)), other, reduce
+        )
+
+    assert gradcheck(product, (values, other.requires_grad_()))
+    assert gradgradcheck(product, (values, other))

@@ -2,6 +2,9 @@
 
 import weakref
 
+import pytest
+
+import adjoint as torch
 from adjoint.weak_keys import WeakKeys
 
 
@@ -40,3 +43,25 @@ def test_cleared_entries_are_not_forgotten_twice():
     entries.clear()
     del key
     assert not entries
+
+
+def test_dictionaries_by_identity():
+    """`torch.utils.weak`: keys whose `==` says nothing of them, as tensors' does."""
+    weak = torch.utils.weak
+    x, y = torch.ones(2), torch.ones(2)
+    names = weak.WeakIdKeyDictionary({x: "x"})
+    names[y] = "y"
+    assert names[x] == "x"
+    assert names[y] == "y"
+    assert list(names.copy().values()) == ["x", "y"]
+    assert 3 not in names
+    assert weak.WeakIdRef(x) == weak.WeakIdRef(x) != weak.WeakIdRef(y)
+    reference = weak.TensorWeakRef(x)
+    assert reference() is x
+    del x
+    assert len(names) == 1
+    assert reference() is None
+    with pytest.raises(KeyError):
+        names[torch.ones(2)]
+    with pytest.raises(AssertionError, match="expected torch\\.Tensor"):
+        weak.TensorWeakRef(3)

@@ -8,7 +8,7 @@ from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
 
-_LATE = ("_python_dispatch", "benchmark", "dlpack", "flop_counter", "model_zoo", "tensorboard")
+_LATE = ("_python_dispatch", "benchmark", "dlpack", "flop_counter", "model_zoo", "tensorboard", "weak")
 
 
 def __getattr__(name: str) -> Any:

@@ -153,27 +153,9 @@ KNOWN: dict[str, Difference] = {
         "PyTorch rounds the gradients of chunks one by one", "elements differ"
     ),
     "native_group_norm graph": Difference("the statistics are composed of other operators here"),
-    **{
-        f"special.{name} {aspect}": Difference(
-            "PyTorch's values are up to 3e-6 wrong in double precision; these are SciPy's to the last digits",
-            "elements differ",
-        )
-        for name in ("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1")
-        for aspect in ("value[float64]", "value[float32]")
-    },
-    "special.zeta value[float32]": Difference(
-        "PyTorch makes nan of a sum that is smaller than any number", "expected np.float32(nan)"
-    ),
-    "signal.windows.kaiser graph": Difference("the quotient of two scaled functions does not overflow", "MulBackward0"),
     "nn.functional.scaled_dot_product_attention graph": Difference(
         "composed of fewer operators here; PyTorch scales either operand, and copies the result"
     ),
-    **{
-        f"signal.windows.kaiser value[{dtype}]": Difference(
-            "PyTorch divides infinities where the window is narrow", "beta=100"
-        )
-        for dtype in ("float64", "float32")
-    },
     "native_layer_norm gradgrad[float64]": Difference(
         "PyTorch raises where there is a bias and no weight", "Expected a proper Tensor"
     ),

@@ -50,6 +50,11 @@ def c(t):
     return t.arange(6.0).reshape(2, 3).to_sparse_csr()
 
 
+def e(t):
+    """With an empty row."""
+    return t.tensor([[0, 2.0, -1, 2.5], [0, 0, 0, 0], [-1, -1, 0, -1]]).to_sparse_csr()
+
+
 def d(t):
     return t.arange(6.0).reshape(2, 3)
 
@@ -178,6 +183,12 @@ GRADIENTS = {
     "sparse.mm": differentiated(lambda t, x, y: t.sparse.mm(x, y), s, ones(3, 2)),
     "sparse.mm of csr": differentiated(lambda t, x, y: t.sparse.mm(x, y), c, ones(3, 2)),
     "matmul of csr": differentiated(lambda t, x, y: x @ y, c, ones(3, 2)),
+    **{
+        f"sparse.mm {reduce}": differentiated(
+            lambda t, x, y, reduce=reduce: t.sparse.mm(x, y, reduce) * 1, e, lambda t: (t.arange(8.0) * 2).sin().reshape(4, 2)
+        )
+        for reduce in ("sum", "mean", "amax", "amin", "max", "min")
+    },
     "addmm": differentiated(lambda t, b, x, y: t.addmm(b, x, y, alpha=2), ones(2, 2), s, ones(3, 2)),
     "sparse.addmm": differentiated(lambda t, b, x, y: t.sparse.addmm(b, x, y, beta=3, alpha=2), ones(2, 2), s, ones(3, 2)),
     "sum": differentiated(lambda t, x: x.sum(), s),
@@ -193,6 +204,15 @@ def test_gradients(name):
 
 
 ERRORS = {
+    "reduce of another layout": lambda t: t.sparse.mm(c(t).to_sparse_csc(), t.ones(3, 2), "sum"),
+    "reduce of coordinates": lambda t: t.sparse.mm(s(t), t.ones(3, 2), "sum"),
+    "reduce of another shape": lambda t: t.sparse.mm(c(t), t.ones(2, 2), "amax"),
+    "reduce of another dtype": lambda t: t.sparse.mm(c(t), t.ones(3, 2).double(), "amax"),
+    "reduce of integers": lambda t: t.sparse.mm(c(t).int(), t.ones(3, 2).int(), "amax"),
+    "reduce with a sparse matrix": lambda t: t.sparse.mm(c(t), c(t), "amax"),
+    "reduce by products": lambda t: t.sparse.mm(c(t), t.ones(3, 2), "prod"),
+    "reduce by nothing known": lambda t: t.sparse.mm(c(t), t.ones(3, 2), "median"),
+    "reduce by None": lambda t: t.sparse.mm(c(t), t.ones(3, 2), None),
     "add to sparse": lambda t: s(t) + d(t),
     "number": lambda t: s(t) + 1,
     "shapes": lambda t: s(t) + s(t).t(),

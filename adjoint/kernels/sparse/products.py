@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ...first_use import computed_once, import_late
+from ..runtime.floating import widen
 from ..runtime.sparse_array import SparseArray, sparse
 from .layouts import (
     Array,
@@ -164,3 +165,32 @@ def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
         return sparse(mask.parts.with_values(elements_at(whole, places_of(mask), ())), mask.shape)
     product = mm(grad, _transposed(mat2).conj() if isinstance(mat2, SparseArray) else mat2.conj().T)
     return sparse_mask(product, mask) if isinstance(mask, SparseArray) else to_dense(product)
+
+
+def row_lengths(self: SparseArray) -> Array:
+    """How many elements each row of a matrix by rows stores, as a column."""
+    return numpy.diff(self.parts.starts)[:, None]
+
+
+_BLOCK = 1 << 22
+"""How many products `extreme_entries` holds at once."""
+
+
+def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
+    """For each row of a matrix by rows and each column of `mat2`, which stored element times that of `mat2` is the largest.
+
+    The first of equal ones, or the first that is nan; of rows without elements, any.
+    """
+    parts = self.parts
+    filled = numpy.flatnonzero(numpy.diff(parts.starts))
+    chosen = numpy.zeros((self.shape[0], mat2.shape[1]), numpy.int64)
+    lengths = numpy.diff(parts.starts)[filled]
+    step = max(1, _BLOCK // max(len(parts.places), 1))
+    for start in range(0, mat2.shape[1] if len(filled) else 0, step):
+        columns = slice(start, start + step)
+        terms = widen(parts.values)[:, None] * widen(mat2[:, columns])[parts.places]
+        extremes = (numpy.maximum if largest else numpy.minimum).reduceat(terms, parts.starts[filled], axis=0)
+        hit = (terms == numpy.repeat(extremes, lengths, axis=0)) | numpy.isnan(terms)
+        numbers = numpy.where(hit, numpy.arange(len(terms))[:, None], len(terms))
+        chosen[filled, columns] = numpy.minimum.reduceat(numbers, parts.starts[filled], axis=0)
+    return chosen

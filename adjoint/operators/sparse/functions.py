@@ -15,6 +15,7 @@ from ..linalg.matmul import mm as product
 from ..memory.conversion import checked_dtype
 from ..reduce.reduction import sum as total
 from .layouts import coalesce, layout_of, stored_values
+from .reduced_product import reduced_product
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
@@ -85,18 +86,23 @@ def _is_sparse(tensor: Tensor) -> bool:
     return isinstance(tensor._array, SparseArray)
 
 
-def mm(mat1, mat2, reduce=None):
+_SUM: Any = object()
+
+
+def mm(mat1, mat2, reduce=_SUM):
     """The product of two matrices of which at least one is sparse; sparse if both are.
 
-    The gradient of a sparse factor is sparse too: that of its stored elements.
+    The gradient of a sparse factor is sparse too: that of its stored elements. With `reduce` ("sum", "mean", "amax" or
+    "amin") each row of the result is that reduction over the stored elements of a row of `mat1`, which has the layout
+    `torch.sparse_csr`, times the rows of a dense `mat2`; zeros where nothing is stored.
 
     >>> import adjoint as torch
     >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.ones(2, 2))
     tensor([[1., 1.],
             [1., 1.]])
     """
-    if reduce is not None:
-        raise NotImplementedError("sparse.mm() with reduce: use torch.sparse.mm without it, or scatter_reduce")
+    if reduce is not _SUM:
+        return reduced_product(mat1, mat2, reduce, mm)
     if _is_sparse(mat1) and _is_sparse(mat2):
         return _sparse_sparse_matmul(mat1, mat2)
     if not _is_sparse(mat1):

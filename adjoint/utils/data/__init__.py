@@ -1,5 +1,6 @@
 """Datasets, samplers, and loaders of batches; names, no logic."""
 
+from . import _utils as _utils
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader, get_worker_info
 from .dataset import (

@@ -33,10 +33,35 @@ def default_collate(batch: Sequence[Any]) -> Any:
     {'x': tensor([[1., 1.],
             [0., 0.]]), 'y': tensor([0, 1])}
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+Functions = dict[Any, Callable[..., Any]]
+"""Functions by type, or tuple of types, of the samples that they make a batch of; called with the keyword `collate_fn_map`."""
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """The samples of `batch` as one batch, by the function for their type; mappings and sequences item by item.
+
+    Args:
+        batch: the samples.
+        collate_fn_map: functions by type; that of the very type comes before those of its bases.
+
+    Raises:
+        TypeError: for samples of another type.
+        RuntimeError: if sequences differ in size.
+    """
     sample = batch[0]
-    for kind, collate in _COLLATE:
-        if isinstance(sample, kind):
-            return collate(batch)
+    functions = collate_fn_map or {}
+    own = functions.get(type(sample)) or next(
+        (function for kind, function in functions.items() if isinstance(sample, kind)), None
+    )
+    if own is not None:
+        return own(batch, collate_fn_map=collate_fn_map)
+    if isinstance(sample, Mapping):
+        return _collate_mappings(batch, collate_fn_map)
+    if isinstance(sample, Sequence):
+        return _collate_sequences(batch, collate_fn_map)
     raise _unknown(type(sample))
 
 
@@ -46,7 +71,8 @@ def _unknown(kind: object) -> TypeError:
     )
 
 
-def _collate_tensors(batch: Sequence[Any]) -> Any:
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """Tensors stacked."""
     return torch.stack(batch, 0, out=_memory(batch)) if get_worker_info() is not None else torch.stack(batch, 0)
 
 
@@ -65,34 +91,55 @@ def _memory(batch: Sequence[Any]) -> Any:
     return memory_for_sending((len(batch), *shape), kind)
 
 
-def _collate_arrays(batch: Sequence[Any]) -> Any:
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """NumPy's arrays as tensors, stacked."""
     if not _holds_numbers(batch[0]):
         raise _unknown(batch[0].dtype)
-    return torch.stack([torch.as_tensor(array) for array in batch], 0)
+    return collate([torch.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def _collate_mappings(batch: Sequence[Any]) -> Any:
+def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """NumPy's numbers as a tensor."""
+    return torch.as_tensor(batch)
+
+
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """Python's floats as a tensor."""
+    return torch.tensor(batch, dtype=torch.float64)
+
+
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """Python's integers as a tensor."""
+    return torch.tensor(batch)
+
+
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
+    """Text and bytes as they are."""
+    return batch
+
+
+def _collate_mappings(batch: Sequence[Any], functions: Functions | None) -> Any:
     first = batch[0]
-    return _filled(first, {key: default_collate([sample[key] for sample in batch]) for key in first})
+    return _filled(first, {key: collate([sample[key] for sample in batch], collate_fn_map=functions) for key in first})
 
 
-def _collate_sequences(batch: Sequence[Any]) -> Any:
+def _collate_sequences(batch: Sequence[Any], functions: Functions | None) -> Any:
     first = batch[0]
     if not all(len(sample) == len(first) for sample in batch):
         raise RuntimeError("each element in list of batch should be of equal size")
-    return _filled(first, [default_collate(items) for items in zip(*batch, strict=True)])
+    return _filled(first, [collate(items, collate_fn_map=functions) for items in zip(*batch, strict=True)])
 
 
-_COLLATE: tuple[tuple[Any, Callable[[Sequence[Any]], Any]], ...] = (
-    (torch.Tensor, _collate_tensors),
-    (numpy.ndarray, _collate_arrays),
-    ((str, bytes), lambda batch: batch),
-    ((numpy.bool_, numpy.number), torch.as_tensor),
-    (float, lambda batch: torch.tensor(batch, dtype=torch.float64)),
-    (int, lambda batch: torch.tensor(batch)),
-    (Mapping, _collate_mappings),
-    (Sequence, _collate_sequences),
-)
+default_collate_fn_map: Functions = {
+    torch.Tensor: collate_tensor_fn,
+    numpy.ndarray: collate_numpy_array_fn,
+    (numpy.bool_, numpy.number): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+"""The functions of `default_collate`; programs add some for types of their own."""
 
 
 @ending_at_caller

@@ -78,9 +78,14 @@ def seed_all(base_seed: int, number: int) -> int:
     seed = base_seed + number
     random.seed(seed)
     torch.manual_seed(seed)
-    words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))  # noqa: NPY002
+    numpy.random.seed(numpy_state(base_seed, number))  # noqa: NPY002
     return seed
+
+
+def numpy_state(base_seed: int, number: int) -> list[int]:
+    """What the worker of this number seeds NumPy's random numbers with."""
+    words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return numpy.random.SeedSequence(words).generate_state(4).tolist()
 
 
 def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:

@@ -1,0 +1,5 @@
+"""Names of `torch.fx.experimental` that libraries look at: nothing is traced with symbols in place of sizes."""
+
+from . import proxy_tensor, symbolic_shapes
+
+__all__ = ["proxy_tensor", "symbolic_shapes"]

@@ -1,0 +1,9 @@
+"""PyTorch's names for parts of data loading that other libraries import; names, no logic."""
+
+from . import collate, worker
+
+__all__ = ["HAS_NUMPY", "IS_WINDOWS", "MP_STATUS_CHECK_INTERVAL", "collate", "worker"]
+
+HAS_NUMPY = True
+IS_WINDOWS = False
+MP_STATUS_CHECK_INTERVAL = 5.0

@@ -1,0 +1,114 @@
+"""Weak references that are compared by the identity of what they refer to, and dictionaries whose keys they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from functools import partial
+from operator import delitem
+from typing import Any
+from weakref import proxy, ref
+
+import adjoint as torch
+
+__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+
+
+class WeakIdRef(ref):  # type: ignore[type-arg]
+    """A weak reference that equals another one to the same object, whatever `==` of the object says."""
+
+    __slots__ = ("_id",)
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        super().__init__(key, callback)  # type: ignore[call-arg]
+        self._id = id(key)
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        key = self()
+        return self is other or (key is not None and isinstance(other, ref) and key is other())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+class _Entries(dict[Any, Any]):
+    """By weak reference to its key, each value."""
+
+    __slots__ = ("__weakref__",)
+
+
+class WeakIdKeyDictionary(MutableMapping[Any, Any]):
+    """By object, a value that lives as long as the object. Keys are compared by identity.
+
+    >>> import adjoint as torch
+    >>> names = torch.utils.weak.WeakIdKeyDictionary()
+    >>> x = torch.ones(2)
+    >>> names[x] = "x"
+    >>> x in names, torch.ones(2) in names
+    (True, False)
+    >>> del x
+    >>> len(names)
+    0
+    """
+
+    def __init__(self, dict: Mapping[Any, Any] | None = None, ref_type: type[Any] = WeakIdRef) -> None:
+        self.data = _Entries()
+        self.ref_type = ref_type
+        self._forget = partial(delitem, proxy(self.data))  # through a proxy, so that there is no cycle
+        if dict is not None:
+            self.update(dict)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.data[self.ref_type(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.data[self.ref_type(key, self._forget)] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.data[self.ref_type(key)]
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            return self.ref_type(key) in self.data
+        except TypeError:  # nothing refers weakly to the key
+            return False
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([key for each in list(self.data) if (key := each()) is not None])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {id(self):#x}>"
+
+    def copy(self) -> WeakIdKeyDictionary:
+        """Another dictionary with the same keys and values."""
+        return type(self)(self)
+
+    __copy__ = copy
+
+    def keyrefs(self) -> list[Any]:
+        """The weak references to the keys."""
+        return list(self.data)
+
+
+class WeakTensorKeyDictionary(WeakIdKeyDictionary):
+    """A `WeakIdKeyDictionary` of tensors."""
+
+
+class TensorWeakRef:
+    """A weak reference to a tensor; called, it returns the tensor, or None if that is no more."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        if not isinstance(tensor, torch.Tensor):
+            raise AssertionError(f"expected torch.Tensor, got {type(tensor)}.")
+        self.ref = ref(tensor)
+
+    def __call__(self) -> torch.Tensor | None:
+        """The tensor, or None."""
+        return self.ref()
