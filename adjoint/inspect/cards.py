@@ -99,22 +99,25 @@ def scalar_of(tensor: TensorBox) -> str:
 
 def amount(count: int) -> str:
     """A number of bytes in a suitable unit."""
-    value, unit = float(count), "B"
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if value < 1000 or unit == "TB":
-            break
-        value /= 1000
-    return f"{value:.3g} {unit}" if unit != "B" else f"{count} B"
+    return _in_units(count, ("B", "KB", "MB", "GB", "TB"))
 
 
 def count(number: int) -> str:
     """A number of parameters in a few characters."""
-    value = float(number)
-    for unit in ("", " K", " M", " G"):
-        if value < 1000 or unit == " G":
-            break
-        value /= 1000
-    return f"{value:.3g}{unit}" if unit else str(number)
+    return _in_units(number, ("", "K", "M", "G"))
+
+
+def _in_units(number: float, units: tuple[str, ...]) -> str:
+    """A number in three digits, in the first of these units, each a thousand of the one before, that makes it small.
+
+    >>> amount(999), amount(999_900), count(1500), amount(5 * 10**15)
+    ('999 B', '1 MB', '1.5 K', '5000 TB')
+    """
+    place, shown = 0, float(f"{number:.3g}")
+    while shown >= 1000 and place < len(units) - 1:
+        number, place = number / 1000, place + 1
+        shown = float(f"{number:.3g}")
+    return f"{shown:.15g} {units[place]}".rstrip()
 
 
 def plural(number: int, word: str) -> str:

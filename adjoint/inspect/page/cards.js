@@ -24,14 +24,23 @@ const fileOf = (line) => `${/ipykernel_\d+|<ipython-input/.test(line.file) ? "ce
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 const joined = (...parts) => parts.filter(Boolean).join(" ");
 
-function amount(count) {
-  if (count < 1000) return `${count} B`;
-  let unit = "B";
-  for (unit of ["KB", "MB", "GB", "TB"]) {
-    count /= 1000;
-    if (count < 1000) break;
-  }
-  return `${Number(count.toPrecision(3))} ${unit}`;
+const yesNo = (value) => (value ? "True" : "False");
+
+/** A number in a few characters, in the first of these units, each a thousand of the one before, that makes it small. */
+function inUnits(number, units) {
+  const inThreeDigits = () => Number(number.toPrecision(3));
+  let at = 0;
+  for (; inThreeDigits() >= 1000 && at < units.length - 1; at++) number /= 1000;
+  return joined(String(inThreeDigits()), units[at]);
+}
+
+const amount = (bytes) => inUnits(bytes, ["B", "KB", "MB", "GB", "TB"]);
+const count = (number) => inUnits(number, ["", "K", "M", "G"]);
+
+/** Add to the list that a map has for a key. */
+function gather(map, key, value) {
+  if (!map.has(key)) map.set(key, []);
+  map.get(key).push(value);
 }
 
 function versionsOf(saved) {
@@ -135,13 +144,12 @@ class Cards {
 
   facts(tensor) {
     const node = tensor.is_leaf ? null : this.graph.byId.get(tensor.node);
-    const yes = (value) => (value ? "True" : "False");
     const rows = [
       { label: "data", value: tensor.data ? shorten(tensor.data, VALUE_LIMIT) : "not kept" },
       tensor.kind === "leaf" ? this.gradRow(tensor) : { label: "grad", value: shorten(tensor.grad ?? "None", VALUE_LIMIT) },
       { label: "grad_fn", value: node ? node.name : "None" },
-      { label: "is_leaf", value: yes(tensor.is_leaf) },
-      { label: "requires_grad", value: yes(tensor.requires_grad) },
+      { label: "is_leaf", value: yesNo(tensor.is_leaf) },
+      { label: "requires_grad", value: yesNo(tensor.requires_grad) },
     ];
     const base = this.graph.byId.get(tensor.view_of);
     if (base) rows.push({ label: "view of", value: shorten(base.name ?? "a tensor", NAME_LIMIT, true) });
@@ -212,14 +220,5 @@ class Cards {
     const note = joined(shorten(shapes, 44), !this.narrow && group.parameters ? `· ${count(group.parameters)} params` : "");
     const hint = joined(title, passing(group), plural(group.operations, "operation"), group.parameters ? plural(group.parameters, "parameter") : "");
     return this.fit({ id: group.id, kind: "group", title, note, rows: [], hint, root: false });
-  }
-}
-
-/** A number of parameters in a few characters. */
-function count(number) {
-  if (number < 1000) return String(number);
-  for (const unit of ["K", "M", "G"]) {
-    number /= 1000;
-    if (number < 1000 || unit === "G") return `${Number(number.toPrecision(3))} ${unit}`;
   }
 }

@@ -6,7 +6,7 @@ function connected(graph, thing) {
   const found = new Set();
   for (const [from, to] of [["lower", "upper"], ["upper", "lower"]]) {
     const near = new Map();
-    for (const strand of graph.strands) near.get(strand[from])?.push(strand[to]) ?? near.set(strand[from], [strand[to]]);
+    for (const strand of graph.strands) gather(near, strand[from], strand[to]);
     const seen = new Set(start);
     for (const unit of seen) for (const other of near.get(unit) ?? []) seen.add(other); // `seen` grows
     for (const unit of seen) for (let each = unit; each; each = each.parent) found.add(each);

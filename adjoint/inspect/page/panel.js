@@ -18,21 +18,12 @@ class Panel {
     this.select = select;
     this.usedBy = new Map();
     for (const operation of graph.data.operations) {
-      for (const id of operation.inputs) this.note(id, operation.id);
+      for (const id of operation.inputs) gather(this.usedBy, id, operation.id);
     }
     this.savedBy = new Map();
     for (const node of graph.data.nodes) {
-      for (const saved of node.saved) {
-        if (!saved.tensor) continue;
-        if (!this.savedBy.has(saved.tensor)) this.savedBy.set(saved.tensor, []);
-        this.savedBy.get(saved.tensor).push([node, saved]);
-      }
+      for (const saved of node.saved) if (saved.tensor) gather(this.savedBy, saved.tensor, [node, saved]);
     }
-  }
-
-  note(tensor, operation) {
-    if (!this.usedBy.has(tensor)) this.usedBy.set(tensor, []);
-    this.usedBy.get(tensor).push(operation);
   }
 
   about(thing, step) {
@@ -67,7 +58,6 @@ class Panel {
 
   tensor(tensor) {
     const words = { leaf: "leaf that requires grad", constant: "leaf off the graph", intermediate: "intermediate tensor" };
-    const yes = (value) => (value ? "True" : "False");
     const node = this.graph.byId.get(tensor.node), unit = this.graph.unitOf.get(tensor.id);
     const saved = (this.savedBy.get(tensor.id) ?? []).map(([by, record]) => html("li", {}, this.link(by.id), ` as ${record.name.replace(/^_saved_/, "")}`));
     return [
@@ -79,8 +69,8 @@ class Panel {
         ["grad", tensor.grad ?? (tensor.kind === "leaf" ? "None" : "")],
         ["grad_fn", tensor.kind === "intermediate" ? this.link(tensor.node) : "None"],
         ["AccumulateGrad", tensor.kind === "leaf" && node ? this.link(node.id, "adds to .grad") : ""],
-        ["is_leaf", yes(tensor.is_leaf)],
-        ["requires_grad", yes(tensor.requires_grad)],
+        ["is_leaf", yesNo(tensor.is_leaf)],
+        ["requires_grad", yesNo(tensor.requires_grad)],
         ["output", unit?.tensors.length > 1 && unit.operation ? `number ${tensor.output_nr ?? 0} of ${unit.operation.name}` : ""],
         ["version", tensor.version ?? ""],
         ["view of", tensor.view_of ? this.link(tensor.view_of) : ""],
