@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.reduce import moments, reduction, scan
+from adjoint.kernels.reduce import counting, moments, reduction, scan
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 SHAPES = [(), (1,), (7,), (3, 4), (3, 1, 5), (2, 0, 3), (70, 500), (40001, 3), (6, 9000), (5, 40, 300), (12, 8, 20, 20)]
@@ -239,3 +239,10 @@ def test_results_without_dimensions_are_arrays():
             assert result.shape == ()
     for function in (reduction.mean, reduction.total_mean, moments.var, moments.std, moments.norm):
         assert type(function(sample((3, 4)))) is numpy.ndarray
+
+
+def test_counts_over_a_range_beyond_the_largest_number():
+    most = numpy.finfo("f8").max
+    for numbers, expected in (([-most, 1.0, 3e4], [1, 0, 0, 2]), ([0.0, most, most / 2], [1, 0, 1, 1])):
+        with numpy.errstate(all="ignore"):
+            assert counting.histc(numpy.array(numbers), 4).tolist() == expected

@@ -120,8 +120,10 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     inside = flat[(flat >= low) & (flat <= high)]
-    bin_of = ((inside - low) * low.dtype.type(bins) / (high - low)).astype(_INT64)
-    numpy.minimum(bin_of, bins - 1, out=bin_of)
+    places = (inside - low) * low.dtype.type(bins) / (high - low)
+    if not numpy.isfinite(places).all():  # the product or a difference is beyond the largest number
+        places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
+    bin_of = numpy.minimum(places.astype(_INT64), bins - 1)
     return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)
 
 
