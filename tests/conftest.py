@@ -27,7 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    shared_kernels.share(config)
+    folder = shared_kernels.folder_of(config)
+    if folder is not None:
+        shared_kernels.share(folder)
 
 
 @pytest.hookimpl(wrapper=True)

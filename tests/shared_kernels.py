@@ -14,48 +14,45 @@ import pytest
 from adjoint.codegen.llvm.host import Host, Request
 
 
-def share(config: pytest.Config) -> None:
-    """Let kernels be loaded from the folder of these processes, if they have one."""
-    folder = config.getoption("kernels")
-    if folder is None and hasattr(config, "workerinput"):
-        folder = Path(config.option.basetemp).parent / "kernels"
-    if folder is not None:
-        shared = Shared(Path(folder))
-        Host._engine = lambda host, request: shared.engine(host, request)
+def folder_of(config: pytest.Config) -> Path | None:
+    """The folder that the processes of this run share, if they do."""
+    named = config.getoption("kernels")
+    if named is None and hasattr(config, "workerinput"):
+        return Path(config.option.basetemp).parent / "kernels"
+    return None if named is None else Path(named)
 
 
-class Shared:
-    """A folder of object code."""
+def share(folder: Path) -> None:
+    """Load the kernels of this process from the folder, and keep there what it compiles."""
+    folder.mkdir(parents=True, exist_ok=True)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def engine(self, host: Host, request: Request) -> Any:
-        """An engine with machine code that is there, or one whose machine code others will find."""
-        path = self.folder / self.key(host, request)
+    def engine(host: Host, request: Request) -> Any:
+        path = folder / key(host, request)
         try:
-            found = path.read_bytes()
+            code = path.read_bytes()
         except FileNotFoundError:
             engine = compiling(host, request)
-            engine.set_object_cache(lambda module, code: self.keep(path, code))
+            engine.set_object_cache(lambda module, code: keep(path, code))
             return engine
         engine = host.llvm.create_mcjit_compiler(host.llvm.parse_assembly(""), host._new_machine())
-        engine.add_object_file(host.llvm.ObjectFileRef.from_data(found))
+        engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
         return engine
 
-    @staticmethod
-    def key(host: Host, request: Request) -> str:
-        given = (*request, host.cpu, host._features, host.llvm.llvm_version_info)
-        return hashlib.sha256(repr(given).encode()).hexdigest()
-
-    @staticmethod
-    def keep(path: Path, code: bytes) -> None:
-        """Write the file in one step: others may look for it now."""
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(code)
-        part.replace(path)
+    Host._engine = engine
 
 
 compiling = Host._engine
-"""How an engine is made without the folder."""
+"""How an engine is made of what LLVM compiles."""
+
+
+def key(host: Host, request: Request) -> str:
+    """The name of a file of object code."""
+    given = (*request, host.cpu, host._features, host.llvm.llvm_version_info)
+    return hashlib.sha256(repr(given).encode()).hexdigest()
+
+
+def keep(path: Path, code: bytes) -> None:
+    """Write the file in one step: others may look for it now."""
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_bytes(code)
+    part.replace(path)
