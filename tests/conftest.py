@@ -5,11 +5,12 @@ Property tests have no time limit, because machines may be busy, and try the sam
 """
 
 import gc
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
 
-from tests import processors, tiers  # noqa: F401 - `processors` first: NumPy reads the environment once
+from tests import processors, shared_kernels, tiers  # noqa: F401 - `processors` first: NumPy reads the environment once
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
@@ -20,6 +21,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--family", metavar="NAME", help="run the tests of one family of operators, such as reduce or softmax"
     )
+    parser.addoption(
+        "--kernels", metavar="FOLDER", help="keep compiled kernels there, for other runs of the tests to load"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = shared_kernels.folder_of(config)
+    if folder is not None:
+        shared_kernels.share(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Tests that are collected stay: the collector of garbage, which would look at them over and over, waits."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out for their marks

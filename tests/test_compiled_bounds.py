@@ -18,6 +18,8 @@ import adjoint.nn.functional as F
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm import launch
 from adjoint.kernels.runtime import parallel
+from tests import shared_kernels
+from tests.guarded_memory import guarded_arrays
 
 CASES: dict[str, Callable[[torch.dtype, int], Any]] = {}
 """For each family of kernels, what computes with a type and a size, which is seldom a whole number of vectors."""
@@ -130,9 +132,8 @@ def run_guarded() -> None:
     """Compute all cases, on two threads, with arrays that end, then that begin, at a protected page, and without scratch
     memory of earlier calls.
     """
-    sys.path.insert(0, str(Path(__file__).parent))
-    from guarded_memory import guarded_arrays
-
+    for folder in sys.argv[1:]:
+        shared_kernels.share(Path(folder))
     LOOPS.every_size = True
     launch.PARALLEL_BYTES = launch.PIECE_BYTES = 1
     parallel.LINE = 4  # arrays of scratch memory, too, lie close to a page
@@ -152,10 +153,11 @@ def run_guarded() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.skipif(find_spec("llvmlite") is None or sys.platform != "linux", reason="needs llvmlite and Linux")
-def test_nothing_outside_of_arrays_is_read_or_written() -> None:
+def test_nothing_outside_of_arrays_is_read_or_written(pytestconfig: pytest.Config) -> None:
     root = str(Path(__file__).parents[1])
+    folder = shared_kernels.folder_of(pytestconfig)
     run = subprocess.run(
-        [sys.executable, "-X", "faulthandler", __file__],
+        [sys.executable, "-X", "faulthandler", __file__, *([str(folder)] if folder else [])],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}, check=False,
     )  # fmt: skip
     last = run.stdout.splitlines()[-1:]

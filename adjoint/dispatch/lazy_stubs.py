@@ -200,11 +200,16 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
 
 def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
     """The first of `codes` that is the own code of a public function, by its place, and this function."""
-    places = {
-        id(code): place for place, code in enumerate(codes)
-    }  # by identity: codes of different functions may be equal
-    found = [(places[id(code)], function) for function in _public if id(code := own(function).__code__) in places]
-    return min((one for one in found if not is_stub(codes[one[0]])), key=itemgetter(0), default=None)
+    places = {  # by identity: codes of different functions may be equal
+        id(code): place for place, code in enumerate(codes) if not is_stub(code)
+    }
+    likely = (
+        function
+        for function in _public
+        if id(function.__code__) in places or id(function.__dict__.get("__wrapped__", function).__code__) in places
+    )
+    found = [(places[id(code)], function) for function in likely if id(code := own(function).__code__) in places]
+    return min(found, key=itemgetter(0), default=None)
 
 
 def is_stub(code: CodeType) -> bool:

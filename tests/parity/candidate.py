@@ -10,17 +10,18 @@ from typing import Any
 
 import torch
 
+# For each kind of accelerator that may be initialised later, PyTorch's `manual_seed` also writes down the stack it was called
+# with, and its tables of samples call it for each sample: it takes longer than most of them.
+for accelerator in (torch.cuda, torch.xpu, torch.mtia):
+    if not accelerator.is_available():
+        accelerator.manual_seed_all = lambda seed: None
+
 candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDATE", "adjoint"))
 
 
 def seed(module: Any, number: int) -> None:
-    """Seeds the library's generator. Of PyTorch the one of the CPU alone: `torch.manual_seed` also writes down, for each kind
-    of accelerator that may be initialised later, the stack it was called with, which takes longer than most samples.
-    """
-    if module is torch:
-        torch.default_generator.manual_seed(number)
-    else:
-        getattr(module, "manual_seed", id)(number)
+    """Seeds the library's generator."""
+    getattr(module, "manual_seed", id)(number)
 
 
 def lookup(module: Any, qualified_name: str) -> Any:

@@ -286,7 +286,7 @@ def seed(text: str) -> None:
     number = zlib.crc32(text.encode())
     random.seed(number)
     numpy.random.seed(number)
-    torch.default_generator.manual_seed(number)
+    torch.manual_seed(number)
 
 
 def has_ties(sample: Sample) -> bool:

@@ -88,8 +88,9 @@ def test_modules(info, training):
             actual, expected = evaluate(candidate, ours, forward), evaluate(torch, theirs, forward)
         difference = results_differ(actual, expected)
         assert difference is None, f"{constructor} {forward} {description}: {difference}"
+        state = ours.state_dict()
         for name, value in theirs.state_dict().items():
-            assert results_differ(ours.state_dict()[name], value) is None, name
+            assert results_differ(state[name], value) is None, name
         count += 1
     assert count or info.module_cls.__name__ == "ReLU6"
 

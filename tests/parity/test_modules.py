@@ -6,6 +6,8 @@ torch = pytest.importorskip("torch")
 
 from .behaviour import assert_same
 
+pytestmark = pytest.mark.computed
+
 BEFORE_INIT = """
 class Early(nn.Module):
     def __init__(self):
@@ -265,8 +267,6 @@ del d['num_batches_tracked']
 b.load_state_dict(d)
 
 import copy, pickle
-
-pytestmark = pytest.mark.computed
 l = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
 m = pickle.loads(pickle.dumps(l))
 (m, m[0].weight.detach() == l[0].weight.detach(), m[0].weight.requires_grad, list(m.state_dict()))

@@ -15,6 +15,8 @@ from .candidate import candidate
 from .comparison import results_differ
 from .conversion import to_array
 
+pytestmark = pytest.mark.computed
+
 OPTIMIZERS = """
 SGD()
 SGD(lr=0.1, momentum=0.9)
@@ -313,8 +315,6 @@ o.zero_grad(False)
 (p.grad, o.zero_grad(), p.grad)
 
 from copy import deepcopy
-
-pytestmark = pytest.mark.computed
 o = Adam([p])
 p.grad = torch.ones(2)
 o.step()

@@ -123,7 +123,7 @@ class Host:
             if known is not None:
                 return known
             before = time.perf_counter()
-            engine = self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine())
+            engine = self._engine(request)
             engine.finalize_object()
             self._engines.append(engine)
             address = engine.get_function_address(name)
@@ -131,6 +131,10 @@ class Host:
             code = MachineCode(request, address, 1000 * (time.perf_counter() - before), second)
             self.compiled[request] = code
             return code
+
+    def _engine(self, request: Request) -> Any:
+        """What will hold the machine code, which LLVM makes when the engine is finalized."""
+        return self.llvm.create_mcjit_compiler(self._optimized(request), self._new_machine())
 
     def _optimized(self, request: Request) -> Any:
         """What LLVM makes of the text before it makes machine code."""
