@@ -211,7 +211,7 @@ def _zeros() -> Any:
     """
     ISeedSequence: Any = import_late("numpy.random.bit_generator").ISeedSequence
 
-    class Zeros(ISeedSequence):
+    class Zeros(ISeedSequence):  # type: ignore[misc]
         def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> Any:
             return [0] * n_words
 
