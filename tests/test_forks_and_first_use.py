@@ -10,6 +10,7 @@ import weakref
 import pytest
 
 from adjoint import forks, uninterrupted
+from adjoint.dispatch import registry
 from adjoint.first_use import computed_once, import_late
 from adjoint.kernels.runtime import parallel
 
@@ -164,3 +165,19 @@ def test_a_job_that_is_over_keeps_nothing_alive():
             break
         time.sleep(0.01)
     assert gone() is None
+
+
+def test_an_interrupt_of_the_first_comparison_is_not_taken_for_a_missing_method(monkeypatch):
+    """Python looks a comparison up, and takes an error there for a method that the class does not have."""
+
+    def interrupted(module):
+        raise KeyboardInterrupt
+
+    class Compared:
+        __gt__ = registry.Awaited("adjoint.operators.math.comparison", "__gt__")
+
+    monkeypatch.setattr(registry, "import_late", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Compared() > 0
+    with pytest.raises(KeyboardInterrupt):
+        Compared.__gt__

@@ -8,13 +8,14 @@ and the index, and no family.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..first_use import import_late
 from ..tensor import Tensor
 from ..tracebacks import shorten
+from ..uninterrupted import uninterrupted
 from .operator_index import FAMILIES
 
 NAMESPACES = ("torch", "functional", "linalg", "special", "fft", "sparse", "aten")
@@ -144,6 +145,13 @@ PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
 `adjoint.sparse`, and what is in `adjoint.ops.aten` alone, or has other parameters there."""
 
 
+_COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+
+
+def _raised(error: BaseException, *_: Any) -> None:
+    raise error
+
+
 class Awaited:
     """A stand-in for a method or a property of `Tensor` until the module that defines it is imported."""
 
@@ -153,9 +161,17 @@ class Awaited:
         self.module = module
         self.name = name
 
+    @uninterrupted
     def __get__(self, tensor: Any, owner: type) -> Any:
-        import_late(self.module)
-        return vars(Tensor)[self.name].__get__(tensor, owner)
+        try:
+            import_late(self.module)
+            return vars(Tensor)[self.name].__get__(tensor, owner)
+        except BaseException as error:
+            if tensor is None or self.name not in _COMPARISONS:
+                raise
+            return partial(
+                _raised, error
+            )  # CPython takes an error of `__get__`, an interrupt too, for a method that is missing
 
     def __set__(self, tensor: Any, value: Any) -> None:
         import_late(self.module)
