@@ -19,6 +19,8 @@ TOO_LARGE = [
     lambda: torch.eye(2**40),
     lambda: torch.ones(3).repeat(2**62),
     lambda: torch.nn.functional.one_hot(torch.tensor(2**62)),
+    lambda: torch.repeat_interleave(torch.tensor([2**62] * 4)),  # their sum in 64 bits is 0
+    lambda: torch.repeat_interleave(torch.ones(2), torch.tensor([2**62, 1])),
 ]
 
 TOO_WIDE = [

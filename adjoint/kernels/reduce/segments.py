@@ -25,8 +25,10 @@ def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     count = ends.shape[-1]
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
     for row in numpy.ndindex(ends.shape[:-1]):
-        lengths = ends[row] - starts[row]
-        numbers = numpy.repeat(numpy.arange(count), lengths)
-        begin = int(starts[row][0]) if count else 0
-        segments[row][begin : begin + len(numbers)] = numbers[: size - begin]
+        if (ends[row] < starts[row]).any():
+            raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
+        begin, *limits = numpy.clip([*starts[row][:1], *ends[row]], 0, size).tolist() or [0]
+        segments[row][begin : limits[-1] if limits else 0] = numpy.repeat(
+            numpy.arange(count), numpy.diff([begin, *limits])
+        )
     return segments

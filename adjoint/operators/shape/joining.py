@@ -263,6 +263,8 @@ def _repeated_positions(repeats, size):
     counts = materialize(repeats._array)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
+    if counts.size and int(counts.max()) * size >= 2**60:  # NumPy's own sum of these may wrap around
+        raise RuntimeError("Storage size calculation overflowed: the indices would take 2**63 bytes or more")
     return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))
 
 

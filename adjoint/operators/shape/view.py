@@ -32,7 +32,7 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
             raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
         return checked_sizes(names[name], function, name, None)
     if len(sizes) == 1 and type(sizes[0]) is not int:
-        return checked_sizes(sizes[0], function, name, 1)
+        return checked_sizes(sizes if is_of_type(sizes[0], "Int") else sizes[0], function, name, 1)
     return checked_sizes(sizes, function, name, 1, one_by_one=True)
 
 
@@ -41,8 +41,6 @@ def checked_sizes(
 ) -> tuple[int, ...]:
     """A sequence of sizes as a tuple of integers; errors name its position, which is None if it was given by keyword."""
     if not isinstance(sizes, (tuple, list)):
-        if is_of_type(sizes, "Int"):
-            return (sizes.__index__(),)
         raise _no_sizes(sizes, function, name, position)
     for index, size in enumerate(sizes):
         if type(size) is int:
