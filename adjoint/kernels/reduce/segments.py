@@ -7,7 +7,13 @@ from numpy import ndarray
 
 
 def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
-    """Where segments begin and where they end, along the last dimension, from their lengths or from offsets."""
+    """Where segments begin and where they end, along the last dimension, from their lengths or from offsets.
+
+    Raises:
+        RuntimeError: if there is no dimension.
+    """
+    if not given.ndim:
+        raise RuntimeError("lengths and offsets of segments have at least one dimension")
     if not of_lengths:
         return given[..., :-1], given[..., 1:]
     ends = numpy.cumsum(given, -1)
@@ -16,7 +22,8 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
 
 def segment_lengths(given: ndarray, of_lengths: bool) -> ndarray:
     """The lengths of segments, from lengths or from offsets."""
-    return given.copy() if of_lengths else numpy.diff(given)
+    starts, ends = ends_of(given, of_lengths)
+    return ends - starts
 
 
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
