@@ -169,9 +169,8 @@ class Awaited:
         except BaseException as error:
             if tensor is None or self.name not in _COMPARISONS:
                 raise
-            return partial(
-                _raised, error
-            )  # CPython takes an error of `__get__`, an interrupt too, for a method that is missing
+            # CPython takes an error of `__get__`, an interrupt too, for a method that is missing.
+            return partial(_raised, error)
 
     def __set__(self, tensor: Any, value: Any) -> None:
         import_late(self.module)

@@ -128,9 +128,8 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
             ]
         )
     result = numpy.stack([math.prod(around[1:], start=around[0]) for around in itertools.product(*each)], 1)
-    if (
-        len(sizes) == 3
-    ):  # outside of an image, pixels of 0 are weighted: by nan where the place is; of a volume, there are none
+    if len(sizes) == 3:
+        # Outside of an image there are pixels of 0, which nan weights; outside of a volume there are none.
         result = numpy.where(places(grid, sizes, sampling)[1], result, result.dtype.type(0))
     return result.astype(grid.dtype, copy=False)
 
