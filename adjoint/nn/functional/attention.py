@@ -45,14 +45,15 @@ def scaled_dot_product_attention(
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if scale is None:
         scale = 1 / math.sqrt(max(query.size(-1), 1))  # of products of nothing, which are 0, as well
-    found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if found is not None:
-        return found
     if query.dtype in _HALVES and query.dtype == key.dtype == value.dtype:
-        # Scores that were rounded to a half type would change the weights by as much as their last digit is.
+        # Scores that were rounded to a half type would change the weights by as much as their last digit is, and a result
+        # that was rounded would change the gradients, which are computed from it.
         mask = attn_mask if attn_mask is None or attn_mask.dtype != query.dtype else attn_mask.float()
         wide = query.float(), key.float(), value.float()
         return scaled_dot_product_attention(*wide, mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)
+    found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if found is not None:
+        return found
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
