@@ -169,7 +169,7 @@ DIFFERENCES: list[Known] = [
     Known(
         "PyTorch divides the least integer by -1, and the process ends",
         "lcm div.trunc_rounding",
-        WHOLE,
+        ".*",
         ".*",
         "child",
         ".*status -8",
@@ -319,6 +319,22 @@ DIFFERENCES: list[Known] = [
         ".*",
         ".*empty.*",
         "shape",
+    ),
+    Known(
+        "PyTorch has several ways of attention: some multiply values that a mask leaves out by 0, which is nan where these are "
+        "nan or infinite, some take rows of nan for rows that attend to nothing",
+        "nn.functional.scaled_dot_product_attention",
+        FLOATS,
+        NONFINITE,
+        "values nonfinite( other)?( rounded)?",
+    ),
+    Known(
+        "another argument is looked at first: attention whose tensors do not fit together",
+        "nn.functional.scaled_dot_product_attention",
+        FLOATS,
+        WITHOUT_ELEMENTS,
+        "error|shape",
+        "raised (?!nothing)RuntimeError.*|shape .*",
     ),
     Known(
         "without channels PyTorch's result has none either; the sum over no channels is the bias, for each channel asked for",

@@ -133,13 +133,9 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     shape = input._array.shape
     if 0 in shape and not training:
         return input.clone(), input.new_empty(0), input.new_empty(0)
-    if len(shape) < 2:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [-1, 0], but got 1): the input has shape {list(shape)}"
-        )
-    if 0 in shape:
+    if 0 in shape and len(shape) > 1:
         raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(shape)}")
-    channels = shape[1]
+    channels = shape[1] if len(shape) > 1 else 0
     named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in named.items():
         if value is not None and value._array.size != channels:
@@ -150,6 +146,10 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
     elif (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if len(shape) < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-1, 0], but got 1): the input has shape {list(shape)}"
+        )
     for name in ("running_mean", "running_var"):
         check_constant("native_batch_norm", name, named[name])
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
