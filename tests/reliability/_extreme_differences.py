@@ -146,6 +146,7 @@ DIFFERENCES: list[Known] = [
     Known(
         "terms with nan, infinities or the ends of types: the order of a sum decides whether it overflows, and where",
         f"{_PRODUCTS} {_MOMENTS} {_FOURIER} {_AVERAGES} _softmax_backward_data addcmul dist sum sum_to_size cumprod "
+        "nn.functional.pairwise_distance "
         "trapezoid trapz "
         "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.normalize "
         "nn.functional.linear_cross_entropy.chunked_none",
@@ -347,14 +348,17 @@ DIFFERENCES: list[Known] = [
         "raised RuntimeError: index .* is out of bounds.*, expected IndexError: index out of range in self",
     ),
     Known(_LAPACK, "linalg.cond", INEXACT, EXTREME, "values .*"),
+    Known(
+        _LAPACK, "linalg.tensorinv", INEXACT, NONFINITE, "error", "raised _LinAlgError: inv: The diagonal element .*"
+    ),
     Known(_LAPACK, "linalg.ldl_solve", INEXACT, NONFINITE, "error", "raised RuntimeError: Singular matrix.*"),
     Known(
         "PyTorch has several ways of attention: some multiply values that a mask leaves out by 0, which is nan where these are "
         "nan or infinite, some take rows of nan for rows that attend to nothing",
         "nn.functional.scaled_dot_product_attention",
         FLOATS,
-        NONFINITE,
-        "values nonfinite( other)?( rounded)?",
+        EXTREME,
+        "values (nonfinite|rounded)( other)?( rounded)?",
     ),
     Known(
         "another argument is looked at first: attention whose tensors do not fit together",
