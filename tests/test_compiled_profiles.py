@@ -69,7 +69,7 @@ def test_other_threads_are_not_profiled():
 
 
 def test_two_threads_profile_their_own_kernels():
-    x = torch.randn(100)
+    x = torch.randn(600, 600)  # of small tensors it depends on who has called the operator first
     with profile() as outer:
         x.exp()
 
