@@ -438,7 +438,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "cumulative_trapezoid gradient trapezoid trapz",
     },
     "reduce.segments": {
-        "operators": "segment_lengths segment_of_each",
+        "operators": "segment_of_each",
         "torch": "segment_reduce",
     },
     "reduce.sorting": {

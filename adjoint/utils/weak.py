@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
-from functools import partial
-from operator import delitem
+from collections.abc import Mapping
 from typing import Any
-from weakref import proxy, ref
+from weakref import ref
 
 import adjoint as torch
+
+from ..weak_keys import WeakKeys
 
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 
@@ -33,13 +33,7 @@ class WeakIdRef(ref):  # type: ignore[type-arg]
         return not self == other
 
 
-class _Entries(dict[Any, Any]):
-    """By weak reference to its key, each value."""
-
-    __slots__ = ("__weakref__",)
-
-
-class WeakIdKeyDictionary(MutableMapping[Any, Any]):
+class WeakIdKeyDictionary(WeakKeys[Any, Any]):
     """By object, a value that lives as long as the object. Keys are compared by identity.
 
     >>> import adjoint as torch
@@ -54,9 +48,9 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     """
 
     def __init__(self, dict: Mapping[Any, Any] | None = None, ref_type: type[Any] = WeakIdRef) -> None:
-        self.data = _Entries()
+        super().__init__()
+        self.data = self._entries
         self.ref_type = ref_type
-        self._forget = partial(delitem, proxy(self.data))  # through a proxy, so that there is no cycle
         if dict is not None:
             self.update(dict)
 
@@ -74,12 +68,6 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
             return self.ref_type(key) in self.data
         except TypeError:  # nothing refers weakly to the key
             return False
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter([key for each in list(self.data) if (key := each()) is not None])
-
-    def __len__(self) -> int:
-        return len(self.data)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {id(self):#x}>"

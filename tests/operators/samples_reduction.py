@@ -215,12 +215,6 @@ SAMPLES = {
         sample(constant(real(0)), 4, -2, 2),
     ],
     "bincount": [sample(index(4, 6)), sample(index(4, 6), constant(real(6)), 5), sample(index(4, 0))],
-    "segment_lengths": [
-        sample(index(3, 4), True),
-        sample(index(3, 2, 4), True),
-        sample(index(3, 1), False),
-        sample(index(3, 0), True),
-    ],
     "segment_of_each": [
         sample(index(3, 4), True, 9),
         sample(index(3, 2, 4), True, 9),

@@ -20,12 +20,6 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
     return ends - given, ends
 
 
-def segment_lengths(given: ndarray, of_lengths: bool) -> ndarray:
-    """The lengths of segments, from lengths or from offsets."""
-    starts, ends = ends_of(given, of_lengths)
-    return ends - starts
-
-
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
     starts, ends = ends_of(given, of_lengths)

@@ -17,13 +17,6 @@ _REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min"
 _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 
-@operator(kernel=kernels.segment_lengths, namespace=None, method=False, out=False)
-class segment_lengths:
-    """The lengths of segments, from lengths or from offsets."""
-
-    def forward(given: Array, of_lengths): ...
-
-
 @operator(kernel=kernels.segment_of_each, namespace=None, method=False, out=False)
 class segment_of_each:
     """The number of the segment of each of `size` elements; of those in none, how many there are."""
@@ -53,7 +46,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     _check(data, lengths, offsets, axis, unsafe)
     given = lengths if offsets is None else offsets
     segments = segment_of_each(given, offsets is None, data._array.shape[axis])
-    found = segment_lengths(given, offsets is None)
+    found = given if offsets is None else given.diff()
     count = found._array.shape[-1]
     trailing = (1,) * (data._array.ndim - axis - 1)
     places = segments.reshape((*segments._array.shape, *trailing)).expand(data._array.shape)
