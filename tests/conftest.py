@@ -23,7 +23,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--family", metavar="NAME", help="run the tests of one family of operators, such as reduce or softmax"
     )
     parser.addoption(
-        "--share", metavar="DAYS", type=int, help="run one in DAYS of the chosen tests, others each day, each within DAYS days"
+        "--share",
+        metavar="DAYS",
+        type=int,
+        help="run one in DAYS of the chosen tests, others each day, each within DAYS days",
     )
     parser.addoption(
         "--kernels", metavar="FOLDER", help="keep compiled kernels there, for other runs of the tests to load"

@@ -84,7 +84,7 @@ def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) ->
 
 
 def keep_share(config: pytest.Config, items: list[pytest.Item], days: int, day: int) -> None:
-    """Leave out the tests of other days. A test's day depends on its name alone, so that processes which share the tests agree."""
+    """Leave out the tests of other days. A test's day depends on its name alone: processes that share the tests agree."""
     todays = [item for item in items if zlib.crc32(item.nodeid.encode()) % days == day % days]
     kept = set(todays)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
