@@ -27,7 +27,6 @@ from ....codegen.llvm.language import (
     store,
     u32,
     u64,
-    vectorized,
 )
 from ...create.mt19937 import Stream
 
@@ -89,6 +88,12 @@ def next_word(state: Pointer[u32]) -> u32:
 
 
 @loops
+def exchanged(pair: S) -> S:
+    """The halves of words of 64 bits exchanged."""
+    return (pair << 32) | (pair >> 32)
+
+
+@loops(explicit=True, plain=True)
 def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> None:
     """The next `n` words of the stream; if `WIDE`, of 64 bits, of which the high half comes first."""
     left = n * 2 if WIDE else n
@@ -98,15 +103,21 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
             twist(state)
         place = i64(state[WORDS])
         count = minimum(WORDS - place, left)
-        for i in vectorized(0, count):
+        whole = count - count % WIDTH
+        for i in range(0, whole, WIDTH):
+            store(to + i, tempered(load(state + (place + i), WIDTH)))
+        for i in range(whole, count):
             to[i] = tempered(state[place + i])
         state[WORDS] += u32(count)
         to = to + count
         left -= count
     if WIDE:
-        words = cast_pointer(out, u64)
-        for i in vectorized(0, n):
-            words[i] = (words[i] << 32) | (words[i] >> 32)
+        pairs = cast_pointer(out, u64)
+        whole = n - n % WIDTH
+        for i in range(0, whole, WIDTH):
+            store(pairs + i, exchanged(load(pairs + i, WIDTH)))
+        for i in range(whole, n):
+            pairs[i] = exchanged(pairs[i])
 
 
 @loops
