@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 BY_NAME: dict[str, type] = {}
+"""The classes that have been made, by name: also those for `out=`."""
 
 
 def return_type(name: str, *fields: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import adjoint as torch
 
 from ..autograd.debug.operator_calls import OperatorCalls
-from ._pytree import tree_map
+from ..transforms.tree import tree_map
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -199,7 +199,7 @@ def _forward_call(name: str, inputs: tuple[Any, ...], result: Any) -> Call | Non
         return aten._scaled_dot_product_flash_attention_for_cpu, inputs, result
     if name in ("conv_input_grad", "conv_weight_grad"):
         to_weight = name == "conv_weight_grad"
-        x, w, grad = (inputs[0], result, inputs[1]) if to_weight else (result, inputs[1], inputs[0])
+        x, w, grad = (inputs[1], result, inputs[0]) if to_weight else (result, inputs[1], inputs[0])
         mask = (not to_weight, to_weight, False)
         return aten.convolution_backward, (grad, x, w, None, *inputs[3:6], False, (0,), inputs[6], mask), result
     if name == "recurrent_layer":
@@ -220,9 +220,9 @@ def _backward_calls(name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...]
         return [call for call, wanted in zip(calls, needed[-2:], strict=True) if wanted]
     if name == "convolution":
         x, w, bias, stride, padding, dilation, transposed, output_padding, groups = inputs
-        out = _convolved(x, w, stride, padding, dilation, transposed, output_padding, groups)
+        result = _convolved(x, w, stride, padding, dilation, transposed, output_padding, groups)
         options = (stride, padding, dilation, transposed, output_padding, groups)
-        return [(aten.convolution_backward, (out, x, w, bias, *options, needed), (x, w, bias))]
+        return [(aten.convolution_backward, (result, x, w, bias, *options, needed), (x, w, bias))]
     if name == "blocked_attention":
         out = (*inputs[0][:-1], inputs[2][-1])
         return [(aten._scaled_dot_product_flash_attention_for_cpu_backward, (out, *inputs[:3]), inputs[:3])]

@@ -168,7 +168,8 @@ def _run_as_one(
     """The same as one operator."""
     weight, weight_hidden, bias, bias_hidden, _ = weights
     if bias is not None and bias_hidden is not None and mode != "GRU":  # in a GRU the reset gate multiplies one of them
-        bias, bias_hidden = None, bias + bias_hidden
+        bias_hidden = bias + bias_hidden
+        bias = None
     if input.is_contiguous():
         projected = operators.linear(input, weight, bias)
     else:
