@@ -9,7 +9,13 @@ BY_NAME: dict[str, type] = {}
 
 
 def return_type(name: str, *fields: str) -> Any:
-    """Create the class of tuples `torch.return_types.<name>` with the given fields; its `out` is the class for `out=`."""
+    """The class of tuples `torch.return_types.<name>` with the given fields; its `out` is the class for `out=`.
+
+    The overloads of a function share one class.
+    """
+    known: Any = BY_NAME.get(name)
+    if known is not None and known.__match_args__ == fields:
+        return known
     cls = _named_tuple(name, fields)
     cls.out = _named_tuple(f"{name}_out", fields)
     return cls

@@ -96,6 +96,7 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     >>> import adjoint as torch, io
     >>> file = io.BytesIO()
     >>> torch.save({"weight": torch.ones(2)}, file)
+    >>> _ = file.seek(0)
     >>> torch.serialization.get_unsafe_globals_in_checkpoint(file)
     []
     """

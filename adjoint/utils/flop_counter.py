@@ -13,13 +13,13 @@ from typing import Any, Self
 
 import adjoint as torch
 
-from ..autograd.debug.operator_calls import OperatorCalls
-from ..transforms.tree import tree_map
+from . import _pytree
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
 aten = torch.ops.aten
+tree: Any = _pytree
 Shape = Sequence[int]
 Formula = Callable[..., int]
 
@@ -37,7 +37,7 @@ def _of_shapes(formula: Formula) -> Formula:
 
     @wraps(formula)
     def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-        args, kwargs, out_shape = tree_map(get_shape, (args, kwargs, out_val))
+        args, kwargs, out_shape = tree.tree_map(get_shape, (args, kwargs, out_val))
         return formula(*args, out_shape=out_shape, **kwargs)
 
     return count
@@ -291,7 +291,7 @@ class FlopCounterMode:
         self.flop_registry = {**flop_registry, **own}
         self.flop_counts: dict[str, dict[Any, int]] = {"Global": {}}
         self.mod_tracker = ModuleTracker()
-        self._calls = OperatorCalls(self)
+        self._calls = torch.autograd.profiler.OperatorCalls(self)
 
     def __enter__(self) -> Self:
         self.flop_counts = {"Global": {}}

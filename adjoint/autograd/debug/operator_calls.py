@@ -33,6 +33,28 @@ class OperatorCalls:
     """A context in which an observer is told of the operators of this thread.
 
     Operators go through the slow path meanwhile; without such a context, nothing costs anything.
+
+    Args:
+        observer: it has the methods `forward`, `backward` and `place` of `Observer`.
+
+    Raises:
+        RuntimeError: if this thread is in a profile, or in another such context.
+
+    >>> import adjoint as torch
+    >>> class Printer:
+    ...     def place(self):
+    ...         return frozenset()
+    ...     def forward(self, name, inputs, result, place):
+    ...         print("forward", name, tuple(result.shape))
+    ...     def backward(self, name, inputs, needed, place):
+    ...         print("backward", name, inputs, needed)
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> with torch.autograd.profiler.OperatorCalls(Printer()):
+    ...     x.exp().sum().backward()
+    forward exp (3,)
+    forward sum ()
+    backward sum (torch.Size([3]),) (True,)
+    backward exp (torch.Size([3]),) (True,)
     """
 
     def __init__(self, observer: Observer) -> None:
