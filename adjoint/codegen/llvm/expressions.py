@@ -30,6 +30,10 @@ _ARITHMETIC = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divid
 _COMPARISONS = {
     "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt, "greater_equal": ast.GtE, "equal": ast.Eq, "not_equal": ast.NotEq,
 }  # fmt: skip
+_BITS = {
+    "bitwise_and": ast.BitAnd, "bitwise_or": ast.BitOr, "bitwise_xor": ast.BitXor, "left_shift": ast.LShift,
+    "right_shift": ast.RShift,
+}  # fmt: skip
 _LOGICAL = {"logical_and": ast.BitAnd, "logical_or": ast.BitOr, "logical_xor": ast.BitXor}
 
 FUNCTIONS: dict[str, LoopKernel | Builtin] = {
@@ -104,6 +108,8 @@ class ExpressionWriter:
             return lowering.compare(_COMPARISONS[name], *self._alike(values))
         if name in _ARITHMETIC:
             return lowering.binary(_ARITHMETIC[name], *values)
+        if name in _BITS and self.type.kind != "f":
+            return lowering.binary(_BITS[name], *values)
         if name in _SIMPLE:
             return _SIMPLE[name](self, *self._ordered(operands, values))
         if name in FUNCTIONS and self.type.kind == "f":
@@ -177,6 +183,11 @@ def _absolute(writer: ExpressionWriter, value: Value) -> Value:
     return writer.lowering.select(writer.compare(ast.Lt, value, 0), _negative(writer, value), value)
 
 
+def _invert(writer: ExpressionWriter, value: Value) -> Value:
+    inverted: Value = writer.lowering.binary(ast.BitXor, value, constant(-1 if writer.type.kind == "i" else (1 << writer.type.element.bits) - 1, writer.type))
+    return inverted
+
+
 def _is_infinite(writer: ExpressionWriter, value: Value) -> Value:
     return writer.compare(ast.Eq, _absolute(writer, value), math.inf)
 
@@ -193,6 +204,7 @@ def _sign_bit(writer: ExpressionWriter, value: Value) -> Value:
 _SIMPLE: dict[str, Callable[..., Any]] = {
     "negative": _negative,
     "absolute": _absolute,
+    "invert": _invert,
     "positive": lambda writer, value: value,
     "conjugate": lambda writer, value: value,
     "element": lambda writer, value: value,
