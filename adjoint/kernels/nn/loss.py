@@ -205,7 +205,7 @@ def nll_loss_forward(
     """
     _check(log_probs, target, weight)
     target = _classes_of(log_probs, target, ignore_index)
-    losses, factors = nll_rows.run((log_probs, target, weight), _class_dim(log_probs), (ignore_index,))
+    losses, factors = _losses_of(log_probs, target, weight, ignore_index)
     dtype = log_probs.dtype
     if reduction == "none":
         return losses.reshape(target.shape).astype(dtype, copy=False), numpy.zeros((), dtype)
@@ -213,6 +213,16 @@ def nll_loss_forward(
     if reduction == "mean":
         result = numpy.true_divide(result, total, dtype=losses.dtype)
     return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
+
+
+def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
+    """The loss of each target, and the weight of its class."""
+    dim = _class_dim(log_probs)
+    if LOOPS.takes(log_probs.size, LARGE):
+        found = LOOPS.run("nn.negative_log_likelihood.losses_of", log_probs, target, weight, dim, ignore_index)
+        if found is not NotImplemented:
+            return found
+    return nll_rows.run((log_probs, target, weight), dim, (ignore_index,))
 
 
 @row_program()
@@ -256,6 +266,11 @@ def nll_loss_backward(
     value = widen(asarray(grad))
     if reduction == "mean":
         value = value / _total_weight(log_probs, target, weight, ignore_index)
+    if LOOPS.takes(log_probs.size, LARGE):
+        options = target, weight, log_probs.shape, _class_dim(log_probs), ignore_index, log_probs.dtype
+        found = LOOPS.run("nn.negative_log_likelihood.gradient_of", asarray(value), *options)
+        if found is not NotImplemented:
+            return asarray(found)
     spread = numpy.broadcast_to(value, target.shape).astype(log_probs.dtype if value.ndim else value.dtype, copy=False)
     arrays = spread, target, weight
     gradient: ndarray = nll_backward_rows.run(arrays, _class_dim(log_probs), (ignore_index,), shape=log_probs.shape)
