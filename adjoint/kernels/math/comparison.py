@@ -18,10 +18,12 @@ Kernel = Callable[[Array, Array], Array]
 
 
 def _ordering(name: str, ufunc: Any) -> Kernel:
+    compute = of_any_size(ufunc)
+
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind == "c":
             raise refuse(f"{name}_cpu", self)
-        return ufunc(self, other)
+        return compute(self, other)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."

@@ -131,6 +131,12 @@ def _logit_loss(self: Array, target: Array) -> Any:
     return (1 - target) * self + (xp.log1p(xp.exp(-abs(self))) + xp.maximum(-self, 0))
 
 
+@pointwise("binary_cross_entropy_with_logits")
+def _weighted_logit_loss(self: Array, target: Array, pos_weight: Array) -> Any:
+    log_one_plus = xp.log1p(xp.exp(-abs(self))) + xp.maximum(-self, 0)
+    return (1 - target) * self + (1 + (pos_weight - 1) * target) * log_one_plus
+
+
 def binary_cross_entropy_with_logits(
     self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
@@ -138,10 +144,7 @@ def binary_cross_entropy_with_logits(
     x, wanted = widen(self), widen(target)
     if weight is None and pos_weight is None:
         return reduced(_logit_loss(x, wanted), reduction, self.dtype)
-    log_one_plus = numpy.log1p(numpy.exp(-numpy.abs(x))) + numpy.maximum(-x, 0)
-    if pos_weight is not None:
-        log_one_plus = (1 + (widen(pos_weight) - 1) * wanted) * log_one_plus
-    loss = (1 - wanted) * x + log_one_plus
+    loss = _logit_loss(x, wanted) if pos_weight is None else _weighted_logit_loss(x, wanted, widen(pos_weight))
     if weight is not None:
         loss = loss * widen(weight)
     return reduced(loss, reduction, self.dtype)
