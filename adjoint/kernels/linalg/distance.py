@@ -80,6 +80,10 @@ def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
     return numpy.where((norm == 0) | (difference == 0), 0, slopes).astype(difference.dtype, copy=False)
 
 
+_GROWTH = 64
+"""How many times as large as the largest operand the product of two may be, so that BLAS computes it."""
+
+
 def trilinear(
     i1: Array,
     i2: Array,
@@ -94,7 +98,9 @@ def trilinear(
     operands: list[Any] = []
     for array, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
         operands += [widen(array), [dim for dim in range(total) if dim not in expand]]
-    result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=i1.dtype.kind != "c")
+    largest = max(array.size for array in (i1, i2, i3))
+    optimize = ("greedy", _GROWTH * largest) if i1.dtype.kind != "c" else False
+    result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=optimize)
     return result.astype(i1.dtype, copy=False)
 
 

@@ -23,6 +23,7 @@ from ....codegen.llvm.language import (
     local,
     loops,
     minimum,
+    reduce_or,
     store,
     type_of,
     u8,
@@ -70,6 +71,36 @@ def extremum_rows(
                 place[LINE] = i if taken else place[LINE]
                 values[here] = best[LINE]
                 places[here] = place[LINE]
+
+
+@loops(explicit=True)
+def extremum_line(
+    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The extrema so far in one row after another; most runs of `W` elements have none that takes over."""
+    for row in range(start, stop):
+        first = row * n
+        best = x[first]
+        place = i64(0)
+        i = Int(0)
+        while i < n:
+            width = minimum(n - i, W)
+            found = True
+            if width == W:
+                found = reduce_or(takes_over(load(x + (first + i), W), broadcast(best, W), MAXIMUM))
+            if found:
+                for k in range(i, i + width):
+                    element = x[first + k]
+                    taken = takes_over(element, best, MAXIMUM)
+                    best = element if taken else best
+                    place = k if taken else place
+                    values[first + k] = best
+                    places[first + k] = place
+            else:
+                store(values + (first + i), broadcast(best, W))
+                store(places + (first + i), broadcast(place, W))
+            i += width
 
 
 @loops(explicit=True)
@@ -139,6 +170,8 @@ def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static,
 
 @functools.lru_cache(64)
 def _extremum(kind: Any, maximum: bool, lines: int, width: int) -> Any:
+    if lines == 1:
+        return extremum_line.compiled(T=kind, MAXIMUM=maximum, W=width)
     if lines:
         return extremum_rows.compiled(T=kind, MAXIMUM=maximum, LINES=lines)
     return extremum_columns.compiled(T=kind, MAXIMUM=maximum, W=width)
@@ -160,7 +193,7 @@ def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
     rows, n = math.prod(x.shape[:dim]), x.shape[dim]
     if math.prod(x.shape[dim + 1 :]) == 1:
         lines = min(rows, _LINES)
-        function = _extremum(kind, maximum, lines, 1)
+        function = _extremum(kind, maximum, lines, HOST.vector_bytes // 8)
         launch(function, -(-rows // lines), lines * n * 4 * (x.itemsize + 8), *arrays, rows, n)
     else:
         _run(_extremum(kind, maximum, 0, HOST.vector_bytes // 8), x, dim, *arrays)
