@@ -46,7 +46,8 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
     "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
     "lgamma": elementary_special.lgamma, "digamma": elementary_special.digamma, "ndtri": elementary_special.ndtri,
-    "erfinv": elementary_special.erfinv, "power": elementary_power.pow,
+    "erfinv": elementary_special.erfinv, "trigamma": elementary_special.trigamma, "ndtr": elementary_gaussian.ndtr,
+    "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
 }  # fmt: skip
@@ -55,7 +56,7 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
-HEAVY = frozenset(["lgamma", "digamma", "ndtri", "erfinv"])
+HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"])
 """Those that take hundreds."""
 
 
