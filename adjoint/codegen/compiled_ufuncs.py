@@ -52,7 +52,9 @@ class LargeUfunc:
         arrays = names[:1] if with_number else names
         self.with_number = with_number
         tree = Expression((result,))
-        self.kinds = "iu" if name in _OF_BITS else "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number else "f"
+        self.kinds = (
+            "iu" if name in _OF_BITS else "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number else "f"
+        )
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.elements = smallest(tree) if is_costly(tree) else THREADED
         namespace = {"general": self}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from .elementary_exponential import exp, exp_times_power, polynomial
+from .elementary_exponential import exp_times_power, polynomial
 from .elementary_logarithm import log, log1p
 from .language import T, copysign, f32, f64, fabs, fma, loops, where
 

@@ -185,7 +185,9 @@ def _absolute(writer: ExpressionWriter, value: Value) -> Value:
 
 
 def _invert(writer: ExpressionWriter, value: Value) -> Value:
-    inverted: Value = writer.lowering.binary(ast.BitXor, value, constant(-1 if writer.type.kind == "i" else (1 << writer.type.element.bits) - 1, writer.type))
+    inverted: Value = writer.lowering.binary(
+        ast.BitXor, value, constant(-1 if writer.type.kind == "i" else (1 << writer.type.element.bits) - 1, writer.type)
+    )
     return inverted
 
 

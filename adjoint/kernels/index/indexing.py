@@ -11,8 +11,8 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, MOVED
 from ...notices import warn
-from ..memory.copying import clone
-from ..runtime.floating import type_name, widen
+from ..memory.copying import clone, convert
+from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered
 from ..runtime.shapes import broadcast_shapes
 from ..shape.joining import front_of_zeros
@@ -417,7 +417,8 @@ def embedding_dense_backward(
         IndexError: if an index is out of bounds.
     """
     width = grad.shape[-1]
-    rows = widen(grad).reshape(indices.size, width)
+    rows = convert(grad, compute_dtype(grad.dtype)) if grad.dtype in HALVES else grad
+    rows = rows.reshape(indices.size, width)
     index = indices.reshape(-1).astype(_INT64, copy=False)
     result = numpy.zeros((num_weights, width), rows.dtype)
     if padding_idx >= 0:
@@ -430,7 +431,7 @@ def embedding_dense_backward(
         if scale_grad_by_freq:
             rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
         add_rows(result, index, rows)
-    return result.astype(grad.dtype, copy=False)
+    return convert(result, grad.dtype) if grad.dtype in HALVES else result
 
 
 Array = numpy.ndarray[Any, Any]

@@ -38,9 +38,20 @@ def _same_types(a: Array, b: Array) -> None:
 def product(a: Array, b: Array) -> Array:
     """`a @ b` of equal types; half types are multiplied in float32, bool is refused."""
     kind = a.dtype
+    if kind.kind in "iu" and a.size * b.shape[-1] > _ON_ONE_THREAD and _is_exact_in_float64(a, b):
+        return wide_product(convert(a, _FLOAT64), convert(b, _FLOAT64)).astype(numpy.int64).astype(kind, copy=False)
     if kind.char in _BLAS or kind.kind in "iu":
         return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
     return convert(asarray(wide_product(a, b)), kind)
+
+
+_FLOAT64 = numpy.dtype(numpy.float64)
+
+
+def _is_exact_in_float64(a: Array, b: Array) -> bool:
+    """Whether all sums in a product of integers are numbers of float64."""
+    largest = [max(int(array.max()), -int(array.min())) for array in (a, b) if array.size]
+    return len(largest) == 2 and largest[0] * largest[1] * a.shape[-1] < 1 << 53
 
 
 def wide_product(a: Array, b: Array) -> Array:

@@ -76,7 +76,7 @@ _FOLDED = 64
 
 
 def _sum_of_parts(x: ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """The sum of complex numbers as that of real ones, whose last dimension are the two parts; NotImplemented if there is no loop."""
+    """The sum of complex numbers as that of their parts, a dimension more; NotImplemented if there is no loop for it."""
     if not x.ndim:
         return NotImplemented
     real, length = x.real.dtype, x.shape[-1]
