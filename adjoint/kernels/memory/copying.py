@@ -191,7 +191,7 @@ def may_overlap(first: Array, second: Array) -> bool:
     if not numpy.may_share_memory(first, second):
         return False
     try:
-        return bool(numpy.shares_memory(first, second, max_work=_EFFORT))
+        return bool(numpy.shares_memory(first, second, max_work=_EFFORT))  # type: ignore[arg-type]  # its stubs know two of the numbers
     except numpy.exceptions.TooHardError:
         return True
 

@@ -19,6 +19,7 @@ from ....codegen.llvm.language import (
     fmax,
     i64,
     loops,
+    minimum,
     type_of,
     u8,
     vectorized,
@@ -35,13 +36,7 @@ def log_of_sum(a: T, b: T, c: T) -> T:
     """log(exp(a) + exp(b) + exp(c)) without overflow; -inf if all three are."""
     most = fmax(a, fmax(b, c))
     total = most + log(exp(a - most) + exp(b - most) + exp(c - most))
-    return where(fabs_is_infinite(most), most, total)
-
-
-@loops
-def fabs_is_infinite(x: T) -> T:
-    """Whether a number is infinite."""
-    return (x == math.inf) | (x == -math.inf)
+    return where((most == math.inf) | (most == -math.inf), most, total)
 
 
 @loops
@@ -59,9 +54,8 @@ def forward_states(
             before[s] = T(-math.inf)
             here[s] = T(-math.inf)
         here[2] = log_probs[sample * classes + label[0]]
-        if width > 1:
-            if lengths[sample] > 0:
-                here[3] = log_probs[sample * classes + label[1]]
+        if (width > 1) and (lengths[sample] > 0):
+            here[3] = log_probs[sample * classes + label[1]]
         for time in range(times):
             emitted = log_probs + (time * count + sample) * classes
             out = forward + (sample * times + time) * width
@@ -99,7 +93,7 @@ def backward_states(
                 paths = forward + (sample * times + time) * width
                 for s in vectorized(width):
                     ending = where((s == final) | ((s == final - 1) & (final > 0)), T(0), T(-math.inf))
-                    leap = where(s + 2 < width, skip[minimum_place(s + 2, width - 1)] != 0, False)
+                    leap = where(s + 2 < width, skip[minimum(s + 2, width - 1)] != 0, False)
                     third = where(leap, after[s + 2], T(-math.inf))
                     total = log_of_sum(after[s], after[s + 1], third)
                     total = where(time == ends[sample] - 1, ending, total)
@@ -113,12 +107,6 @@ def backward_states(
                     out[label[s]] = out[label[s]] + here[s]
                 for c in vectorized(classes):
                     out[c] = (exp(emitted[c]) - out[c]) * grad[sample]
-
-
-@loops
-def minimum_place(a: Int, b: Int) -> Int:
-    """The smaller of two places."""
-    return a if a < b else b
 
 
 @functools.lru_cache(8)
