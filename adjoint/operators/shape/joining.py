@@ -12,6 +12,7 @@ from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
+from ...dispatch.signatures import type_name
 from ...dtypes import can_cast, int32, int64
 from ...kernels.memory.bounds import check_addressable
 from ...kernels.runtime.lazy_conj import materialize
@@ -124,6 +125,8 @@ def hstack(tensors, *, out=None):
 
 
 def _several(name, tensors):
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type_name(tensors)}")
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return list(tensors)
@@ -313,6 +316,8 @@ def _integers(name, index, args):
     value = args[index]
     if is_of_type(value, "Int"):
         return (value,)
+    if value is None and name == "dims":
+        return ()
     if not is_of_type(value, "Ints"):
         call = call_of("roll")
         raise wrong_type(call.name, name, call.where(name, index, args), "Ints", value)
