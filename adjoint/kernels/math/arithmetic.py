@@ -149,7 +149,12 @@ def check_divisor(other: Array) -> None:
 
 
 def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
-    """Integers divided by one number in a compiled loop; NotImplemented if there is none."""
+    """Integers divided in a compiled loop; NotImplemented if there is none. Raises for a division by zero."""
+    if other.ndim and LOOPS.takes(self.size, LARGE):
+        found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
+        if found is not NotImplemented:
+            return found
+    check_divisor(other)
     if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
         return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
     return NotImplemented
@@ -178,7 +183,6 @@ def trunc_divide(self: Array, other: Array) -> Array:
         raise refuse("div_trunc_cpu", self)
     if kind not in "iu":
         return numpy.trunc(numpy.true_divide(self, other))
-    check_divisor(other)
     result = _divided(self, other, "trunc", False)
     if result is not NotImplemented:
         return result
@@ -208,7 +212,6 @@ def floor_divide(self: Array, other: Array) -> Array:
     if kind in "bc":
         raise refuse("div_floor_cpu", self)
     if kind in "iu":
-        check_divisor(other)
         result = _divided(self, other, "floor", False)
         if result is not NotImplemented:
             return result
@@ -228,7 +231,6 @@ def remainder(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
-        check_divisor(other)
         result = _divided(self, other, "floor", True)
         if result is not NotImplemented:
             return result
@@ -250,7 +252,6 @@ def fmod(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
-        check_divisor(other)
         result = _divided(self, other, "trunc", True)
         if result is not NotImplemented:
             return result
