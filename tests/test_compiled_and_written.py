@@ -189,6 +189,19 @@ def test_special_functions(name, both):
         both(lambda x: SPECIAL[name](x.detach()), array, tolerance=1e-6 if array.itemsize == 4 else 3e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_neighbours(dtype, both):
+    edges = numpy.array([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, numpy.finfo(dtype).max], dtype)
+    smallest = numpy.finfo(dtype).smallest_subnormal
+    x = numpy.concatenate([edges, [smallest, -smallest]]).astype(dtype)
+    pairs = [numpy.tile(item, (9, 10)) for item in numpy.meshgrid(x, x)]
+    found, *_ = both(lambda a, b: torch.nextafter(a.detach(), b.detach()), *pairs, tolerance=0)
+    with numpy.errstate(all="ignore"):
+        expected = numpy.nextafter(*pairs)
+    numpy.testing.assert_array_equal(found, expected)
+    numpy.testing.assert_array_equal(numpy.signbit(found), numpy.signbit(expected))
+
+
 def test_masked_assignment(both):
     mask = sample(9, 30, seed=1) > 0
 

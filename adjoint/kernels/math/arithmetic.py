@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LARGE, LOOPS, accelerated
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
@@ -449,7 +449,7 @@ def _floating_only(name: str, ufunc: Any) -> Any:
 
 
 hypot = _floating_only("hypot_cpu", numpy.hypot)
-nextafter = _floating_only("nextafter_cpu", numpy.nextafter)
+nextafter = accelerated("math.neighbours.nextafter", elements=LARGE)(_floating_only("nextafter_cpu", numpy.nextafter))
 atan2 = _floating_only("atan2_cpu", numpy.arctan2)
 copysign = _floating_only("copysign_cpu", numpy.copysign)
 
