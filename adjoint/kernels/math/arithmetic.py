@@ -93,7 +93,7 @@ def _are_large(self: Array, other: Array) -> bool:
     return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE)
 
 
-_ADD, _SUBTRACT = of_any_size(numpy.add), of_any_size(numpy.subtract)
+_ADD, _SUBTRACT, _MULTIPLY = (of_any_size(ufunc) for ufunc in (numpy.add, numpy.subtract, numpy.multiply))
 
 
 @functools.partial(in_float32, at_once=_ADD)
@@ -293,6 +293,8 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         exponent = scalar_array(exponent, dtypes.from_numpy(common))
         return numpy.power(self.astype(common), exponent)
+    if common.kind == "c" and exponent == 2 and self.dtype is common and LOOPS.takes(self.size, LARGE):
+        return numpy.asarray(_MULTIPLY(self, self))
     return _to_number(self.astype(common, copy=False), exponent)
 
 
