@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -201,6 +202,7 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     Raises:
         RuntimeError: for arrays of fewer than two dimensions and arguments that are no norms.
     """
+    dim = operator.index(dim)
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:

@@ -148,6 +148,8 @@ def bilinear(input1, input2, weight, bias=None):
         wanted, size = weight.size(dim), given.size(-1)
         if size != wanted:
             raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {wanted}")
+    if len(shape) != 3:
+        raise RuntimeError("number of dimensions must match")
     if bias is not None and bias.size(0) != shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {shape[0]}"

@@ -139,17 +139,14 @@ def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
     return min(choices, key=lambda tile: -(-rows // tile[0]) * max(tile[0], 2))
 
 
-class _Layout:
-    """How a convolution's source is packed, block by block."""
+class Arrays:
+    """How kernels are told where the arrays of a convolution are."""
 
     in_place = False
     result_shape: Sizes
 
-    def __init__(self, work: Work, blocks: list[Block]) -> None:
-        self.work, self.blocks = work, blocks
-        samples, groups, *places = blocks[0].sizes  # no other block is larger
-        self.geometry = Geometry(work.axes, groups * work.ins, samples, tuple(places), work.width)
-        self.ranges = work.ranges(blocks)
+    def __init__(self, work: Work) -> None:
+        self.work = work
         self.source_sizes = tuple(axis.source for axis in work.axes)
         self.target_sizes = tuple(axis.target for axis in work.axes)
         self.source_steps = Table(_row_major(work.groups * work.ins, self.source_sizes))
@@ -175,6 +172,17 @@ class _Layout:
     def target(self, array: ndarray) -> tuple[ndarray, Table]:
         """An array of the shape of the result, and its strides."""
         return self._spatial(array, self.target_sizes, self.target_steps)
+
+
+class _Layout(Arrays):
+    """How a convolution's source is packed, block by block."""
+
+    def __init__(self, work: Work, blocks: list[Block]) -> None:
+        super().__init__(work)
+        self.blocks = blocks
+        samples, groups, *places = blocks[0].sizes  # no other block is larger
+        self.geometry = Geometry(work.axes, groups * work.ins, samples, tuple(places), work.width)
+        self.ranges = work.ranges(blocks)
 
     @property
     def packed_vectors(self) -> int:
