@@ -76,6 +76,25 @@ def test_bits_and_bounds_of_integers(name, dtype, both):
     both(BITS[name], integers(low, 120, 3, 41, dtype=dtype), integers(max(low, -2), 70, 3, 41, dtype=dtype, seed=1))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int16", "uint8"])
+def test_quotients_of_integers(dtype, both):
+    low = 0 if dtype == "uint8" else -100
+    x, y = integers(low, 120, 211, dtype=dtype), integers(low, 120, 211, dtype=dtype, seed=1)
+    y[y == 0] = 3
+    if dtype == "int64":
+        x[40:60], y[50:70] = integers(-(2**62), 2**62, 20), integers(1, 2**62, 20)
+    for divide in (
+        torch.floor_divide,
+        torch.remainder,
+        torch.fmod,
+        lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    ):
+        both(divide, x, y)
+    y[77] = 0
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.remainder(torch.tensor(numpy.tile(x, 99)), torch.tensor(numpy.tile(y, 99)))
+
+
 def test_clamp_in_place_refuses_another_kind_of_number():
     with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
         torch.ones(3, dtype=torch.int64).clamp_(0.5)
@@ -168,6 +187,19 @@ def test_special_functions(name, both):
         single = x.astype("float32")
     for array in (x, single):
         both(lambda x: SPECIAL[name](x.detach()), array, tolerance=1e-6 if array.itemsize == 4 else 3e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_neighbours(dtype, both):
+    edges = numpy.array([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, numpy.finfo(dtype).max], dtype)
+    smallest = numpy.finfo(dtype).smallest_subnormal
+    x = numpy.concatenate([edges, [smallest, -smallest]]).astype(dtype)
+    pairs = [numpy.tile(item, (9, 10)) for item in numpy.meshgrid(x, x)]
+    found, *_ = both(lambda a, b: torch.nextafter(a.detach(), b.detach()), *pairs, tolerance=0)
+    with numpy.errstate(all="ignore"):
+        expected = numpy.nextafter(*pairs)
+    numpy.testing.assert_array_equal(found, expected)
+    numpy.testing.assert_array_equal(numpy.signbit(found), numpy.signbit(expected))
 
 
 def test_masked_assignment(both):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..reduce import moments
@@ -186,6 +187,9 @@ def euclidean_dist(x1: Array, x2: Array) -> Array:
     return numpy.sqrt(squares, out=squares).astype(x1.dtype, copy=False)
 
 
+_MULTIPLY = of_any_size(numpy.multiply)
+
+
 @pointwise("euclidean_dist")
 def grad_by_distance(grad: Array, distance: Array) -> Any:
     """`grad / distance`, and 0 at a distance of 0, a corner."""
@@ -214,4 +218,4 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     small = norms.dtype.type
     with unwarned():
         factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
-    return row_major(self * factors.astype(self.dtype, copy=False))
+    return row_major(_MULTIPLY(self, factors.astype(self.dtype, copy=False)))
