@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,13 +25,18 @@ Array = numpy.ndarray[Any, Any]
 _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
-def in_float32(function: Callable[..., Array]) -> Kernel:
-    """A kernel of `function`, a function of arrays of one dtype, with half types computed in float32 and rounded once."""
+def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel:
+    """A kernel of `function`, a function of arrays of one dtype, with half types computed in float32 and rounded once.
+
+    `at_once`: what computes arrays of half types without conversions, where `alpha` is 1.
+    """
 
     def kernel(self: Array, *others: Any, **options: Any) -> Array:
         dtype = self.dtype
         if dtype.itemsize != 2 or dtype not in HALVES:
             return function(self, *others, **options)
+        if at_once is not None and options.get("alpha", 1) == 1:
+            return numpy.asarray(at_once(self, *others))
         widened = [widen(other) if isinstance(other, numpy.ndarray) else other for other in others]
         return numpy.asarray(function(widen(self), *widened, **options)).astype(dtype)
 
@@ -44,7 +50,7 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
     large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
-        if large is not None and self.size >= large.elements and self.dtype.kind == "f":
+        if large is not None and self.size >= large.elements and (self.dtype.kind == "f" or self.dtype in HALVES):
             return large.direct(self, other)
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)
@@ -90,7 +96,7 @@ def _are_large(self: Array, other: Array) -> bool:
 _ADD, _SUBTRACT = of_any_size(numpy.add), of_any_size(numpy.subtract)
 
 
-@in_float32
+@functools.partial(in_float32, at_once=_ADD)
 def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self + alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
@@ -98,7 +104,7 @@ def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     return _ADD(self, scaled(other, alpha))
 
 
-@in_float32
+@functools.partial(in_float32, at_once=_SUBTRACT)
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self - alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):

@@ -217,8 +217,14 @@ class euclidean_dist:
 
 
 def _euclidean_gradient(grad, x1, x2, distance, xp):
-    ratio = xp.where(distance == 0, grad * 0, grad / distance)
+    ratio = xp.grad_by_distance(grad, distance)
     return x1 * xp.sum(ratio, -1, True) - ratio @ x2
+
+
+@public(namespace=None, on_arrays=kernels.grad_by_distance)
+def grad_by_distance(grad, distance):
+    """`grad / distance`, and 0 at a distance of 0, a corner."""
+    return tensors.where(distance == 0, grad * 0, grad / distance)
 
 
 _MODES = {
