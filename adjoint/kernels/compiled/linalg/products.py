@@ -131,7 +131,7 @@ def multiply_alone(
     """All parts, while OpenBLAS's own threads rest."""
     enter_alone(state)
     if threads > 1:
-        run_ranges(shared, function, table, count, i64(1), threads)
+        run_ranges(shared, function, table, i64(0), count, i64(1), threads)
     else:
         call_address(function, table, i64(0), count)
     leave_alone(state)
@@ -234,5 +234,5 @@ def product(a: Array, b: Array, added: Array | None = None) -> Any:
     if plan.by_blas:
         multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
     else:
-        run_ranges.compiled().call(shared, plan.function, place, plan.parts, 1, plan.threads)
+        run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, 1, plan.threads)
     return result
