@@ -126,7 +126,15 @@ def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: 
 
 @loops(noalias=False, plain=True)
 def take_pieces(
-    shared: Pointer[i64], own: Int, ticket: Int, function: Int, arguments: Int, begin: Int, rows: Int, piece: Int, threads: Int
+    shared: Pointer[i64],
+    own: Int,
+    ticket: Int,
+    function: Int,
+    arguments: Int,
+    begin: Int,
+    rows: Int,
+    piece: Int,
+    threads: Int,
 ) -> Int:
     """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'.
 
