@@ -16,9 +16,9 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
+from adjoint.codegen.llvm import launch as launching
 from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
-from adjoint.codegen.llvm import launch as launching
 from adjoint.codegen.llvm.launch import PARALLEL_BYTES, launch
 from adjoint.codegen.llvm.workers import WORKERS, run_ranges
 

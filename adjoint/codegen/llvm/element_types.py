@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy
 
-
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
