@@ -6,7 +6,7 @@ Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed 
 from __future__ import annotations
 
 from ....codegen.llvm.element_types import PointerType
-from ....codegen.llvm.external import external
+from ....codegen.llvm.external import apart, external
 from ....codegen.llvm.language import Int, Pointer, f64, i64, load, loops, store, u32, u64
 
 WORDS = 624
@@ -38,7 +38,7 @@ def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
         state[i] = mixed(state[i], state[i + 1], state[i + distance])
 
 
-@loops
+@loops(explicit=True, plain=True)
 def twist(state: Pointer[u32]) -> None:
     """All words of the state anew; the next one is the first."""
     mixed_in(state, 0, WORDS - PERIOD, PERIOD)
@@ -47,11 +47,14 @@ def twist(state: Pointer[u32]) -> None:
     state[WORDS] = 0
 
 
-@loops
+_twist_apart = apart(twist)
+
+
+@loops(explicit=True, plain=True)
 def next_word(state: Pointer[u32]) -> u32:
     """The next word of the stream."""
     if state[WORDS] == WORDS:
-        twist(state)
+        _twist_apart(state)
     word = state[i64(state[WORDS])]
     state[WORDS] += 1
     word ^= word >> 11
@@ -60,7 +63,7 @@ def next_word(state: Pointer[u32]) -> u32:
     return word ^ (word >> 18)
 
 
-@loops
+@loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
     """The next number in [0, 1) of 53 random bits, the low bits of two words of which the first is the high half."""
     high = u64(next_word(state))
