@@ -160,6 +160,9 @@ def take_pieces(
     return done
 
 
+_take_pieces_apart = apart(take_pieces)
+
+
 @loops(noalias=False, plain=True)
 def send_away(shared: Pointer[i64], own: Int) -> None:
     """Let a sleeping worker wake on another processor than this one: virtual machines often choose this one."""
@@ -228,12 +231,15 @@ def run_ranges(
         atomic_store(shared + TICKET, ticket)
         if atomic_load(shared + AWAKE) < threads - 1:
             _wake_apart(shared, threads)
-        by_workers = pieces - take_pieces(shared, 0, ticket, function, arguments, begin, rows, piece, threads)
+        by_workers = pieces - _take_pieces_apart(shared, 0, ticket, function, arguments, begin, rows, piece, threads)
         looks = 0
         while atomic_load(shared + DONE) - before != by_workers:
             wait(looks)
             looks += 1
         atomic_store(shared + SUBMITTED, 0)
+
+
+_run_ranges_apart = apart(run_ranges)
 
 
 @loops(noalias=False, plain=True)
@@ -242,7 +248,7 @@ def run_rows(
 ) -> None:
     """As `run_ranges`, for rows that touch so many bytes each."""
     pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
-    run_ranges(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
+    _run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
 
 
 @loops(noalias=False, plain=True)
@@ -263,13 +269,16 @@ def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
     return found
 
 
+_look_apart = apart(look)
+
+
 @loops(noalias=False, plain=True)
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     """Work whenever there is work; sleep when there was none for so many looks; return when workers are to leave."""
     atomic_add(shared + AWAKE, 1)
     seen = i64(0)
     while atomic_load(shared + STOP) == 0:
-        ticket = look(shared, seen, looks)
+        ticket = _look_apart(shared, seen, looks)
         function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
         begin, rows = atomic_load(shared + BEGIN), atomic_load(shared + ROWS)
         piece, threads = atomic_load(shared + PIECE), atomic_load(shared + THREADS)
@@ -280,7 +289,7 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
             seen = ticket
             if own < threads:
                 prefetch(as_pointer(arguments, i64))
-                done = take_pieces(shared, own, ticket, function, arguments, begin, rows, piece, threads)
+                done = _take_pieces_apart(shared, own, ticket, function, arguments, begin, rows, piece, threads)
                 if done > 0:
                     atomic_add(shared + DONE, done)
     atomic_add(shared + AWAKE, -1)
