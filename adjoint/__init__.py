@@ -78,8 +78,8 @@ newaxis = None
 _MODULES = tuple(
     """
     __config__ _C _dynamo _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda distributed
-    distributions fft func futures fx hub inspect jit library linalg masked multiprocessing
-    nn notices onnx operators ops optim overrides profiler random serialization
+    distributions fft func functional futures fx hub inspect jit library linalg masked multiprocessing
+    nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
     signal sparse special storage testing torch_version types utils version
     """.split()
 )
@@ -114,9 +114,11 @@ _NAMES = {
     "jit": "ScriptFunction ScriptModule fork wait",
     "kernels.runtime.parallel": "get_num_threads set_num_threads",
     "nn.functional.enumerated": (
-        "conv_tbc cosine_embedding_loss gru_cell hinge_embedding_loss instance_norm kl_div lstm_cell margin_ranking_loss "
-        "native_channel_shuffle poisson_nll_loss rnn_relu_cell rnn_tanh_cell triplet_margin_loss"
+        "conv_tbc cosine_embedding_loss hinge_embedding_loss instance_norm kl_div margin_ranking_loss native_channel_shuffle "
+        "poisson_nll_loss triplet_margin_loss"
     ),
+    "nn.functional.grouped": "_grouped_mm",
+    "nn.functional.recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "printing": "set_printoptions",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",

@@ -6,6 +6,7 @@ Property tests have no time limit, because machines may be busy, and try the sam
 
 import gc
 from collections.abc import Generator
+from datetime import date
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,12 @@ settings.load_profile("repeatable")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--family", metavar="NAME", help="run the tests of one family of operators, such as reduce or softmax"
+    )
+    parser.addoption(
+        "--share",
+        metavar="DAYS",
+        type=int,
+        help="run one in DAYS of the chosen tests, others each day, each within DAYS days",
     )
     parser.addoption(
         "--kernels", metavar="FOLDER", help="keep compiled kernels there, for other runs of the tests to load"
@@ -47,6 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tiers.mark_thorough(items)
     if config.getoption("family"):
         tiers.keep_family(config, items, config.getoption("family"))
+    if config.getoption("share"):
+        tiers.keep_share(config, items, config.getoption("share"), date.today().toordinal())
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.kernels.compiled.create.twister import next_fraction, next_word
+from adjoint.kernels.compiled.create.twister import next_fraction, next_word, words
 from adjoint.kernels.create import random
 from adjoint.kernels.create.mt19937 import Stream
 
@@ -24,6 +24,9 @@ SAMPLERS = {
     "normal_": lambda stream, dtype: random.normal_(stream, numpy.empty(5003, dtype), 0.3, 1.7),
     "randperm": lambda stream, dtype: random.randperm(stream, 3001, numpy.dtype(numpy.int64)),
     "poisson": lambda stream, dtype: random.poisson(stream, RATES.astype(dtype)),
+    "rand": lambda stream, dtype: random.rand(stream, (70, 51), dtype),
+    "randint": lambda stream, dtype: random.randint(stream, -3, 900, (70, 51), numpy.dtype(numpy.int64)),
+    "randint of 64 bits": lambda stream, dtype: random.randint(stream, 0, 2**40, (70, 51), numpy.dtype(numpy.int64)),
     "standard_gamma": lambda stream, dtype: random.standard_gamma(stream, CONCENTRATIONS.astype(dtype)),
     "binomial": lambda stream, dtype: random.binomial(stream, TRIALS.astype(dtype), PROBS.astype(dtype)),
 }
@@ -49,11 +52,15 @@ def test_same_bits_as_without_the_compiler(name, dtype, monkeypatch):
     assert not LOOPS.failures
 
 
-def test_words_are_numpys_across_twists():
+def test_words_are_numpys_across_twists(monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", False)
     plain, compiled = Stream(5), Stream(5)
     word = next_word.compiled()
     for n in (3, 623, 1000):
         expected = plain.words32(n).astype(numpy.uint64).tolist()
         assert [word(compiled.state_address) for _ in range(n)] == expected
+    for n in (1, 622, 624, 1249):
+        assert words(compiled, n, numpy.dtype(numpy.uint32)).tolist() == plain.words32(n).tolist()
+        assert words(compiled, n, numpy.dtype(numpy.uint64)).tolist() == plain.words64(n).tolist()
     assert next_fraction.compiled()(compiled.state_address) == plain.double()
     assert (plain.get_state() == compiled.get_state()).all()

@@ -14,7 +14,7 @@ from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.nn import recurrence as compiled
 from adjoint.kernels.nn import recurrence as kernels
 from adjoint.kernels.runtime import parallel
-from adjoint.nn.modules import rnn
+from adjoint.nn.functional import recurrent
 
 TOLERANCE = {"f4": 3e-5, "f8": 1e-12}
 
@@ -110,7 +110,7 @@ def test_one_operator_and_single_steps_agree_to_the_second_derivative(monkeypatc
         return [output, *last, *first, *torch.autograd.grad(sum((each**2).sum() for each in first), leaves)]
 
     found = run()
-    monkeypatch.setattr(rnn.operators, "runs_as_one_layer", lambda *given: False)
+    monkeypatch.setattr(recurrent.operators, "runs_as_one_layer", lambda *given: False)
     for one, other in zip(found, run(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 

@@ -6,9 +6,11 @@ contains every operator.
 `pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by the `name`
 of an operator, or of a public function, of that family, and the test modules with `pytestmark =
 pytest.mark.family("reduce")`.
+`pytest -m thorough --share 30` runs a thirtieth of the tests that the quick tier leaves out, another one each day.
 """
 
 import importlib
+import zlib
 from functools import cache
 
 import pytest
@@ -79,3 +81,11 @@ def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) ->
         raise pytest.UsageError(f"no tests of the family {family!r}; families are {', '.join(known_families())}")
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
+
+
+def keep_share(config: pytest.Config, items: list[pytest.Item], days: int, day: int) -> None:
+    """Leave out the tests of other days. A test's day depends on its name alone: processes that share the tests agree."""
+    todays = [item for item in items if zlib.crc32(item.nodeid.encode()) % days == day % days]
+    kept = set(todays)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = todays

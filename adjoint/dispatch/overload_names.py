@@ -56,6 +56,9 @@ class OpOverloadPacket:
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
 
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
     def __call__(self, *args: Any, **names: Any) -> Any:
         """Apply the operator."""
         function = _functions().get(self.__name__)

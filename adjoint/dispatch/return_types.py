@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 BY_NAME: dict[str, type] = {}
+"""The classes that have been made, by name: also those for `out=`."""
 
 
 def return_type(name: str, *fields: str) -> Any:
-    """Create the class of tuples `torch.return_types.<name>` with the given fields; its `out` is the class for `out=`."""
+    """The class of tuples `torch.return_types.<name>` with the given fields; its `out` is the class for `out=`.
+
+    The overloads of a function share one class.
+    """
+    known: Any = BY_NAME.get(name)
+    if known is not None and known.__match_args__ == fields:
+        return known
     cls = _named_tuple(name, fields)
     cls.out = _named_tuple(f"{name}_out", fields)
     return cls

@@ -13,6 +13,9 @@ _LATE = {
     "UninitializedBuffer": "uninitialized",
     "UninitializedParameter": "uninitialized",
     "attention": "attention",
+    "common_types": "common_types",
+    "factory_kwargs": "factory",
+    "grad": "grad",
 }
 __getattr__ = late_names(__name__, _LATE)
 

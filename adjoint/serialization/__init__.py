@@ -3,11 +3,20 @@
 `checkpoint` saves and loads. `files` opens files, and `replacement` replaces them as wholes. `formats` tells formats
 apart: `archive` and `legacy` are PyTorch's two, `safetensors` and `npz` others'. `trusted` unpickles what the caller trusts.
 `pickler` and `unpickler` convert objects to PyTorch's pickles and back. `allowed` lists the names
-that a file may contain. `tensors`, `storages` and `rebuild` read and write tensors, `plain` all other objects.
+that a file may contain. `options` holds for the whole program. `tensors`, `storages` and `rebuild` read and write
+tensors, `plain` all other objects.
 """
 
+from ..first_use import late_names
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .checkpoint import load, save
 from .storages import MAP_LOCATION
 
-__all__ = ["MAP_LOCATION", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = [
+    "MAP_LOCATION", "LoadEndianness", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
+    "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "set_default_mmap_options",
+]  # fmt: skip
+
+__getattr__ = late_names(__name__, {name: "options" for name in __all__ if name not in globals()})

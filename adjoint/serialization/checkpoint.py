@@ -6,6 +6,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy
@@ -243,9 +244,14 @@ class _Reader:
 
 
 def _mapped(file: IO[bytes]) -> "memory_map.mmap":
-    """The file mapped into memory; changes do not reach it."""
+    """The file mapped into memory; changes do not reach it, unless `set_default_mmap_options` says so."""
     import mmap as memory_map
 
+    from .options import get_default_mmap_options
+
+    if get_default_mmap_options() == memory_map.MAP_SHARED:
+        with Path(file.name).open("r+b") as writable:
+            return memory_map.mmap(writable.fileno(), 0, access=memory_map.ACCESS_WRITE)
     return memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY)
 
 
@@ -282,6 +288,14 @@ def _check_layout(archive: "ArchiveReader") -> None:
         )
 
 
+def _order_of_bytes() -> str:
+    """That of files that do not say."""
+    from .options import LoadEndianness, get_default_load_endianness
+
+    order = get_default_load_endianness() or LoadEndianness.LITTLE
+    return sys.byteorder if order is LoadEndianness.NATIVE else order.name.lower()
+
+
 class _StorageReader:
     """The storages of an archive, each read on first use."""
 
@@ -290,7 +304,7 @@ class _StorageReader:
         self._memory = memory
         self._restore = restore
         self._storages: dict[str, tuple[UntypedStorage, StorageType]] = {}
-        order = archive.read("byteorder").decode("latin1") if "byteorder" in archive else "little"
+        order = archive.read("byteorder").decode("latin1") if "byteorder" in archive else _order_of_bytes()
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order[:20])
         self._swap = order != sys.byteorder

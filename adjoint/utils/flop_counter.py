@@ -1,87 +1,380 @@
-"""`torch.utils.flop_counter`: the floating-point operations of products and convolutions, counted by their shapes."""
+"""`torch.utils.flop_counter`: the floating-point operations of products, convolutions and attention, by their shapes.
+
+A multiplication and an addition count two. The formulas are by dispatcher operator, as in PyTorch, in `flop_registry`; other
+operators count nothing.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Self
 
 import adjoint as torch
 
-__all__ = ["FlopCounterMode"]
+from . import _pytree
+from .module_tracker import ModuleTracker
+
+__all__ = ["FlopCounterMode", "register_flop_formula"]
+
+aten = torch.ops.aten
+tree: Any = _pytree
+Shape = Sequence[int]
+Formula = Callable[..., int]
+
+flop_registry: dict[Any, Formula] = {}
+"""By operator (`torch.ops.aten.mm`), what counts its operations."""
 
 
-def _product(result: torch.Tensor, *args: torch.Tensor) -> int:
-    return 2 * result.numel() * args[0].shape[-1]
+def get_shape(value: Any) -> Any:
+    """The shape of a tensor; other values as they are."""
+    return value.shape if isinstance(value, torch.Tensor) else value
 
 
-def _added_product(result: torch.Tensor, added: Any, first: torch.Tensor, *args: Any) -> int:
-    return 2 * result.numel() * first.shape[-1]
+def _of_shapes(formula: Formula) -> Formula:
+    """The formula as a function of values, whose tensors it is given the shapes of."""
+
+    @wraps(formula)
+    def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out_shape = tree.tree_map(get_shape, (args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+
+    return count
 
 
-def _convolution(result: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, *args: Any) -> int:
-    return 2 * result.numel() * weight[0].numel()
-
-
-def _transposed_convolution(result: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, *args: Any) -> int:
-    return 2 * input.numel() * weight[0].numel()
-
-
-def _attention(result: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *args: Any) -> int:
-    scores = query.numel() // query.shape[-1] * key.shape[-2]
-    return 2 * scores * (query.shape[-1] + value.shape[-1])
-
-
-FORMULAS: dict[str, Callable[..., int]] = {
-    **dict.fromkeys(("mm", "bmm", "matmul", "linear", "__matmul__", "mv"), _product),
-    **dict.fromkeys(("addmm", "baddbmm", "addmv"), _added_product),
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
-    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _transposed_convolution),
-    "scaled_dot_product_attention": _attention,
-}
-"""The number of operations by the name of the function, from its result and its arguments."""
-
-
-class FlopCounterMode(torch.overrides.TorchFunctionMode):
-    """A context that counts the operations of products and convolutions that are called in it, forward only.
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Formula], Formula]:
+    """A decorator: the function counts the operations of these operators.
 
     Args:
-        mods, depth, custom_mapping: accepted, without effect.
-        display: whether the counts are printed at the end.
+        targets: an operator such as `torch.ops.aten.mul`, or a list of them.
+        get_raw: call it with the arguments and `out_val=` the result; else with the shapes of tensors, and `out_shape=`.
 
+    Raises:
+        ValueError: if a target is no operator.
+        RuntimeError: if an operator has a formula already.
+
+    >>> import adjoint as torch
+    >>> @register_flop_formula(torch.ops.aten.cosh)
+    ... def cosh_flop(shape, *args, out_shape=None, **kwargs):
+    ...     return 4 * shape.numel()
     >>> with FlopCounterMode(display=False) as counter:
-    ...     _ = torch.ones(2, 3) @ torch.ones(3, 4)
+    ...     _ = torch.ones(5).cosh()
     >>> counter.get_total_flops()
-    48
+    20
     """
 
-    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: Any = None) -> None:
-        self.display = display
-        self.flop_counts: Counter[str] = Counter()
+    def register(formula: Formula) -> Formula:
+        for target in targets if isinstance(targets, list | tuple) else [targets]:
+            if not hasattr(target, "overloads"):
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. torch.ops.mylib.foo), "
+                    f"JitFunction, or HigherOrderOperator, got {target} which is of type {type(target)}"
+                )
+            if target in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {target}")
+            flop_registry[target] = formula if get_raw else _of_shapes(formula)
+        return formula
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        formula = FORMULAS.get(name)
-        if formula is not None and isinstance(result, torch.Tensor):
-            self.flop_counts[name] += formula(result, *args, *(kwargs or {}).values())
-        return result
+    return register
+
+
+# Formulas
+
+
+@register_flop_formula(aten.mm)
+def mm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    """A product of matrices (m, k) and (k, n): 2mkn."""
+    return math.prod(a_shape) * b_shape[1] * 2
+
+
+@register_flop_formula(aten.addmm)
+def addmm_flop(
+    self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """A product of matrices; the sum counts nothing."""
+    return mm_flop(a_shape, b_shape)
+
+
+@register_flop_formula(aten.bmm)
+def bmm_flop(a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    """Products of matrices, one for each of the batch."""
+    return math.prod(a_shape) * b_shape[2] * 2
+
+
+@register_flop_formula(aten.baddbmm)
+def baddbmm_flop(
+    self_shape: Shape, a_shape: Shape, b_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """Products of matrices; the sum counts nothing."""
+    return bmm_flop(a_shape, b_shape)
+
+
+def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed: bool = False) -> int:
+    """A convolution: each pixel of the result (of the input, if transposed) meets the whole weight of its group once."""
+    pixels = (x_shape if transposed else out_shape)[2:]
+    return x_shape[0] * math.prod(pixels) * math.prod(w_shape) * 2
+
+
+@register_flop_formula(aten.convolution)
+def conv_flop(
+    x_shape: Shape,
+    w_shape: Shape,
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
+    """A convolution in any number of dimensions."""
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
+
+
+@register_flop_formula(aten.convolution_backward)
+def conv_backward_flop(
+    grad_out_shape: Shape,
+    x_shape: Shape,
+    w_shape: Shape,
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    _output_padding: Any,
+    _groups: int,
+    output_mask: Sequence[bool],
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
+    """The gradients of a convolution with respect to input and weight: each as much as the convolution."""
+    return sum(map(bool, output_mask[:2])) * conv_flop_count(x_shape, w_shape, grad_out_shape, transposed)
+
+
+def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
+    """Attention: the product of queries and keys, and that of the scores and values."""
+    scores = math.prod(query_shape[:-1]) * key_shape[-2]
+    return 2 * scores * (query_shape[-1] + value_shape[-1])
+
+
+@register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu)
+def sdpa_flop(
+    query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """Attention; a mask saves nothing."""
+    return sdpa_flop_count(query_shape, key_shape, value_shape)
+
+
+def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape) -> int:
+    """The gradients of attention: the scores once more, and the gradients of values, scores, queries and keys."""
+    scores = math.prod(query_shape[:-1]) * key_shape[-2]
+    return 2 * scores * (3 * query_shape[-1] + 2 * value_shape[-1])
+
+
+@register_flop_formula(aten._scaled_dot_product_flash_attention_for_cpu_backward)
+def sdpa_backward_flop(
+    grad_out_shape: Shape,
+    query_shape: Shape,
+    key_shape: Shape,
+    value_shape: Shape,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
+    """The gradients of attention."""
+    return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
+
+
+# What runs, as calls of the dispatcher's operators
+
+Call = tuple[Any, tuple[Any, ...], Any]
+"""An operator, its arguments, and its result: values or shapes."""
+
+
+def _forward_call(name: str, inputs: tuple[Any, ...], result: Any) -> Call | None:
+    """The call of an operator. Those that formulas of gradients call have other names and orders of arguments."""
+    if name == "blocked_attention":
+        return aten._scaled_dot_product_flash_attention_for_cpu, inputs, result
+    if name in ("conv_input_grad", "conv_weight_grad"):
+        to_weight = name == "conv_weight_grad"
+        x, w, grad = (inputs[1], result, inputs[0]) if to_weight else (result, inputs[1], inputs[0])
+        mask = (not to_weight, to_weight, False)
+        return aten.convolution_backward, (grad, x, w, None, *inputs[3:6], False, (0,), inputs[6], mask), result
+    if name == "recurrent_layer":
+        first, second = _recurrent_product(inputs)
+        return aten.mm, (first, second), None
+    packet = getattr(aten, name, None)
+    return None if packet is None else (packet, inputs, result)
+
+
+def _backward_calls(name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...]) -> list[Call]:
+    """What the node of an operator has computed, by the shapes of the operator's inputs."""
+    if name == "recurrent_layer":
+        return _backward_calls("mm", _recurrent_product(inputs), (True, True))
+    if name in ("mm", "addmm", "bmm", "baddbmm"):
+        a, b = inputs[name in ("addmm", "baddbmm") :][:2]
+        out, packet = (*a[:-1], b[-1]), aten.bmm if "bmm" in name else aten.mm
+        calls = [(packet, (out, _transposed(b)), a), (packet, (_transposed(a), out), b)]
+        return [call for call, wanted in zip(calls, needed[-2:], strict=True) if wanted]
+    if name == "convolution":
+        x, w, bias, stride, padding, dilation, transposed, output_padding, groups = inputs
+        result = _convolved(x, w, stride, padding, dilation, transposed, output_padding, groups)
+        options = (stride, padding, dilation, transposed, output_padding, groups)
+        return [(aten.convolution_backward, (result, x, w, bias, *options, needed), (x, w, bias))]
+    if name == "blocked_attention":
+        out = (*inputs[0][:-1], inputs[2][-1])
+        return [(aten._scaled_dot_product_flash_attention_for_cpu_backward, (out, *inputs[:3]), inputs[:3])]
+    return []
+
+
+def _recurrent_product(inputs: tuple[Any, ...]) -> tuple[Shape, Shape]:
+    """The shapes of the states of all steps of a recurrent layer, and of the weight that they meet."""
+    projected, weight = get_shape(inputs[0]), get_shape(inputs[3])
+    return (projected[0] * projected[1], weight[1]), _transposed(weight)
+
+
+def _transposed(shape: Shape) -> Shape:
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+def _convolved(
+    x: Shape, w: Shape, stride: Shape, padding: Shape, dilation: Shape, transposed: bool, more: Shape, groups: int
+) -> Shape:
+    """The shape of the result of a convolution."""
+    reach = [d * (k - 1) for k, d in zip(w[2:], dilation, strict=True)]
+    rest = zip(x[2:], reach, stride, padding, more, strict=True)
+    if transposed:
+        return (x[0], w[1] * groups, *(s * (n - 1) - 2 * p + r + m + 1 for n, r, s, p, m in rest))
+    return (x[0], w[0], *((n + 2 * p - r - 1) // s + 1 for n, r, s, p, _ in rest))
+
+
+# The counter
+
+
+class FlopCounterMode:
+    """A context that counts the operations of the products, convolutions and attentions that run in it, backward included.
+
+    Args:
+        mods: accepted, without effect: modules are found when they are called.
+        depth: how deep modules are shown in the table.
+        display: whether the table is printed at the end.
+        custom_mapping: formulas by operator, in addition to `flop_registry` or in place of its own.
+
+    A gradient counts for the module whose operator it is of.
+
+    >>> import adjoint as torch
+    >>> model = torch.nn.Linear(3, 4)
+    >>> with FlopCounterMode() as counter:
+    ...     model(torch.ones(2, 3)).sum().backward()
+    Module          FLOP    % Total
+    ------------  ------  ---------
+    Linear            96    100.00%
+    - aten.addmm      48     50.00%
+    - aten.mm         48     50.00%
+    >>> counter.get_total_flops()
+    96
+    """
+
+    def __init__(
+        self,
+        mods: Any = None,
+        depth: int = 2,
+        display: bool = True,
+        custom_mapping: dict[Any, Formula] | None = None,
+    ) -> None:
+        self.depth = depth
+        self.display = display
+        own = {key: formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
+               for key, formula in (custom_mapping or {}).items()}  # fmt: skip
+        self.flop_registry = {**flop_registry, **own}
+        self.flop_counts: dict[str, dict[Any, int]] = {"Global": {}}
+        self.mod_tracker = ModuleTracker()
+        self._calls = torch.autograd.profiler.OperatorCalls(self)
+
+    def __enter__(self) -> Self:
+        self.flop_counts = {"Global": {}}
+        self._calls.__enter__()
+        self.mod_tracker.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._calls.__exit__(*exception)
+        self.mod_tracker.__exit__(*exception)
+        if self.display:
+            print(self.get_table(self.depth))
+
+    def place(self) -> frozenset[str]:
+        """The modules that are being called."""
+        return frozenset(self.mod_tracker.parents)
+
+    def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
+        """Count the call of an operator."""
+        call = _forward_call(name, inputs, result)
+        if call is not None:
+            self._count(call, place)
+
+    def backward(self, name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...], place: frozenset[str]) -> None:
+        """Count what a node has computed."""
+        for call in _backward_calls(name, inputs, needed):
+            self._count(call, place)
+
+    def _count(self, call: Call, place: frozenset[str]) -> None:
+        packet, args, result = call
+        formula = self.flop_registry.get(packet)
+        if formula is None:
+            return
+        count = formula(*args, out_val=result)
+        for path in place:
+            counts = self.flop_counts.setdefault(path, {})
+            counts[packet] = counts.get(packet, 0) + count
 
     def get_total_flops(self) -> int:
         """All operations."""
-        return self.flop_counts.total()
+        return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """The operations of the whole program, by function."""
-        return {"Global": dict(self.flop_counts)}
+        """The operations by operator, for each module by its path, and for the whole as "Global"."""
+        return {path: dict(counts) for path, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """The operations as text."""
+        """The operations as a table: of the whole, unless one module has them all, and of modules down to `depth`."""
+        depth = self.depth if depth is None else depth
+        total = self.get_total_flops()
+        unit = get_suffix_str(total)
+        shown = [path for path in sorted(self.flop_counts) if path != "Global" and path.count(".") < depth]
+        if not any(sum(self.flop_counts[path].values()) >= total for path in shown):
+            shown.insert(0, "Global")
+        rows = [("Module", "FLOP", "% Total")]
+        for path in shown:
+            counts = self.flop_counts[path]
+            lines = [(path, sum(counts.values())), *((f"- {packet}", count) for packet, count in counts.items())]
+            rows += [
+                (name, convert_num_with_suffix(count, unit), convert_to_percent_str(count, total))
+                for name, count in lines
+            ]
+        columns = zip(*rows, strict=True)
+        widths = [max(len(first) + 2, *map(len, rest)) for first, *rest in columns]
+        rows.insert(1, tuple("-" * width for width in widths))  # type: ignore[arg-type]
         return "\n".join(
-            f"{name}: {count}" for name, count in [*self.flop_counts.items(), ("all", self.get_total_flops())]
+            f"{name:<{widths[0]}}  {count:>{widths[1]}}  {share:>{widths[2]}}" for name, count, share in rows
         )
 
-    def __exit__(self, *exception: object) -> None:
-        super().__exit__(*exception)
-        if self.display:
-            print(self.get_table())
+
+_UNITS = ["", "K", "M", "B", "T"]
+
+
+def get_suffix_str(number: int) -> str:
+    """The unit in which a number has two digits or more: "", "K", "M", "B" or "T"."""
+    return _UNITS[max(0, min(len(_UNITS) - 1, (len(str(number)) - 2) // 3))]
+
+
+def convert_num_with_suffix(number: int, suffix: str) -> str:
+    """The number in that unit."""
+    return f"{number / 1000 ** _UNITS.index(suffix):.3f}{suffix}" if suffix else str(number)
+
+
+def convert_to_percent_str(num: int, denom: int) -> str:
+    """The share in percent."""
+    return f"{num / denom:.2%}" if denom else "0%"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...codegen.acceleration import LOOPS
 from ...first_use import import_late
 from ...forks import lock_across_forks
 
@@ -36,6 +37,8 @@ STATE = numpy.dtype(
     ]
 )
 STATE_BYTES = STATE.itemsize
+
+UINT32, UINT64 = numpy.dtype(numpy.uint32), numpy.dtype(numpy.uint64)
 
 TWIST = 624
 """How many words one twist of the state makes."""
@@ -174,22 +177,27 @@ class Stream:
     def words32(self, n: int) -> ndarray:
         """The next `n` words of 32 bits, as a new array of some unsigned type at least that wide."""
         engine = self._engine or self._start()
-        if n < BULK:
+        if n < BULK and not LOOPS.every_size:
             words: ndarray = engine.random_raw(n)
             return words
-        bulk: ndarray = self._bulk.randint(0, 2**32, n, numpy.uint32)
-        return bulk
+        return self._many(n, UINT32)
 
     def words64(self, n: int) -> ndarray:
         """The next `n` words of 64 bits, each of two words of the stream, the high half first; a new `uint64` array."""
         engine = self._engine or self._start()
-        if n < BULK:
+        if n < BULK and not LOOPS.every_size:
             halves = engine.random_raw(2 * n)
             words: ndarray = halves[::2] << 32
             words |= halves[1::2]
             return words
-        bulk: ndarray = self._bulk.randint(0, 2**64, n, numpy.uint64)
-        return bulk
+        return self._many(n, UINT64)
+
+    def _many(self, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
+        """The next `n` words of a type of 32 or 64 bits."""
+        words: ndarray = LOOPS.run("create.twister.words", self, n, dtype)
+        if words is NotImplemented:
+            words = self._bulk.randint(0, 2 ** (8 * dtype.itemsize), n, dtype)
+        return words
 
     def double(self) -> float:
         """The next number in [0, 1) of 53 random bits, the low bits of a word of 64."""

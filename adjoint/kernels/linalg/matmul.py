@@ -54,7 +54,7 @@ def mm(self: Array, mat2: Array) -> Array:
     """The product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
-        if self.size >= _SMALLEST or LOOPS.every_size:
+        if self.size * mat2.shape[1] > _BY_A_VECTOR or LOOPS.every_size:
             result = shared_product(self, mat2)
             if result is not NotImplemented:
                 return result
@@ -65,9 +65,6 @@ def mm(self: Array, mat2: Array) -> Array:
     _check_mm(self, mat2)
     return product(self, mat2)
 
-
-_SMALLEST = 64
-"""Smaller factors are left to NumPy without a look at the other."""
 
 _ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
 """Up to so many multiplications OpenBLAS computes the product of two matrices, and that with a vector, on the calling thread."""
@@ -201,21 +198,22 @@ def _same_as_added(self: Array, factor: Array) -> None:
 
 def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     """`self + mat1 @ mat2`."""
-    if (
-        (mat1.size >= _SMALLEST or LOOPS.every_size)
-        and mat1.ndim == 2 == mat2.ndim
-        and self.ndim == 1
-        and self.shape == mat2.shape[1:]
-    ):
+    kind = self.dtype
+    if not (kind is mat1.dtype is mat2.dtype and kind.char in _BLAS and mat1.ndim == 2 == mat2.ndim):
+        return addmm(self, mat1, mat2)
+    if mat1.size * mat2.shape[1] <= _BY_A_VECTOR and not LOOPS.every_size:
+        try:
+            result = mat1.dot(mat2)
+        except ValueError:
+            return addmm(self, mat1, mat2)  # the shapes do not fit: it raises in PyTorch's words
+        return numpy.add(result, self, result)
+    by_rows = self.shape == mat2.shape[1:]
+    if by_rows:
         result = shared_product(mat1, mat2, self)
         if result is not NotImplemented:
             return result
     result = mm(mat1, mat2)
-    if result.dtype is not self.dtype or result.dtype.char not in _BLAS:
-        return addmm(self, mat1, mat2)
-    return (
-        add_bias(result, self) if self.ndim == 1 and self.shape == result.shape[1:] else numpy.add(result, self, result)
-    )
+    return add_bias(result, self) if by_rows else numpy.add(result, self, result)
 
 
 @accelerated("linalg.matmul.add_bias", elements=1 << 14)

@@ -9,8 +9,8 @@ import adjoint as torch
 from adjoint import Tensor
 
 __all__ = [
-    "conv_tbc", "cosine_embedding_loss", "gru_cell", "hinge_embedding_loss", "instance_norm", "kl_div", "lstm_cell",
-    "margin_ranking_loss", "native_channel_shuffle", "poisson_nll_loss", "rnn_relu_cell", "rnn_tanh_cell", "triplet_margin_loss",
+    "conv_tbc", "cosine_embedding_loss", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
+    "native_channel_shuffle", "poisson_nll_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
 _WORDS = {0: "none", 1: "mean", 2: "sum"}
@@ -95,51 +95,3 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """`channel_shuffle`."""
     return torch.channel_shuffle(input, groups)
-
-
-def _gates(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    return torch.nn.functional.linear(input, w_ih, b_ih), torch.nn.functional.linear(hx, w_hh, b_hh)
-
-
-def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
-) -> Tensor:
-    """A step of a recurrent network with tanh."""
-    first, second = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
-    return (second + first).tanh()
-
-
-def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
-) -> Tensor:
-    """A step of a recurrent network with ReLU."""
-    first, second = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
-    return (second + first).relu()
-
-
-def gru_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
-) -> Tensor:
-    """A step of a gated recurrent unit (Cho et al., 2014)."""
-    first, second = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
-    (reset_i, update_i, new_i), (reset_h, update_h, new_h) = first.chunk(3, 1), second.chunk(3, 1)
-    reset, update = (reset_h + reset_i).sigmoid(), (update_h + update_i).sigmoid()
-    new = (new_i + reset * new_h).tanh()
-    return (hx - new) * update + new
-
-
-def lstm_cell(
-    input: Tensor,
-    hx: tuple[Tensor, Tensor] | list[Tensor],
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """A step of long short-term memory (Hochreiter and Schmidhuber, 1997)."""
-    first, second = _gates(input, hx[0], w_ih, w_hh, b_ih, b_hh)
-    enter, forget, cell, output = (first + second).chunk(4, 1)
-    memory = forget.sigmoid() * hx[1] + enter.sigmoid() * cell.tanh()
-    return output.sigmoid() * memory.tanh(), memory

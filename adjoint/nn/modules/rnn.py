@@ -4,70 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import adjoint as torch
 
 from ...notices import warn
-from .. import functional as F
 from .. import init
-from ..functional.declared import operators
+from ..functional import recurrent
+from ..functional.recurrent import State, Weights
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
-from .packed import run_packed
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
-State = Any
-Weight = torch.Tensor | None
-
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
-
-
-# One step. `projected` is the projected input with its bias; it is computed for a whole sequence at once.
-
-
-def _tanh_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
-    return torch.tanh(projected + F.linear(hidden, weight, bias))
-
-
-def _relu_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
-    return F.relu(projected + F.linear(hidden, weight, bias))
-
-
-def _gru_step(projected: torch.Tensor, hidden: torch.Tensor, weight: torch.Tensor, bias: Weight) -> torch.Tensor:
-    """R = σ(i_r + h_r), z = σ(i_z + h_z), n = tanh(i_n + r h_n), h' = n + z (h - n) (Cho et al., 2014)."""
-    input_reset, input_update, input_new = projected.chunk(3, -1)
-    hidden_reset, hidden_update, hidden_new = F.linear(hidden, weight, bias).chunk(3, -1)
-    reset = torch.sigmoid(input_reset + hidden_reset)
-    update = torch.sigmoid(input_update + hidden_update)
-    new = torch.tanh(input_new + hidden_new * reset)
-    return (hidden - new) * update + new
-
-
-def _lstm_step(
-    projected: torch.Tensor,
-    state: tuple[torch.Tensor, torch.Tensor],
-    weight: torch.Tensor,
-    bias: Weight,
-    projection: Weight = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """C' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c') (Hochreiter and Schmidhuber, 1997; Gers et al., 2000)."""
-    hidden, cell = state
-    input_gate, forget_gate, new, output_gate = (projected + F.linear(hidden, weight, bias)).chunk(4, -1)
-    cell = torch.sigmoid(forget_gate) * cell + torch.sigmoid(input_gate) * torch.tanh(new)
-    hidden = torch.sigmoid(output_gate) * torch.tanh(cell)
-    return (hidden if projection is None else F.linear(hidden, projection)), cell
-
-
-_STEPS: dict[str, Callable[..., Any]] = {
-    "RNN_TANH": _tanh_step,
-    "RNN_RELU": _relu_step,
-    "LSTM": _lstm_step,
-    "GRU": _gru_step,
-}
 
 
 class RNNBase(Module):
@@ -180,75 +131,18 @@ class RNNBase(Module):
         ]
         return ", ".join(part for part in parts if part)
 
-    # The loop over layers
-
     def _walk(
         self, input: torch.Tensor, states: list[State], batch_sizes: list[int] | None = None
     ) -> tuple[torch.Tensor, list[State]]:
         """Run all layers over `input`, `(L, N, features)` or packed, from one state for each layer and direction."""
-        if input.size(0) == 0:
-            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        final = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(self._directions):
-                i = layer * self._directions + direction
-                suffix, backwards = self._suffixes(layer)[direction], direction == 1
-                if batch_sizes is None:
-                    output, state = self._run(input, states[i], suffix, backwards)
-                else:
-                    run = partial(self._run, suffix=suffix, backwards=backwards)
-                    output, state = run_packed(run, input, batch_sizes, states[i], backwards)
-                outputs.append(output)
-                final.append(state)
-            input = torch.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
-            if self.dropout and layer < self.num_layers - 1:
-                input = F.dropout(input, self.dropout, self.training)
-        return input, final
+        weights = [self._weights(suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+        dropout = self.dropout if self.training else 0.0
+        return recurrent.run_layers(self.mode, input, states, weights, dropout, self.bidirectional, batch_sizes)
 
-    def _run(self, input: torch.Tensor, state: State, suffix: str, backwards: bool) -> tuple[torch.Tensor, State]:
-        """Run one layer in one direction over the sequence."""
-        weight, bias_input = (
-            getattr(self, "weight_ih" + suffix),
-            getattr(self, "bias_ih" + suffix) if self.bias else None,
-        )
-        weights = [getattr(self, "weight_hh" + suffix), getattr(self, "bias_hh" + suffix) if self.bias else None]
-        if self.proj_size > 0:
-            weights.append(getattr(self, "weight_hr" + suffix))
-        else:
-            hidden, cell = state if self.mode == "LSTM" else (state, None)
-            if operators.runs_as_one_layer(input, weight, bias_input, hidden, cell, *weights):
-                return self._run_as_one(input, hidden, cell, weight, bias_input, weights, backwards)
-        projected = F.linear(input, weight, bias_input).unbind(0)
-        step = _STEPS[self.mode]
-        outputs = []
-        for moment in reversed(projected) if backwards else projected:
-            state = step(moment, state, *weights)
-            outputs.append(state[0] if self.mode == "LSTM" else state)
-        return torch.stack(outputs[::-1] if backwards else outputs), state
-
-    def _run_as_one(
-        self,
-        input: torch.Tensor,
-        hidden: torch.Tensor,
-        cell: Weight,
-        weight: torch.Tensor,
-        bias: Weight,
-        weights: list[Any],
-        backwards: bool,
-    ) -> tuple[torch.Tensor, State]:
-        """The same as one operator."""
-        weight_hidden, bias_hidden = weights
-        if bias is not None and self.mode != "GRU":  # in a GRU the reset gate multiplies one of them
-            bias, bias_hidden = None, bias + bias_hidden
-        if input.is_contiguous():
-            projected = F.linear(input, weight, bias)
-        else:
-            projected = F.linear(input.transpose(0, 1), weight, bias).transpose(0, 1)
-        output, hidden, last_cell, *_ = operators.recurrent_layer(
-            projected, hidden, cell, weight_hidden, bias_hidden, self.mode, backwards, torch.is_grad_enabled()
-        )
-        return output, hidden if cell is None else (hidden, last_cell)
+    def _weights(self, suffix: str) -> Weights:
+        biases = (getattr(self, "bias_ih" + suffix), getattr(self, "bias_hh" + suffix)) if self.bias else (None, None)
+        projection = getattr(self, "weight_hr" + suffix) if self.proj_size > 0 else None
+        return getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix), *biases, projection
 
     def _prepare(self, input: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """The input as `(L, N, features)`, and whether it has a batch dimension."""
@@ -520,7 +414,7 @@ class RNNCellBase(Module):
         else:
             hidden = hx if batched else hx.unsqueeze(0)
         self._check_sizes(rows, (hidden,))
-        result = step(F.linear(rows, self.weight_ih, self.bias_ih), hidden, self.weight_hh, self.bias_hh)
+        result = step(rows, hidden, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return result if batched else result.squeeze(0)
 
 
@@ -543,10 +437,10 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> torch.Tensor:
-        mode = "RNN_" + self.nonlinearity.upper()
-        if mode not in ("RNN_TANH", "RNN_RELU"):
+        step = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
+        if step is None:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(_STEPS[mode], input, hx)
+        return self._step(step, input, hx)
 
 
 class GRUCell(RNNCellBase):
@@ -558,7 +452,7 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> torch.Tensor:
-        return self._step(_gru_step, input, hx)
+        return self._step(recurrent.gru_cell, input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -584,6 +478,6 @@ class LSTMCell(RNNCellBase):
         else:
             hidden, cell = hx if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
         self._check_sizes(rows, (hidden, cell))
-        projected = F.linear(rows, self.weight_ih, self.bias_ih)
-        hidden, cell = _lstm_step(projected, (hidden, cell), self.weight_hh, self.bias_hh)
+        weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        hidden, cell = recurrent.lstm_cell(rows, (hidden, cell), *weights)
         return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))

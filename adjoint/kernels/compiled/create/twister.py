@@ -5,13 +5,34 @@ Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed 
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import apart, external
-from ....codegen.llvm.language import Int, Pointer, f64, i64, load, loops, store, u32, u64
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    S,
+    Static,
+    address,
+    cast_pointer,
+    f64,
+    i64,
+    load,
+    loops,
+    minimum,
+    store,
+    u32,
+    u64,
+)
+from ...create.mt19937 import Stream
 
 WORDS = 624
 PERIOD = 397
-WIDTH = 8
+WIDTH = 16
 """How many words are made at a time; fewer than the state's shortest distance between a word and one that it is made of."""
 
 
@@ -50,6 +71,15 @@ def twist(state: Pointer[u32]) -> None:
 _twist_apart = apart(twist)
 
 
+@loops
+def tempered(word: S) -> S:
+    """The number that a word of the state is handed out as."""
+    word = word ^ (word >> 11)
+    word = word ^ ((word << 7) & 0x9D2C5680)
+    word = word ^ ((word << 15) & 0xEFC60000)
+    return word ^ (word >> 18)
+
+
 @loops(explicit=True, plain=True)
 def next_word(state: Pointer[u32]) -> u32:
     """The next word of the stream."""
@@ -57,10 +87,40 @@ def next_word(state: Pointer[u32]) -> u32:
         _twist_apart(state)
     word = state[i64(state[WORDS])]
     state[WORDS] += 1
-    word ^= word >> 11
-    word ^= (word << 7) & 0x9D2C5680
-    word ^= (word << 15) & 0xEFC60000
-    return word ^ (word >> 18)
+    return tempered(word)
+
+
+@loops
+def exchanged(pair: S) -> S:
+    """The halves of words of 64 bits exchanged."""
+    return (pair << 32) | (pair >> 32)
+
+
+@loops(explicit=True, plain=True)
+def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> None:
+    """The next `n` words of the stream; if `WIDE`, of 64 bits, of which the high half comes first."""
+    left = n * 2 if WIDE else n
+    to = out
+    while left > 0:
+        if state[WORDS] == WORDS:
+            _twist_apart(state)
+        place = i64(state[WORDS])
+        count = minimum(WORDS - place, left)
+        whole = count - count % WIDTH
+        for i in range(0, whole, WIDTH):
+            store(to + i, tempered(load(state + (place + i), WIDTH)))
+        for i in range(whole, count):
+            to[i] = tempered(state[place + i])
+        state[WORDS] += u32(count)
+        to = to + count
+        left -= count
+    if WIDE:
+        pairs = cast_pointer(out, u64)
+        whole = n - n % WIDTH
+        for i in range(0, whole, WIDTH):
+            store(pairs + i, exchanged(load(pairs + i, WIDTH)))
+        for i in range(whole, n):
+            pairs[i] = exchanged(pairs[i])
 
 
 @loops(explicit=True, plain=True)
@@ -76,3 +136,10 @@ fraction = external("adjoint_next_fraction", lambda: next_fraction.compiled().co
 
 word = external("adjoint_next_word", lambda: next_word.compiled().code.address, u32, PointerType(u32))
 """`next_word`, compiled apart."""
+
+
+def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
+    """The next `n` words of the stream, of 32 or 64 bits as `dtype` says."""
+    out = numpy.empty(n, dtype)
+    next_words.compiled(WIDE=dtype.itemsize == 8)(address(out), stream.state_address, n)
+    return out

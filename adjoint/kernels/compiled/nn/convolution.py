@@ -17,6 +17,7 @@ from ....codegen.llvm.language import address
 from ....codegen.llvm.launch import launch
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, scratch
+from .convolution_channels import ChannelPlan
 from .convolution_geometry import Axis, forward_axis, input_axis
 from .convolution_plan import CorrelationPlan, ProductPlan, Work
 
@@ -59,6 +60,8 @@ def _plan(
     if transpose:
         ins, outs = outs, ins
     work = Work((axes[0], axes[1], axes[2]), shape[0], groups, ins, outs, dtype.itemsize, threads)
+    if kind is ProductPlan and ChannelPlan.takes(work):
+        kind = ChannelPlan
     plan = kind(work, dtype)
     plan.result_shape = kernel if kind is CorrelationPlan else result
     if kind is ProductPlan:
@@ -102,7 +105,7 @@ def _with_weight(
     if plan is None:
         return NotImplemented
     added = None if bias is None else numpy.ascontiguousarray(widen(bias))
-    result = _convolve(plan, x, kernel, added)
+    result = plan.run(x, kernel, added) if isinstance(plan, ChannelPlan) else _convolve(plan, x, kernel, added)
     return result if x is input else result.astype(input.dtype)
 
 

@@ -173,10 +173,23 @@ class Vectors:
     index: ndarray
     pieces: ndarray
 
-    def padded(self, tile: int) -> Vectors:
-        """As many vectors as fill tiles: the last one again, without pieces."""
-        more = -len(self.starts) % tile
+    def tiles(self, rows: int, columns: int) -> tuple[int, int]:
+        """How many tiles of so many vectors there are, and how many vectors are left over.
+
+        Where these would take longer one by one than as another tile, they are one: `filled` gives it its vectors.
+        """
+        tiles, left = divmod(len(self.starts), columns)
+        return (tiles, left) if left * single_time(rows) <= rows * columns else (tiles + 1, 0)
+
+    def filled(self, count: int) -> Vectors:
+        """At least so many vectors: the last one again, without pieces."""
+        more = max(count - len(self.starts), 0)
         return Vectors(numpy.pad(self.starts, (0, more), "edge"), numpy.pad(self.index, (0, more), "edge"), self.pieces)
+
+
+def single_time(rows: int) -> int:
+    """How long a tile of so many channels and one vector takes for a tap, in products of vectors: each waits for the last."""
+    return max(rows + 1, 4)
 
 
 def spaced(size: int, width: int) -> int:
@@ -218,38 +231,42 @@ class Block:
 
 
 def cut(
-    axes: Axes, batch: int, groups: int, group_bytes: int, block_bytes: int, wanted: int, single: bool
+    axes: Axes, batch: int, groups: int, group_bytes: int, block_bytes: int, wanted: int, threads: int, single: bool
 ) -> list[Block]:
-    """Blocks of about `block_bytes`, at least `wanted` of them if there is so much to divide.
+    """Blocks of about `block_bytes`, at least `wanted` of them if there is so much to divide, and as many for each thread.
 
     They are of several samples (unless each is to be `single`), of groups of one sample, or of places of one group along its
-    first dimension. `group_bytes`: the packed memory of one group of one sample.
+    first dimension. `group_bytes`: the packed memory of one group of one sample. The first block is as large as any.
     """
     places = tuple(axis.places for axis in axes)
     origin = (0, 0, 0)
     sample_bytes = groups * group_bytes
     if batch >= wanted and sample_bytes <= block_bytes:
-        count = batch if single else max(wanted, -(-batch * sample_bytes // block_bytes))
-        each = -(-batch // count)
-        return [Block(n, min(each, batch - n), 0, groups, origin, places) for n in range(0, batch, each)]
+        count = (
+            batch if single else min(batch, _multiple(max(wanted, -(-batch * sample_bytes // block_bytes)), threads))
+        )
+        return [Block(n, after - n, 0, groups, origin, places) for n, after in divided(batch, count)]
     parts = max(-(-sample_bytes // block_bytes), -(-wanted // batch))
     if parts <= groups:
-        each = -(-groups // parts)
-        return [
-            Block(n, 1, g, min(each, groups - g), origin, places) for n in range(batch) for g in range(0, groups, each)
-        ]
-    parts = -(-parts // groups)
+        return [Block(n, 1, g, after - g, origin, places) for n in range(batch) for g, after in divided(groups, parts)]
     dimension = next((number for number, axis in enumerate(axes) if axis.places > 1), 2)
-    each = max(1, -(-places[dimension] // parts))
+    parts = min(_multiple(-(-parts // groups), threads // math.gcd(batch * groups, threads)), places[dimension])
     before, behind = places[:dimension], places[dimension + 1 :]
     zeros = (0,) * len(before), (0,) * len(behind)
     return [
-        Block(
-            n, 1, g, 1,
-            (*zeros[0], start, *zeros[1]),
-            (*before, min(start + each, places[dimension]), *behind),
-        )
+        Block(n, 1, g, 1, (*zeros[0], start, *zeros[1]), (*before, after, *behind))
         for n in range(batch)
         for g in range(groups)
-        for start in range(0, places[dimension], each)
-    ]  # fmt: skip
+        for start, after in divided(places[dimension], parts)
+    ]
+
+
+def divided(count: int, parts: int) -> list[tuple[int, int]]:
+    """Ranges that together are `range(count)`, whose lengths differ by one at most; no other is longer than the first."""
+    edges = [-(-part * count // parts) for part in range(parts + 1)]
+    return list(itertools.pairwise(edges))
+
+
+def _multiple(number: int, of: int) -> int:
+    """The smallest multiple that is not less."""
+    return -(-number // of) * of

@@ -206,53 +206,82 @@ def multiply(
 ) -> None:
     """For each place and each output channel the sum over taps of inputs times weights.
 
-    A tile of `ROWS` channels and `COLUMNS` vectors is in registers. `part` says where each vector begins in `x`, and which of
-    its lanes belong where in `out`: the pieces, each with its first lane, the one behind its last, and its place.
-    `weights_first`: one block of weights meets all places before the next; else all weights meet the places of one tile.
+    `part` says where each vector of places begins in `x`, and how many tiles of `COLUMNS` vectors there are; those that are left
+    over are tiles of their own. `weights_first`: one block of weights meets all places before the next; else all weights meet the
+    places of one tile.
     """
-    tiles, channel_stride = part[0], part[3]
-    begin, index = as_pointer(part[1], i64), as_pointer(part[2], i64)
-    found = index + (tiles * COLUMNS + 1)
+    tiles, begin = part[0], as_pointer(part[1], i64)
     each = (outs + ROWS - 1) // ROWS
     blocks = groups * each
-    for turn in range(tiles * blocks):
-        v = turn % tiles if weights_first != 0 else turn // blocks
-        number = turn // tiles if weights_first != 0 else turn % blocks
+    turns = tiles + part[7]
+    for turn in range(turns * blocks):
+        v = turn % turns if weights_first != 0 else turn // blocks
+        number = turn // turns if weights_first != 0 else turn % blocks
         g = number // each
         b = (number % each) * ROWS
-        channel = (group + g) * outs + b
+        source = x + g * group_pitch
         block = weight + (group * each + number) * depth * ROWS
-        places = [x + (g * group_pitch + begin[v * COLUMNS + J]) for J in unrolled(COLUMNS)]
-        sums = local(vector(T, W), ROWS * COLUMNS)
-        for M in unrolled(ROWS):
-            added = broadcast(bias[channel - b + minimum(b + M, outs - 1)], W)
-            for J in unrolled(COLUMNS):
-                sums[M * COLUMNS + J] = added
-        for k in range(depth):
-            tap = offsets[k]
-            met = [load(places[J] + tap, W) for J in unrolled(COLUMNS)]
-            for M in unrolled(ROWS):
-                factor = broadcast(block[M], W)
-                for J in unrolled(COLUMNS):
-                    sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
-            block = block + ROWS
-        to = out + (g * outs + b) * channel_stride
-        steps = [
-            minimum(M, outs - b - 1) * channel_stride for M in unrolled(ROWS)
-        ]  # missing channels repeat the last one
+        added = bias + ((group + g) * outs + b)
+        to = out + (g * outs + b) * part[3]
+        if v < tiles:
+            multiply_tile(
+                to, source, block, added, offsets, part, begin, v * COLUMNS, depth, outs - b, W, ROWS, COLUMNS
+            )
+        else:
+            v += tiles * (COLUMNS - 1)
+            multiply_tile(to, source, block, added, offsets, part, begin, v, depth, outs - b, W, ROWS, 1)
+
+
+@loops(explicit=True, plain=True)
+def multiply_tile(
+    out: Pointer[T],
+    x: Pointer[T],
+    weight: Pointer[T],
+    bias: Pointer[T],
+    offsets: Pointer[i64],
+    part: Pointer[i64],
+    begin: Pointer[i64],
+    first: Int,
+    depth: Int,
+    outs: Int,
+    W: Static,
+    ROWS: Static,
+    COLUMNS: Static,
+) -> None:
+    """The sums for a tile of `ROWS` channels, of which there are `outs`, and `COLUMNS` vectors, which is in registers.
+
+    `part` says which lanes of a vector belong where in `out`: the pieces, each with its first lane, the one behind its last, and
+    its place.
+    """
+    channel_stride, index, found = part[3], as_pointer(part[2], i64), as_pointer(part[8], i64)
+    places = [x + begin[first + J] for J in unrolled(COLUMNS)]
+    sums = local(vector(T, W), ROWS * COLUMNS)
+    for M in unrolled(ROWS):
+        added = broadcast(bias[minimum(M, outs - 1)], W)
         for J in unrolled(COLUMNS):
-            column = v * COLUMNS + J
-            for i in range(index[column], index[column + 1]):
-                lane, after, offset = [found[3 * i + K] for K in unrolled(3)]
-                row = to + offset
-                if after - lane == W:
-                    for M in unrolled(ROWS):
-                        store(row + steps[M], sums[M * COLUMNS + J])
-                else:
-                    numbers = lanes(i32, W)
-                    inside = (numbers >= i32(lane)) & (numbers < i32(after))
-                    for M in unrolled(ROWS):
-                        store(row + steps[M], sums[M * COLUMNS + J], inside)
+            sums[M * COLUMNS + J] = added
+    block = weight
+    for k in range(depth):
+        tap = offsets[k]
+        met = [load(places[J] + tap, W) for J in unrolled(COLUMNS)]
+        for M in unrolled(ROWS):
+            factor = broadcast(block[M], W)
+            for J in unrolled(COLUMNS):
+                sums[M * COLUMNS + J] = fma(factor, met[J], sums[M * COLUMNS + J])
+        block = block + ROWS
+    steps = [minimum(M, outs - 1) * channel_stride for M in unrolled(ROWS)]  # missing channels repeat the last one
+    for J in unrolled(COLUMNS):
+        for i in range(index[first + J], index[first + J + 1]):
+            lane, after, offset = [found[3 * i + K] for K in unrolled(3)]
+            row = out + offset
+            if after - lane == W:
+                for M in unrolled(ROWS):
+                    store(row + steps[M], sums[M * COLUMNS + J])
+            else:
+                numbers = lanes(i32, W)
+                inside = (numbers >= i32(lane)) & (numbers < i32(after))
+                for M in unrolled(ROWS):
+                    store(row + steps[M], sums[M * COLUMNS + J], inside)
 
 
 @loops(explicit=True, plain=True)

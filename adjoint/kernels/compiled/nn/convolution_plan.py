@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy
@@ -14,7 +15,7 @@ from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import CompiledFunction, address, type_of
 from ....first_use import computed_once
 from .convolution_correlation import accumulate, add_up, correlate
-from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, spaced
+from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided, single_time, spaced
 from .convolution_kernels import convolve, interleave, multiply, pack, pack_weights
 
 Sizes = tuple[int, ...]
@@ -112,9 +113,18 @@ class Work(NamedTuple):
         """Parts of the work, at least `each` for a thread; a place needs `more` numbers of memory besides the packed source."""
         whole = Geometry(self.axes, self.ins, 1, self.places, self.width)
         group_bytes = (whole.packed_size + more * whole.vectors * self.width) * self.itemsize
-        wanted = 1 if self.products < _PARALLEL_PRODUCTS or self.threads == 1 else each * self.threads
+        threads = 1 if self.products < _PARALLEL_PRODUCTS else self.threads
+        wanted = 1 if threads == 1 else each * threads
         block_bytes = _BLOCK_BYTES if self.groups == 1 else _GROUP_BYTES
-        return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, single)
+        return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, threads, single)
+
+    def time(self, blocks: list[Block], times: Callable[[Sizes], float]) -> float:
+        """How long the thread with most work takes, for each place of the work; `times`: what blocks of some sizes take."""
+        taken = {sizes: times(sizes) for sizes in {block.sizes for block in blocks}}
+        threads = min(self.threads, len(blocks))
+        shares = divided(len(blocks), threads)
+        longest = max(sum(taken[block.sizes] for block in blocks[start:stop]) for start, stop in shares)
+        return threads * longest / sum(math.prod(block.sizes) for block in blocks)
 
     def ranges(self, blocks: list[Block]) -> int:
         """Into how many ranges the blocks are divided for threads to take."""
@@ -129,17 +139,14 @@ def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
     return min(choices, key=lambda tile: -(-rows // tile[0]) * max(tile[0], 2))
 
 
-class _Layout:
-    """How a convolution's source is packed, block by block."""
+class Arrays:
+    """How kernels are told where the arrays of a convolution are."""
 
     in_place = False
     result_shape: Sizes
 
-    def __init__(self, work: Work, blocks: list[Block]) -> None:
-        self.work, self.blocks = work, blocks
-        samples, groups, *places = blocks[0].sizes  # no other block is larger
-        self.geometry = Geometry(work.axes, groups * work.ins, samples, tuple(places), work.width)
-        self.ranges = work.ranges(blocks)
+    def __init__(self, work: Work) -> None:
+        self.work = work
         self.source_sizes = tuple(axis.source for axis in work.axes)
         self.target_sizes = tuple(axis.target for axis in work.axes)
         self.source_steps = Table(_row_major(work.groups * work.ins, self.source_sizes))
@@ -165,6 +172,17 @@ class _Layout:
     def target(self, array: ndarray) -> tuple[ndarray, Table]:
         """An array of the shape of the result, and its strides."""
         return self._spatial(array, self.target_sizes, self.target_steps)
+
+
+class _Layout(Arrays):
+    """How a convolution's source is packed, block by block."""
+
+    def __init__(self, work: Work, blocks: list[Block]) -> None:
+        super().__init__(work)
+        self.blocks = blocks
+        samples, groups, *places = blocks[0].sizes  # no other block is larger
+        self.geometry = Geometry(work.axes, groups * work.ins, samples, tuple(places), work.width)
+        self.ranges = work.ranges(blocks)
 
     @property
     def packed_vectors(self) -> int:
@@ -272,16 +290,21 @@ class ProductPlan(_Layout):
         best: tuple[float, Work, list[Block], bool] = (math.inf, work, [], False)
         for choice, blocks, cost in work.layouts(math.prod(self.spread) * work.outs if self.phased else 0):
             layout = _Layout(choice, blocks)
-            samples, groups, *places = blocks[0].sizes
-            packing = _PACKING * groups * work.ins * layout.packed_vectors
             for whole in (False, True):
-                vectors = layout.geometry.vectors_along((samples, *places), (0, 0, 0, 0), whole)
-                products = len(vectors.starts) * work.taps * work.ins * groups * work.outs
-                storing = _STORING * len(vectors.pieces) * groups * work.outs * math.prod(self.spread)
-                time = cost * (packing + products + storing) / math.prod(blocks[0].sizes)
+                time = cost * choice.time(blocks, partial(self._block_time, layout, whole))
                 best = min(best, (time, choice, blocks, whole), key=lambda found: found[0])
         _, work, blocks, self.whole = best
         return work, blocks
+
+    def _block_time(self, layout: _Layout, whole: bool, sizes: Sizes) -> float:
+        """How long a block takes, in products of vectors."""
+        work, (rows, columns) = layout.work, self.tile
+        samples, groups, *places = sizes
+        vectors = layout.geometry.vectors_along((samples, *places), (0, 0, 0, 0), whole)
+        tiles, left = vectors.tiles(rows, columns)
+        products = (tiles * rows * columns + left * single_time(rows)) * -(-work.outs // rows) * work.taps * work.ins
+        storing = _STORING * len(vectors.pieces) * work.outs * math.prod(self.spread)
+        return groups * (_PACKING * work.ins * layout.packed_vectors + products + storing)
 
     @property
     def result_strides(self) -> Sizes:
@@ -296,13 +319,14 @@ class ProductPlan(_Layout):
             channel_stride = samples * planes * rows * columns
             strides = (columns, 0, rows * samples * columns, samples * columns)
         vectors = self.geometry.vectors_along((samples, planes, rows, columns), strides, self.whole)
-        vectors = vectors.padded(self.tile[1])
-        starts = Table(vectors.starts)
-        pieces = Table(numpy.concatenate([vectors.index, vectors.pieces.reshape(-1)]))
-        tiles = len(vectors.starts) // self.tile[1]
+        tiles, left = vectors.tiles(*self.tile)
+        vectors = vectors.filled(tiles * self.tile[1])
+        starts, index, pieces = Table(vectors.starts), Table(vectors.index), Table(vectors.pieces)
         phase_pitch = groups * self.outs * channel_stride
-        part = Table([tiles, starts.address, pieces.address, channel_stride, phase_pitch, rows, columns])
-        self._kept = (*getattr(self, "_kept", ()), starts, pieces)
+        part = Table([
+            tiles, starts.address, index.address, channel_stride, phase_pitch, rows, columns, left, pieces.address,
+        ])  # fmt: skip
+        self._kept = (*getattr(self, "_kept", ()), starts, index, pieces)
         return part
 
     def _record(self, block: Block) -> list[int]:
@@ -392,12 +416,15 @@ class CorrelationPlan(_Layout):
         best: tuple[float, Work, list[Block]] = (math.inf, work, [])
         for choice, blocks, cost in work.layouts(work.outs):
             layout = _Layout(choice, blocks)
-            vectors, groups = layout.geometry.vectors, blocks[0].groups
-            packing = _PACKING * groups * (work.ins * layout.packed_vectors + work.outs * vectors)
-            products = vectors * work.taps * work.ins * groups * work.outs
-            time = cost * (packing + products) / math.prod(blocks[0].sizes)
+            time = cost * choice.time(blocks, partial(self._block_time, layout))
             best = min(best, (time, choice, blocks), key=lambda found: found[0])
         return best[1:]
+
+    def _block_time(self, layout: _Layout, sizes: Sizes) -> float:
+        """How long a block takes, in products of vectors; as long as the largest one with so many groups."""
+        work, vectors = layout.work, layout.geometry.vectors
+        packing = _PACKING * (work.ins * layout.packed_vectors + work.outs * vectors)
+        return sizes[1] * (packing + vectors * work.taps * work.ins * work.outs)
 
 
 def _row_major(channels: int, sizes: Sizes) -> Sizes:

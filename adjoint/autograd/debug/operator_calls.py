@@ -1,0 +1,132 @@
+"""Every operator and every node of backward that runs in a thread, told to an observer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+from ...tape import modes
+from ...tape.profile_recorder import Recorder
+from ...tensor import Tensor
+from ...uninterrupted import uninterrupted
+from ...weak_keys import WeakKeys
+
+
+class Observer(Protocol):
+    """What is told."""
+
+    def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
+        """An operator has run, in forward, or in a backward pass that is recorded."""
+
+    def backward(self, name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...], place: frozenset[str]) -> None:
+        """The node of an operator has run.
+
+        `inputs` are the operator's, with shapes in place of tensors; `needed` says for which tensors gradients were wanted.
+        """
+
+    def place(self) -> frozenset[str]:
+        """Names of what the program is in; a node remembers them, and they are told when it runs."""
+
+
+class OperatorCalls:
+    """A context in which an observer is told of the operators of this thread.
+
+    Operators go through the slow path meanwhile; without such a context, nothing costs anything.
+
+    Args:
+        observer: it has the methods `forward`, `backward` and `place` of `Observer`.
+
+    Raises:
+        RuntimeError: if this thread is in a profile, or in another such context.
+
+    >>> import adjoint as torch
+    >>> class Printer:
+    ...     def place(self):
+    ...         return frozenset()
+    ...     def forward(self, name, inputs, result, place):
+    ...         print("forward", name, tuple(result.shape))
+    ...     def backward(self, name, inputs, needed, place):
+    ...         print("backward", name, inputs, needed)
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> with torch.autograd.profiler.OperatorCalls(Printer()):
+    ...     x.exp().sum().backward()
+    forward exp (3,)
+    forward sum ()
+    backward sum (torch.Size([3]),) (True,)
+    backward exp (torch.Size([3]),) (True,)
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.recorder: _Teller | None = None
+
+    def __enter__(self) -> Self:
+        if modes.STATE.recorder is not None:
+            raise RuntimeError("A profiler, or another counter of operators, is already enabled on this thread")
+        self.recorder = _Teller(self.observer)
+        modes.switch("recorder", self.recorder)
+        return self
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        if self.recorder is not None:
+            modes.switch("recorder", None)
+            self.recorder = None
+
+
+_ONE = ("alpha", "beta")
+"""Parameters whose default is 1, wherever it is given."""
+
+
+def _given(op: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an operator without those at the end that have their default values, as PyTorch passes them on."""
+    if not hasattr(op, "forward"):
+        return inputs
+    parameters = inspect.signature(op.forward).parameters.values()
+    for parameter, value in reversed(list(zip(parameters, inputs, strict=False))):
+        default = 1 if parameter.name in _ONE else parameter.default
+        if isinstance(value, Tensor) or type(value) is not type(default) or value != default:
+            break
+        inputs = inputs[:-1]
+    return inputs
+
+
+class _Teller(Recorder):
+    """In the place of the recorder of a profile."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self.observer = observer
+        self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], frozenset[str]]] = WeakKeys()
+        self.places: list[frozenset[str]] = []  # of the nodes that run now
+
+    def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
+        result = function(*args, **names)
+        place = self.observer.place() | (self.places[-1] if self.places else frozenset())
+        inputs = _given(args[0], tuple(inputs))
+        self.observer.forward(name, inputs, result, place)
+        first = result[0] if isinstance(result, tuple) and result else result
+        edge = getattr(first, "_edge", None)
+        if type(edge) is tuple:
+            self.nodes[edge[0]] = name, tuple(getattr(item, "shape", item) for item in inputs), place
+        return result
+
+    def function(self, name: str, function: Callable[..., Any], args: Any, names: dict[str, Any]) -> Any:
+        return function(*args, **names)
+
+    def custom(self, name: str, function: Callable[..., Any], args: Any) -> Any:
+        return function(args)
+
+    def backward(self, node: Any, function: Callable[..., Any], grad: Any, *args: Any) -> Any:
+        name, shapes, place = self.nodes.get(node, ("", (), self.observer.place()))
+        self.places.append(place)
+        try:
+            results = function(node, grad, *args)
+        finally:
+            self.places.pop()
+        if name:
+            _, create_graph, edges = args
+            if not create_graph:  # else the operators of its formula have told of themselves
+                self.observer.backward(name, shapes, tuple(edge is not None for edge in edges), place)
+        return results

@@ -1,0 +1,149 @@
+"""Convolutions of each channel by itself: every number is met by few products, so each is read where it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    as_pointer,
+    broadcast,
+    fma,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    type_of,
+    unrolled,
+    vector,
+)
+from ....codegen.llvm.launch import launch
+from ....first_use import computed_once
+from .convolution_geometry import Axis
+from .convolution_kernels import store_first
+from .convolution_plan import Arrays, Table, Work
+
+ROWS = 4
+"""So many rows of the result are computed together."""
+
+
+@loops(explicit=True, plain=True)
+def convolve_channels(
+    out: Pointer[T],
+    x: Pointer[T],
+    weight: Pointer[T],
+    bias: Pointer[T],
+    sizes: Pointer[i64],
+    strides: Pointer[i64],
+    start: Int,
+    stop: Int,
+    W: Static,
+) -> None:
+    """Channels `start` to `stop` of all samples; rows whose taps are all inside of the source are taken together."""
+    channels, rows, columns, inner_start, inner_stop, row_taps, column_taps = [sizes[K] for K in unrolled(7)]
+    for number in range(start, stop):
+        channel = number % channels
+        source = x + ((number // channels) * strides[0] + channel * strides[1])
+        target = out + number * rows * columns
+        factors = weight + channel * row_taps * column_taps
+        y = i64(0)
+        while y < rows:
+            if y >= inner_start and y + ROWS <= inner_stop:
+                convolve_rows(target, source, factors, bias[channel], sizes, strides[3], y, W, ROWS)
+                y += ROWS
+            else:
+                convolve_rows(target, source, factors, bias[channel], sizes, strides[3], y, W, 1)
+                y += 1
+
+
+@loops(explicit=True, plain=True)
+def convolve_rows(
+    out: Pointer[T],
+    x: Pointer[T],
+    weight: Pointer[T],
+    bias: T,
+    sizes: Pointer[i64],
+    row_stride: Int,
+    y: Int,
+    W: Static,
+    COUNT: Static,
+) -> None:
+    """`COUNT` rows of one channel of the result, from row `y` on."""
+    columns, row_taps, column_taps, step, source_rows, source_columns = [sizes[K] for K in (2, 5, 6, 7, 8, 9)]
+    above, beside = as_pointer(sizes[10], i64), as_pointer(sizes[11], i64)
+    for k in range(0, columns, W):
+        sums = local(vector(T, W), COUNT)
+        for M in unrolled(COUNT):
+            sums[M] = broadcast(bias, W)
+        for i in range(row_taps):
+            row = y * step + above[i]
+            stop = i32(source_columns) if row >= 0 and row < source_rows else i32(0)
+            lines = [x + ((row + M * step) * row_stride + k) for M in unrolled(COUNT)]
+            factors = weight + i * column_taps
+            for j in range(column_taps):
+                distance = beside[j]
+                places = lanes(i32, W) + i32(k + distance)
+                inside = (places >= 0) & (places < stop)
+                factor = broadcast(factors[j], W)
+                for M in unrolled(COUNT):
+                    sums[M] = fma(factor, load(lines[M] + distance, W, inside), sums[M])
+        for M in unrolled(COUNT):
+            store_first(out + ((y + M) * columns + k), sums[M], columns - k, W)
+
+
+class ChannelPlan(Arrays):
+    """For a convolution of each channel by itself, in one or two dimensions, and its transpose."""
+
+    @staticmethod
+    def takes(work: Work) -> bool:
+        """Whether it is one, and moves along rows in steps of one."""
+        planes, rows, columns = work.axes
+        alone = work.ins == work.outs == 1 and planes.source == planes.target == sum(map(len, planes.taps)) == 1
+        return alone and rows.spread == columns.spread == columns.step == 1
+
+    def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
+        super().__init__(work)
+        _, rows, columns = work.axes
+        self.type, self.channels = type_of(dtype), work.groups * work.batch
+        self.above, self.beside = Table(_places(rows)), Table(_places(columns))
+        distances = _places(rows)
+        inner_start = max(0, -(min(distances) // rows.step))
+        inner_stop = min(rows.places, (rows.source - 1 - max(distances)) // rows.step + 1)
+        self.sizes = Table([
+            work.groups, rows.places, columns.places, inner_start, inner_stop, len(rows.taps[0]), len(columns.taps[0]),
+            rows.step, rows.source, columns.source, self.above.address, self.beside.address,
+        ])  # fmt: skip
+        self.nothing = numpy.zeros(work.groups, dtype)
+        moved = math.prod(self.source_sizes) + math.prod(self.target_sizes)
+        self.channel_bytes = math.prod(self.target_sizes) * work.taps + moved * dtype.itemsize
+
+    @computed_once
+    def kernel(self) -> Any:
+        """The loops, compiled."""
+        return convolve_channels.compiled(T=self.type, W=self.work.width)
+
+    def run(self, x: ndarray, weight: ndarray, bias: ndarray | None) -> ndarray:
+        """The sums over taps, plus `bias`."""
+        x, steps = self.source(x)
+        result = numpy.empty(self.result_shape, x.dtype)
+        launch(
+            self.kernel, self.channels, self.channel_bytes, address(result), address(x), address(weight),
+            address(self.nothing if bias is None else bias), self.sizes.address, steps.address,
+        )  # fmt: skip
+        return result
+
+
+def _places(axis: Axis) -> list[int]:
+    """For each element of the filter along an axis, which place of the source it meets for the first place of the result."""
+    (taps,) = axis.taps
+    return [axis.origin + axis.phases[phase] + shift * axis.step for _, phase, shift in taps]

@@ -1,0 +1,154 @@
+"""Options of `load` and `save` that hold for the whole program, and what a checkpoint asks for."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import pickletools
+import warnings
+from enum import Enum
+from typing import Any
+
+from ..tracebacks import ending_at_caller
+from .allowed import qualified, user_globals, weights_globals
+from .files import FileLike, open_to_read
+from .formats import START, begins_archive
+
+_kept: dict[str, Any] = {"mmap": mmap.MAP_PRIVATE, "crc32": True, "endianness": None}
+
+
+class LoadEndianness(Enum):
+    """The order of bytes of a file that does not say."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The order of bytes of files that do not say; None is the machine's."""
+    kept: LoadEndianness | None = _kept["endianness"]
+    return kept
+
+
+@ending_at_caller
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Say in which order the bytes of files stand that do not say.
+
+    Raises:
+        TypeError: if it is no `LoadEndianness`.
+    """
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _kept["endianness"] = endianness
+
+
+def get_crc32_options() -> bool:
+    """Whether `save` is asked to write checksums; it always does."""
+    return bool(_kept["crc32"])
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Ask `save` to write checksums or not. It always does: they cost less than a hundredth of the time of writing."""
+    _kept["crc32"] = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int:
+    """How `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
+    return int(_kept["mmap"])
+
+
+class set_default_mmap_options:
+    """Map files so in `load(mmap=True)`, from now on, or within a `with` block.
+
+    Args:
+        flags: `mmap.MAP_PRIVATE` (changes of tensors do not reach the file) or `mmap.MAP_SHARED` (they do).
+
+    Raises:
+        ValueError: if it is neither.
+    """
+
+    @ending_at_caller
+    def __init__(self, flags: int) -> None:
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but "
+                f"got {flags}"
+            )
+        self.prev = get_default_mmap_options()
+        _kept["mmap"] = flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        _kept["mmap"] = self.prev
+
+
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
+    """The classes and functions that a file names and `load` refuses, unless `add_safe_globals` is told of them.
+
+    Nothing in the file is run.
+
+    Raises:
+        ValueError: if the file is no checkpoint in PyTorch's format.
+
+    >>> import adjoint as torch, io
+    >>> file = io.BytesIO()
+    >>> torch.save({"weight": torch.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> torch.serialization.get_unsafe_globals_in_checkpoint(file)
+    []
+    """
+    from .archive import ArchiveReader
+
+    with open_to_read(f) as file:
+        begins = file.read(START)
+        file.seek(0)
+        if not begins_archive(begins):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        named = _globals_of(ArchiveReader(file).read("data.pkl"))
+    safe = weights_globals().keys() | user_globals().keys()
+    return [name for name in named if name not in safe]
+
+
+def _globals_of(pickled: bytes) -> dict[str, None]:
+    """The names of classes and functions in a pickle, in order, without running it."""
+    found: dict[str, None] = {}
+    strings: list[str] = []
+    memo: dict[int, str] = {}
+    for opcode, argument, _ in pickletools.genops(io.BytesIO(pickled)):
+        if opcode.name == "GLOBAL":
+            module, _, name = str(argument).partition(" ")
+            found[qualified(module, name)] = None
+        elif opcode.name == "STACK_GLOBAL" and len(strings) > 1:
+            found[qualified(strings[-2], strings[-1])] = None
+        elif opcode.name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT") and strings:
+            memo[len(memo) if argument is None else argument] = strings[-1]
+        elif opcode.name in ("BINGET", "LONG_BINGET", "GET"):
+            strings += [memo[argument]] if argument in memo else []
+        elif isinstance(argument, str):
+            strings.append(argument)
+    return found
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple[Any, ...], error_if_malformed: bool = True
+) -> bool:
+    """Whether the version of a module is at least this one.
+
+    Raises:
+        RuntimeError: if the version cannot be compared and `error_if_malformed`; otherwise there is a warning, and True.
+    """
+    parts = str(module.__version__).split(".")
+    try:
+        version = tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts, strict=False))
+        return bool(version >= req_version_tuple)
+    except Exception as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True

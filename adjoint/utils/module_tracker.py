@@ -1,0 +1,61 @@
+"""`torch.utils.module_tracker`: which modules are being called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import adjoint as torch
+from adjoint.weak_keys import WeakKeys
+
+__all__ = ["ModuleTracker"]
+
+
+class ModuleTracker:
+    """A context that knows which modules are being called, or are running backward.
+
+    `parents` is the set of their paths: that of the outermost module is the name of its class, that of a child has the child's
+    name after a dot. "Global" is always in it. `is_bw` says whether backward is running.
+
+    >>> import adjoint as torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    >>> with ModuleTracker() as tracker:
+    ...     _ = model[0].register_forward_pre_hook(lambda *_: print(sorted(tracker.parents)))
+    ...     _ = model(torch.ones(1, 2))
+    ['Global', 'Sequential', 'Sequential.0']
+    """
+
+    def __init__(self) -> None:
+        self.parents = {"Global"}
+        self._names: WeakKeys[torch.nn.Module, str] = WeakKeys()
+        self._handles: list[Any] = []
+
+    @property
+    def is_bw(self) -> bool:
+        """Whether this thread is in a backward pass."""
+        return torch._C._current_graph_task_id() != -1
+
+    def __enter__(self) -> ModuleTracker:
+        hooks = torch.nn.modules.module
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._begin),
+            hooks.register_module_forward_hook(self._end, always_call=True),
+        ]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self.parents = {"Global"}
+
+    def _begin(self, module: torch.nn.Module, args: Any) -> None:
+        self.parents = self.parents | {self._path(module)}
+
+    def _end(self, module: torch.nn.Module, args: Any, result: Any) -> None:
+        self.parents = self.parents - {self._path(module)}
+
+    def _path(self, module: torch.nn.Module) -> str:
+        if module not in self._names:
+            for path, inner in module.named_modules(prefix=type(module).__name__):
+                self._names[inner] = path
+        return self._names[module]
