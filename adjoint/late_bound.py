@@ -8,7 +8,7 @@ imports the module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .first_use import import_late
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 MODULES = {
+    "argument_error": "dispatch.arguments",
     "array_namespace": "array_api",
     "as_strided_node": "operators.memory.storage_views",
     "check_new_grad": "autograd.methods",
@@ -54,6 +55,7 @@ class LateBound:
     """The late-bound functions. Reading a field costs one attribute access."""
 
     __slots__ = (
+        "argument_error",
         "array_namespace",
         "as_strided_node",
         "check_new_grad",
@@ -82,6 +84,9 @@ class LateBound:
         "vmap",
         "wrap_public_functions",
     )
+
+    argument_error: Callable[[Exception, str, FrameType], TypeError | None]
+    """`(error, function, frame)`: the error in place of Python's own about an argument that is no tensor, or no integer."""
 
     array_namespace: Callable[[str | None], ModuleType]
     """The namespace of the array API standard, of this version."""

@@ -10,6 +10,7 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.nn import convolution as compiled
+from adjoint.kernels.compiled.nn import convolution_channels
 from adjoint.kernels.nn import convolution
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
@@ -90,6 +91,17 @@ def test_a_convolution_and_its_gradients(case, dtype):
 @pytest.mark.parametrize("case", CASES[:7] + CASES[13:15], ids=str)
 def test_vectors_of_every_width(case, bytes_, monkeypatch):
     monkeypatch.setattr(HOST, "vector_bytes", bytes_)
+    compiled._plan.cache_clear()
+    try:
+        compare(case, "f4")
+    finally:
+        compiled._plan.cache_clear()
+
+
+@pytest.mark.parametrize("besides", [0, 1 << 20])
+@pytest.mark.parametrize("case", [case for case in CASES if case[0][1] == case[1] == case[-1]], ids=str)
+def test_each_channel_by_itself_packed_and_read_where_it_is(case, besides, monkeypatch):
+    monkeypatch.setattr(convolution_channels, "_BESIDES_PACKED", besides)
     compiled._plan.cache_clear()
     try:
         compare(case, "f4")

@@ -92,29 +92,12 @@ def test_mode_is_the_smallest_of_the_most_frequent():
     assert indices.tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
-def test_quantiles(interpolation):
-    x = numpy.random.default_rng(0).standard_normal((4, 5, 6))
-    q = numpy.array([0.0, 0.17, 0.5, 0.93, 1.0])
-    for dim in (None, 0, 1, -1):
-        expected = numpy.quantile(x, q, axis=dim, method=interpolation)
-        numpy.testing.assert_allclose(sorting.quantile(x, q, dim, interpolation=interpolation), expected)
-        kept = sorting.quantile(x, 0.3, dim, True, interpolation)
-        assert kept.shape == numpy.quantile(x, 0.3, axis=dim, keepdims=True).shape
-    x[0, 0, 0] = math.nan
-    assert numpy.isnan(sorting.quantile(x, 0.3))
-    numpy.testing.assert_allclose(
-        sorting.nanquantile(x, q, interpolation=interpolation), numpy.nanquantile(x, q, method=interpolation)
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
         (lambda x: sorting.sort(x * 1j), RuntimeError, " Sort does not support complex dtypes on CPU"),
         (lambda x: sorting.topk(x, 5), RuntimeError, "selected index k out of range"),
         (lambda x: sorting.kthvalue(x, 0), RuntimeError, r"kthvalue\(\): selected number k out of range for dim"),
-        (lambda x: sorting.quantile(x, 1.5), RuntimeError, r"quantile\(\) q must be in the range \[0, 1\] but got"),
         (lambda x: counting.bincount(x), NotImplementedError, "\"bincount_cpu\" not implemented for 'Double'"),
         (lambda x: counting.bincount(numpy.array([-1])), RuntimeError, "bincount only supports 1-d"),
         (lambda x: counting.histc(x, 0), RuntimeError, "bins must be > 0, but got 0 for dimension"),

@@ -29,7 +29,7 @@ COSTLY = 1 << 12
 
 _COSTLY = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
-    "erf erfc normal_cdf lgamma digamma ndtri erfinv power hypot logaddexp".split()
+    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp".split()
 )
 _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.floating import HALVES
 from . import source
 from .acceleration import LARGE, LOOPS
 from .compiled_pointwise import CompiledPointwise, computed_in
@@ -96,7 +97,7 @@ class LargeFormula:
             return None
         given = ", ".join(self.parameters.names)
         operands = ", ".join([item.value for item in node.operands])
-        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind == 'f' else written({given})"
+        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else written({given})"
         found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "written": self._written})
         return found
 
@@ -105,7 +106,7 @@ class LargeFormula:
         operands = [given[name] for name in self.parameters.arrays]
         dtype = given["grad"].dtype
         alike = all(type(item) is ndarray and item.dtype is dtype for item in operands)
-        if alike and dtype.kind == "f" and LOOPS.enabled:
+        if alike and (dtype.kind == "f" or dtype in HALVES) and LOOPS.enabled:
             scalars = [given[name] for name in self.parameters.scalars]
             result = self.compiled.run(operands, scalars, dtype, computed_in(dtype))
             if result is not NotImplemented:

@@ -17,7 +17,7 @@ from ..kernels.runtime.scalar import ZERO
 Array = numpy.ndarray[Any, Any]
 
 _LARGE = 1 << 13
-_BITS: dict[int, numpy.dtype[Any]] = {4: numpy.dtype(numpy.int32), 8: numpy.dtype(numpy.int64)}
+_BITS: dict[int, numpy.dtype[Any]] = {size: numpy.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 _INT8 = numpy.dtype(numpy.int8)
 _ONE = numpy.ones((), _INT8)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Mapping
 from itertools import takewhile
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import numpy
 
 from .. import dtypes
+from ..late_bound import LATE
 from ..tensor import Tensor
+from ..tracebacks import variables_in
 from .calls import call_of
 from .declaration import Operator
 from .signatures import FORMS, TYPE_WORDS, forms_of, type_name
@@ -20,6 +24,9 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 
 ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
 """NumPy's names for parameters."""
+
+_NO_INTEGERS = (bool, numpy.bool_, numpy.ndarray, tuple)
+"""Types that are no integers to PyTorch, though Python's `operator.index` may take them."""
 
 NUMBERS = frozenset((int, float, bool, complex))
 
@@ -60,6 +67,8 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
             return value.item()
         if kind == "Int" and not fits(value):
             raise ValueError("Overflow when unpacking long long")
+        if kind == "Dims" and type(value) is not int and hasattr(value, "__index__"):
+            return operator.index(value)
         if kind != "Ints" or all(map(fits, value)):
             return tuple(value) if type(value) is list else value
     if value is None and ((default := op.defaults.get(name, MISSING)) is None or (kind == "Dims" and default == ())):
@@ -104,7 +113,7 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wron
 def is_of_type(value: Any, kind: str) -> bool:
     """Whether a parameter declared as `kind` accepts `value`."""
     if kind == "Int":
-        return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, (bool, numpy.bool_, tuple)))
+        return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, _NO_INTEGERS))
     if kind in ("Ints", "Dims"):
         several = isinstance(value, (tuple, list)) and all(is_of_type(item, "Int") for item in value)
         return several or (kind == "Dims" and is_of_type(value, "Int"))
@@ -163,3 +172,51 @@ def mismatch(form: str, args: tuple[Any, ...]) -> str:
     ]
     marked = [name if fit else f"!{name}!" for name, fit in zip(given, fits, strict=True)]
     return f"      didn't match because some of the arguments have invalid types: ({', '.join(marked)})\n"
+
+
+# --- errors of Python's own about the arguments of functions that are written by hand ------------------------------------
+
+_INTEGERS = frozenset(("dim", "dim0", "dim1", "axis0", "axis1", "start_dim", "end_dim", "diagonal", "offset"))
+"""Parameters that are integers wherever a function has them, or several, or None."""
+
+_REFUSED = re.compile(
+    r"'[<>]=?' not supported|an integer is required|.*indices must be integers|.*truth value of an? (empty )?array|"
+    r".*cannot be interpreted as an integer|unsupported operand type|bad operand type|can only concatenate|"
+    r"expected an integer|unhashable type"
+)
+"""How Python and NumPy refuse what is no integer."""
+
+
+def argument_error(error: Exception, function: str, frame: FrameType) -> TypeError | None:
+    """The error in place of Python's own if an argument of the call of `function` in `frame` is no tensor, or no integer."""
+    frame = _frame_of(frame, error)
+    code, given = frame.f_code, variables_in(frame)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if type(error) is AttributeError and hasattr(Tensor, error.name or "") and not isinstance(error.obj, Tensor):
+        for position, name in enumerate(names, 1):
+            if given[name] is error.obj:
+                return TypeError(
+                    f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type_name(error.obj)}"
+                )
+    if isinstance(error, (TypeError, ValueError)) and _REFUSED.match(str(error)):
+        for position, name in enumerate(names):
+            value = given.get(name)
+            if name in _INTEGERS and not (value is None or value is MISSING or is_of_type(value, "Dims")):
+                call = call_of(function)
+                values = [given.get(each) for each in names]
+                where = call.where(name, position, values) if position < code.co_argcount else ""
+                return wrong_type(call.name, name, where, "Int", value)
+    return None
+
+
+def _frame_of(frame: FrameType, error: Exception) -> FrameType:
+    """The frame of the function: that which `frame` has called, if it only hands arguments on."""
+    if frame.f_code.co_argcount:
+        return frame
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame is not frame:
+        trace = trace.tb_next
+    return frame if trace is None or trace.tb_next is None else trace.tb_next.tb_frame
+
+
+LATE.argument_error = argument_error

@@ -26,7 +26,6 @@ from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
 from ..tracebacks import duplicate, shorten, variables_in
 from ..uninterrupted import uninterrupted
-from .signatures import not_a_tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -175,7 +174,7 @@ def repeated(error: Exception, name: str, frame: FrameType) -> Any:
     """Repeat the call of function `name`, failed in `frame`, if an argument overrides calls; else raise the user's error."""
     again = overridden(frame)
     if again is None:
-        raise not_a_tensor(error, name, frame) or in_words_of_pytorch(error) or error
+        raise LATE.argument_error(error, name, frame) or in_words_of_pytorch(error) or error
     return again()
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..codegen.acceleration import THREADED
 from ..dtypes import Rank, promote
+from ..kernels.memory.copying import convert
 from ..kernels.runtime.lazy_conj import materialize, without_lazy_bits
 from ..tape import modes
 from ..tape.edges import current_edge
@@ -132,7 +134,9 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
 
 def prepared(array: Any, target: Any) -> Any:
     """`array` converted to the dtype `target`, if that is not None."""
-    return array if target is None or array.dtype == target.numpy else array.astype(target.numpy)
+    if target is None or array.dtype == target.numpy:
+        return array
+    return array.astype(target.numpy) if array.size < THREADED else convert(array, target.numpy)
 
 
 def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:

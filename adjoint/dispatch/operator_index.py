@@ -93,7 +93,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     "linalg.distance": {
         "Tensor": "renorm_",
         "Tensor torch": "renorm",
-        "operators": "cdist_backward cdist_direct euclidean_dist norm_over pdist_backward trilinear",
+        "operators": "cdist_backward cdist_direct euclidean_dist grad_by_distance norm_over pdist_backward trilinear",
         "torch": "bilinear cdist cosine_similarity pairwise_distance pdist",
     },
     "linalg.einsum": {
@@ -331,7 +331,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "Tensor functional torch": "prelu",
         "functional operators": "glu",
         "functional torch": "rrelu rrelu_",
-        "operators": "halves joined prelu_backward prelu_kernel rrelu_backward rrelu_mean rrelu_with_noise",
+        "operators": "glu_backward prelu_backward prelu_kernel rrelu_backward rrelu_mean rrelu_with_noise",
     },
     "nn.grid_sampling": {
         "functional operators": "affine_grid grid_sample",

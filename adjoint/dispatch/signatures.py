@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy
@@ -16,7 +15,6 @@ from ..device import Size, device
 from ..dtypes import dtype
 from ..kernels.memory.storages import UntypedStorage
 from ..tensor import Tensor
-from ..tracebacks import variables_in
 from .declaration import VALUE, Operator
 
 TYPE_WORDS = {
@@ -104,20 +102,6 @@ def type_name(value: Any) -> str:
     if isinstance(value, UntypedStorage):
         return f"torch.storage.{kind.__name__}"
     return f"numpy.{kind.__name__}" if kind.__module__ == numpy.__name__ else kind.__name__
-
-
-def not_a_tensor(error: Exception, function: str, frame: FrameType) -> TypeError | None:
-    """The error to raise if `error` says that an argument of the call of `function` in `frame` lacks an attribute of tensors."""
-    if type(error) is not AttributeError or isinstance(error.obj, Tensor) or not hasattr(Tensor, error.name or ""):
-        return None
-    code, given = frame.f_code, variables_in(frame)
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    for position, name in enumerate(names, 1):
-        if given[name] is error.obj:
-            return TypeError(
-                f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type_name(error.obj)}"
-            )
-    return None
 
 
 def overload(op: Operator, args: tuple[Any, ...]) -> str:

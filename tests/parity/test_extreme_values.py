@@ -123,6 +123,49 @@ PROGRAMS = {
         raises(lambda: torch.histogram(o(5, 2), 1, weight=o(9)))
         raises(lambda: torch.histogramdd(o(3, 0), (1,)))
     """,
+    "sizes_of_what_is_repeated": """
+        o, t = torch.ones, torch.tensor
+        for input in (o(()), o(1), o(2), o(2, 3)):
+            for repeats in (0, 2, -1, t(0), t(2), t([2]), t([1, 2]), t([1, 2], dtype=torch.int32), t([1, 2], dtype=torch.int16)):
+                for dim in (None, 0, 1):
+                    for size in (None, 3, 4):
+                        raises(lambda: torch.repeat_interleave(input, repeats, dim=dim, output_size=size))
+        show(torch.repeat_interleave(o(2), t([1, 2]), output_size=3), torch.repeat_interleave(o(2, 3), 2, dim=1, output_size=6))
+        raises(lambda: torch.repeat_interleave(t([[1]])))
+    """,
+    "norms_of_one_element": """
+        for dtype, number in ((torch.bfloat16, 3e38), (torch.float32, -3e38), (torch.float64, 1e308), (torch.float32, 1e-40)):
+            for order in (2, 3, 1, 0.5, -1, 0):
+                for shape, dim in (((), None), ((1,), None), ((2, 1), 1), ((1, 2), 0), ((1, 1), (0, 1))):
+                    input = torch.full(shape, number, dtype=torch.float64).to(dtype)
+                    show(torch.linalg.vector_norm(input, order, dim), torch.linalg.vector_norm(input, order, dim, keepdim=True))
+    """,
+    "integers_of_numpy": """
+        import numpy
+        one, x = numpy.int64(1), torch.arange(6.0).view(2, 3)
+        for name in ("sum std var mean logsumexp softmax unsqueeze squeeze flatten cumsum amax sort count_nonzero nanmean chunk "
+                     "tensor_split hsplit std_mean").split():
+            show(getattr(torch, name)(x, one))
+        show(torch.all(x, one), torch.any(x, one), torch.movedim(x, one, 0), torch.movedim(x, 0, one), torch.roll(x, 1, None))
+        for dim in (1.5, "a", numpy.ones(2), {}.keys()):
+            for name in "softmax cumsum unsqueeze flatten chunk unflatten tril".split():
+                raises(lambda: getattr(torch, name)(x, *((2,) if name == "chunk" else ()), dim, *(((1, 1),) if name == "unflatten" else ())))
+    """,
+    "shapes_that_do_not_fit": """
+        o = torch.ones
+        for shape in ((0, 2), (2, 2), (2, 4, 3)):
+            for weight in ((), (2,), (3,), (1,), (2, 1)):
+                raises(lambda: torch.nn.functional.group_norm(o(shape), 2, weight=o(weight)))
+        raises(lambda: torch.nn.functional.group_norm(o(2, 2), -1))
+        raises(lambda: torch._softmax_backward_data(o(2, 3), o(3, 2), -1, torch.float32))
+        raises(lambda: torch.nn.functional.bilinear(o(4, 2), o(4, 3), o(5, 2, 3, 1)))
+        for shape in ((5, 0, 0), (0, 0)):
+            raises(lambda: torch.unique(o(shape), dim=1))
+        show(*torch.gradient(o(4, 4, 0), dim=(0, 1)))
+        raises(lambda: torch.gradient(o(4, 4, 0), dim=2, edge_order=3))
+        raises(lambda: torch.nn.functional.ctc_loss(o(5, 0, 3), torch.ones(0, 2, dtype=torch.int64), (), ()))
+        raises(lambda: torch.quantile(o(2), torch.tensor(2.0), dim=5))
+    """,
     "windows_with_nan": """
         nan, inf = float("nan"), float("inf")
         spectrum = torch.ones(6, 5, dtype=torch.complex64)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from .elementary_exponential import exp_times_power, polynomial
+from .elementary_logarithm import log, log1p
 from .language import T, copysign, f32, f64, fabs, fma, loops, where
 
 # (erf(x) / x * sqrt(pi) / 2 - 1) / x ** 2 by x ** 2 where |x| <= 1; errors 4.6e-9 and 4.8e-19.
@@ -108,4 +109,68 @@ def _erfc(x: T) -> T:
     a = fabs(x)
     far = _complement(where(a < 27.25, a, T(27.25)))
     value = where(a < 0.5, T(1) - _near_zero(x), where(x < 0, T(2) - far, far))
+    return where(x == x, value, x)
+
+
+@loops
+def ndtr(x: T) -> T:
+    """The normal distribution function, without cancellation in its lower tail; float32 by float64."""
+    if T.element is f32:
+        return T(_erfc(f64(x) * -_SQRT_HALF) * 0.5)
+    return _erfc(x * -_SQRT_HALF) * 0.5
+
+
+@loops
+def erfcx(x: T) -> T:
+    """exp(x ** 2) * erfc(x); float32 by float64."""
+    if T.element is f32:
+        return T(_erfcx(f64(x)))
+    return _erfcx(x)
+
+
+@loops
+def _scaled_complement(a: T) -> T:
+    """exp(a ** 2) * erfc(a) from 0.5 on."""
+    return polynomial((a - 4) / (a + 4), _ERFCX64) / (a * 2 + 1)
+
+
+_FAR = 1e150
+"""From here on `(a - 4) / (a + 4)` is 1."""
+
+
+@loops
+def _erfcx(x: T) -> T:
+    a = fabs(x)
+    grown = _exp_of_square(x)
+    far = _scaled_complement(where(a < _FAR, a, T(_FAR))) * where(a < _FAR, T(1), T(_FAR) / a)
+    value = where(a < 0.5, grown * (T(1) - _near_zero(x)), where(x < 0, grown * 2 - far, far))
+    return where(x == x, value, x)
+
+
+@loops
+def _exp_of_square(x: T) -> T:
+    """exp(x ** 2); what the rounding of the square cuts off is not lost."""
+    a = fabs(x)
+    square = a * a
+    low = fma(a, a, -square)
+    finite = a < 26.75
+    value = exp_times_power(where(finite, square, T(0)), where(finite, low, T(0)), 0)
+    return where(finite, value, T(math.inf))
+
+
+@loops
+def log_ndtr(x: T) -> T:
+    """The logarithm of `ndtr`, without underflow; float32 by float64."""
+    if T.element is f32:
+        return T(_log_ndtr(f64(x)))
+    return _log_ndtr(x)
+
+
+@loops
+def _log_ndtr(x: T) -> T:
+    tail = fabs(x) * _SQRT_HALF
+    capped = where(tail < _FAR, tail, T(_FAR))
+    low = log(_scaled_complement(where(capped > 0.5, capped, T(0.5))) * 0.5) - x * x * 0.5
+    high = log1p(_erfc(x * _SQRT_HALF) * -0.5)
+    value = where(x < -1, low, high)
     return where(x == x, value, x)

@@ -13,7 +13,7 @@ import math
 from .. import special_coefficients as coefficients
 from .elementary_exponential import polynomial
 from .elementary_logarithm import log
-from .elementary_trigonometric import sine_and_cosine_of_turns
+from .elementary_trigonometric import sin, sine_and_cosine_of_turns
 from .language import T, copysign, f32, f64, fabs, floor, loops, reduce_or, rint, sqrt, unrolled, where
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -94,6 +94,47 @@ def _digamma_positive(x: T) -> T:
     square = inverse * inverse
     value = log(y) - inverse * 0.5 - square * polynomial(square, coefficients.DIGAMMA_SERIES)
     return value - where(small, shifted, T(0))
+
+
+@loops
+def trigamma(x: T) -> T:
+    """The derivative of `digamma`."""
+    if T.element is f32:
+        return T(_trigamma(f64(x)))
+    return _trigamma(x)
+
+
+@loops
+def _trigamma(x: T) -> T:
+    left = x < 0.5
+    value = _trigamma_right(where(left, T(1) - x, x))
+    if reduce_or(left):
+        # NIST DLMF 5.15.6; the sine is rounded as pi * x is: not exactly zero at integers other than zero.
+        slope = T(math.pi) / sin(x * math.pi)
+        value = where(left, slope * slope - value, value)
+    return where(x == math.inf, T(0), where(x == -math.inf, T(math.nan), value))
+
+
+_TRIGAMMA_SERIES = (
+    -3617 / 510, 7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6,
+)  # fmt: skip
+"""Bernoulli numbers, from the 16th down to the second."""
+
+
+@loops(flags="contract")
+def _trigamma_right(x: T) -> T:
+    """Where `x` is not less than 0.5: by steps of 1 above 10, and NIST DLMF 5.15.8 there."""
+    shifted = T(0)
+    for K in unrolled(5):  # two fractions as one
+        a, b = x + 2 * K, x + (2 * K + 1)
+        product = a * b
+        shifted = shifted + (a * a + b * b) / (product * product)
+    small = x < 10
+    y = where(small, x + 10, x)
+    inverse = T(1) / y
+    square = inverse * inverse
+    value = inverse + square * 0.5 + inverse * square * polynomial(square, _TRIGAMMA_SERIES)
+    return where(small, value + shifted, value)
 
 
 @loops

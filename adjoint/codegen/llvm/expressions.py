@@ -30,6 +30,10 @@ _ARITHMETIC = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divid
 _COMPARISONS = {
     "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt, "greater_equal": ast.GtE, "equal": ast.Eq, "not_equal": ast.NotEq,
 }  # fmt: skip
+_BITS = {
+    "bitwise_and": ast.BitAnd, "bitwise_or": ast.BitOr, "bitwise_xor": ast.BitXor, "left_shift": ast.LShift,
+    "right_shift": ast.RShift,
+}  # fmt: skip
 _LOGICAL = {"logical_and": ast.BitAnd, "logical_or": ast.BitOr, "logical_xor": ast.BitXor}
 
 FUNCTIONS: dict[str, LoopKernel | Builtin] = {
@@ -42,7 +46,8 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
     "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
     "lgamma": elementary_special.lgamma, "digamma": elementary_special.digamma, "ndtri": elementary_special.ndtri,
-    "erfinv": elementary_special.erfinv, "power": elementary_power.pow,
+    "erfinv": elementary_special.erfinv, "trigamma": elementary_special.trigamma, "ndtr": elementary_gaussian.ndtr,
+    "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
 }  # fmt: skip
@@ -51,7 +56,7 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
-HEAVY = frozenset(["lgamma", "digamma", "ndtri", "erfinv"])
+HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"])
 """Those that take hundreds."""
 
 
@@ -104,6 +109,8 @@ class ExpressionWriter:
             return lowering.compare(_COMPARISONS[name], *self._alike(values))
         if name in _ARITHMETIC:
             return lowering.binary(_ARITHMETIC[name], *values)
+        if name in _BITS and self.type.kind != "f":
+            return lowering.binary(_BITS[name], *values)
         if name in _SIMPLE:
             return _SIMPLE[name](self, *self._ordered(operands, values))
         if name in FUNCTIONS and self.type.kind == "f":
@@ -177,6 +184,13 @@ def _absolute(writer: ExpressionWriter, value: Value) -> Value:
     return writer.lowering.select(writer.compare(ast.Lt, value, 0), _negative(writer, value), value)
 
 
+def _invert(writer: ExpressionWriter, value: Value) -> Value:
+    inverted: Value = writer.lowering.binary(
+        ast.BitXor, value, constant(-1 if writer.type.kind == "i" else (1 << writer.type.element.bits) - 1, writer.type)
+    )
+    return inverted
+
+
 def _is_infinite(writer: ExpressionWriter, value: Value) -> Value:
     return writer.compare(ast.Eq, _absolute(writer, value), math.inf)
 
@@ -193,6 +207,7 @@ def _sign_bit(writer: ExpressionWriter, value: Value) -> Value:
 _SIMPLE: dict[str, Callable[..., Any]] = {
     "negative": _negative,
     "absolute": _absolute,
+    "invert": _invert,
     "positive": lambda writer, value: value,
     "conjugate": lambda writer, value: value,
     "element": lambda writer, value: value,

@@ -446,16 +446,24 @@ def eye(n: int, m: int, kind: dtype) -> Array:
 
 def tril_indices(row: int, col: int, offset: int) -> Array:
     """Rows and columns of the elements on and below a diagonal, row by row."""
-    return _indices(numpy.tri(row, col, offset, dtype=numpy.bool_))
+    ends = numpy.clip(numpy.arange(row) + (offset + 1), 0, col)
+    return _indices(numpy.zeros_like(ends), ends)
 
 
 def triu_indices(row: int, col: int, offset: int) -> Array:
     """Rows and columns of the elements on and above a diagonal, row by row."""
-    return _indices(~numpy.tri(row, col, offset - 1, dtype=numpy.bool_))
+    starts = numpy.clip(numpy.arange(row) + offset, 0, col)
+    return _indices(starts, numpy.full_like(starts, col))
 
 
-def _indices(mask: Array) -> Array:
-    return numpy.stack(numpy.nonzero(mask)).astype(numpy.int64, copy=False)
+def _indices(starts: Array, ends: Array) -> Array:
+    """Rows and columns of the elements from `starts` to `ends` of each row."""
+    counts = ends - starts
+    before = numpy.cumsum(counts) - counts
+    result = numpy.empty((2, int(counts.sum())), numpy.int64)
+    result[0] = numpy.repeat(numpy.arange(len(counts)), counts)
+    numpy.subtract(numpy.arange(result.shape[1]), numpy.repeat(before - starts, counts), out=result[1])
+    return result
 
 
 # --- complex numbers ------------------------------------------------------------------------------------------

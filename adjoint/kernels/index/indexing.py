@@ -11,8 +11,8 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, MOVED
 from ...notices import warn
-from ..memory.copying import clone
-from ..runtime.floating import type_name, widen
+from ..memory.copying import clone, convert
+from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered
 from ..runtime.shapes import broadcast_shapes
 from ..shape.joining import front_of_zeros
@@ -417,7 +417,8 @@ def embedding_dense_backward(
         IndexError: if an index is out of bounds.
     """
     width = grad.shape[-1]
-    rows = widen(grad).reshape(indices.size, width)
+    rows = convert(grad, compute_dtype(grad.dtype)) if grad.dtype in HALVES else grad
+    rows = rows.reshape(indices.size, width)
     index = indices.reshape(-1).astype(_INT64, copy=False)
     result = numpy.zeros((num_weights, width), rows.dtype)
     if padding_idx >= 0:
@@ -430,12 +431,16 @@ def embedding_dense_backward(
         if scale_grad_by_freq:
             rows = rows / numpy.bincount(index, minlength=num_weights)[index, None].astype(rows.dtype)
         add_rows(result, index, rows)
-    return result.astype(grad.dtype, copy=False)
+    return convert(result, grad.dtype) if grad.dtype in HALVES else result
 
 
 Array = numpy.ndarray[Any, Any]
 
 _DIRECT = 10  # times elements ** 0.145: up to as many test elements, comparing with each is faster than sorting (NumPy's measure)
+
+
+_TABLE = 6
+"""Up to how many places for each number a table of those that there are is faster than sorting them."""
 
 
 def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
@@ -456,6 +461,12 @@ def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
         found = numpy.zeros(elements.shape, bool)
         for value in tests:
             found |= elements == value
+    elif dtype.kind in "iu" and (span := int(tests.max()) - int(tests.min())) <= _TABLE * (tests.size + elements.size):
+        wide, least = elements.astype(numpy.int64, copy=False), int(tests.min())
+        table = numpy.zeros(span + 2, bool)  # what is not between the extrema falls on the last place
+        table[tests.astype(numpy.int64, copy=False) - least] = True
+        between = (wide >= least) & (wide <= least + span)
+        found = table.take(numpy.where(between, wide - least, span + 1))
     else:
         ordered = numpy.sort(tests)
         places = numpy.minimum(ordered.searchsorted(elements), ordered.size - 1)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LARGE
+from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp
-from ...dtypes import Rank, from_numpy, promote, scalar_dtype
+from ...dtypes import Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, typed
 
@@ -81,10 +82,12 @@ def heaviside(self: Array, values: Array) -> Array:
 
 
 def _extremum(name: str, ufunc: Any, wording: str) -> Any:
+    compute = of_any_size(ufunc)
+
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind == "c":
             raise RuntimeError(wording.format(name))
-        return ufunc(self, other)
+        return compute(self, other)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
@@ -122,14 +125,40 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         if dtype.kind == "b" and min is not None and max is not None:
             raise refuse("clamp_cpu", numpy.zeros((), dtype))
         self = self.astype(dtype, copy=False)
-    if min is not None:
-        self = numpy.maximum(self, _bound(min, dtype))
-    return self if max is None else numpy.minimum(self, _bound(max, dtype))
+    least, most = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
+    if least is not None and most is not None and LOOPS.takes(self.size, LARGE) and dtype.kind in "fiu":
+        if least.ndim == most.ndim == 0:
+            return _limited(self, least.item(), most.item())
+        return _limited_by_arrays(self, least, most)
+    if least is not None:
+        self = _maximum(self, least)
+    return self if most is None else _minimum(self, most)
 
 
-@pointwise("clamp_cpu")
+_maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
+
+
+def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
+    """`clamp` in place."""
+    if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
+        return _limited.inplace(self, -math.inf if min is None else min, math.inf if max is None else max)  # type: ignore[misc]
+    result = clamp(self, min, max)
+    if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
+        given, wanted = (from_numpy(item.dtype).scalar_type for item in (result, self))
+        raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")
+    numpy.copyto(self, result, casting="unsafe")
+    return self
+
+
+@pointwise("clamp_cpu", "fiu")
 def _limited(self: Array, min: float, max: float) -> Any:
     """`clamp` of many numbers."""
+    return xp.minimum(xp.maximum(self, min), max)
+
+
+@pointwise("clamp_cpu", "fiu")
+def _limited_by_arrays(self: Array, min: Array, max: Array) -> Any:
+    """`clamp` of many numbers, to other limits each."""
     return xp.minimum(xp.maximum(self, min), max)
 
 

@@ -188,6 +188,8 @@ def scatter_reduce_(
         raise NotImplementedError(f"{name} not implemented for '{type_name(x.dtype)}'")
     if index.size == 0:
         return x
+    if reduce == "sum" and include_self:
+        return scatter_(x, dim, index, src, "add")
     ufunc = _REDUCTIONS[reduce]
     require_in_bounds(index, x.shape, dim)
     positions = _positions(x, dim, index).reshape(-1)

@@ -142,8 +142,25 @@ def cofactors(self: Array) -> Array:
     return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
 
 
+_REGULAR = 0.01
+"""Up to this condition number, times the precision, the inverse is as exact as singular values."""
+
+
+def _inverse_of_regular(self: Array) -> Array | None:
+    """The inverses of matrices; None if one of them is nearly singular, or has elements that are not finite."""
+    try:
+        inverse = numpy.linalg.inv(self)
+    except numpy.linalg.LinAlgError:
+        return None
+    condition = numpy.linalg.norm(self, 1, (-2, -1)) * numpy.linalg.norm(inverse, 1, (-2, -1))
+    return inverse if (condition < _REGULAR / numpy.finfo(self.dtype).eps).all() else None
+
+
 def det_gradient(grad: Array, A: Array, result: Array) -> Array:
     """`grad` times the conjugate of the derivative of the determinant `result`, also of singular matrices."""
+    inverse = _inverse_of_regular(A) if A.size else None
+    if inverse is not None:
+        return grad.reshape((*grad.shape, 1, 1)) * (result.reshape((*grad.shape, 1, 1)) * inverse.mT).conj()
     return grad.reshape((*grad.shape, 1, 1)) * cofactors(A).conj()
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS, MOVED
+from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
 from ..reduce import moments
 from ..runtime.floating import HALVES, is_floating, type_name, unwarned, widen
 from ..runtime.layout import row_major
@@ -27,6 +32,10 @@ def pdist(self: Array, p: float) -> Array:
         raise RuntimeError("pdist only supports non-negative p values")
     if self.dtype.itemsize == 2:
         raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(self.dtype)}'")
+    if LOOPS.takes(len(self) * self.size, MOVED):
+        found = LOOPS.run("linalg.distance.distances_of", self, self, p, True)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     size = numpy.abs(_differences(self))
     if p == 0:
         return numpy.add.reduce(numpy.where(numpy.isnan(size), size, size != 0), 1, dtype=self.dtype)
@@ -46,6 +55,10 @@ def _differences(self: Array) -> Array:
 
 def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
     """The gradient of the matrix whose rows' distances `pdist` returned."""
+    if LOOPS.takes(len(self) * self.size, MOVED) and grad.dtype == self.dtype:
+        found = LOOPS.run("linalg.distance.gradient_of", grad, self, self, p, distance, True)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     parts = norm_slopes(_differences(self), p, distance.reshape(-1, 1)) * grad.reshape(-1, 1)
     count, width = self.shape
     square = numpy.zeros((count, count, width), parts.dtype)
@@ -69,6 +82,10 @@ def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
     return numpy.where((norm == 0) | (difference == 0), 0, slopes).astype(difference.dtype, copy=False)
 
 
+_GROWTH = 64
+"""How many times as large as the largest operand the product of two may be, so that BLAS computes it."""
+
+
 def trilinear(
     i1: Array,
     i2: Array,
@@ -83,7 +100,9 @@ def trilinear(
     operands: list[Any] = []
     for array, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
         operands += [widen(array), [dim for dim in range(total) if dim not in expand]]
-    result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=i1.dtype.kind != "c")
+    largest = max(array.size for array in (i1, i2, i3))
+    optimize = ("greedy", _GROWTH * largest) if i1.dtype.kind != "c" else False
+    result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=optimize)
     return result.astype(i1.dtype, copy=False)
 
 
@@ -102,8 +121,12 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     result = numpy.zeros((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
     if not result.size or not x1.shape[-1]:
         return result
-    left = numpy.broadcast_to(x1, (*batch, *x1.shape[-2:])).reshape(-1, *x1.shape[-2:])
-    right = numpy.broadcast_to(x2, (*batch, *x2.shape[-2:])).reshape(-1, *x2.shape[-2:])
+    left, right = (numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2))
+    if LOOPS.takes(result.size * x1.shape[-1], MOVED):
+        found = LOOPS.run("linalg.distance.distances_of", left, right, p, False)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
+    left, right = (item.reshape(-1, *item.shape[-2:]) for item in (left, right))
     for rows, others, out in zip(left, right, result.reshape(-1, *result.shape[-2:]), strict=True):
 
         def work(start: int, stop: int, rows: Array = rows, others: Array = others, out: Array = out) -> None:
@@ -135,6 +158,10 @@ def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array)
     if p == 0 or not result.size or not grad.size:
         return result
     right = numpy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+    if LOOPS.takes(grad.size * x1.shape[-1], MOVED) and grad.dtype == x1.dtype == x2.dtype:
+        found = LOOPS.run("linalg.distance.gradient_of", grad, left, right, p, distance, False)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
     for place in numpy.ndindex(batch):
 
         def work(start: int, stop: int, place: tuple[int, ...] = place) -> None:
@@ -160,12 +187,22 @@ def euclidean_dist(x1: Array, x2: Array) -> Array:
     return numpy.sqrt(squares, out=squares).astype(x1.dtype, copy=False)
 
 
+_MULTIPLY = of_any_size(numpy.multiply)
+
+
+@pointwise("euclidean_dist")
+def grad_by_distance(grad: Array, distance: Array) -> Any:
+    """`grad / distance`, and 0 at a distance of 0, a corner."""
+    return xp.where(distance == 0, grad * 0, grad / distance)
+
+
 def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     """`self` with those slices along `dim` scaled down whose `p`-norm exceeds `maxnorm`.
 
     Raises:
         RuntimeError: for arrays of fewer than two dimensions and arguments that are no norms.
     """
+    dim = operator.index(dim)
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
@@ -181,4 +218,4 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     small = norms.dtype.type
     with unwarned():
         factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
-    return row_major(self * factors.astype(self.dtype, copy=False))
+    return row_major(_MULTIPLY(self, factors.astype(self.dtype, copy=False)))

@@ -11,7 +11,8 @@ from ... import dtypes
 from ...codegen.acceleration import LARGE, LOOPS, accelerated
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
-from ..runtime.floating import type_name, widen
+from ..memory.copying import convert
+from ..runtime.floating import FLOAT32, HALVES, type_name, widen
 from ..runtime.layout import laid_out
 from ..runtime.parallel import PARALLEL_BYTES, get_num_threads, parallel_rows
 from ..runtime.scalar import C_NAMES, scalar_array
@@ -37,9 +38,20 @@ def _same_types(a: Array, b: Array) -> None:
 def product(a: Array, b: Array) -> Array:
     """`a @ b` of equal types; half types are multiplied in float32, bool is refused."""
     kind = a.dtype
+    if kind.kind in "iu" and a.size * b.shape[-1] > _ON_ONE_THREAD and _is_exact_in_float64(a, b):
+        return wide_product(convert(a, _FLOAT64), convert(b, _FLOAT64)).astype(numpy.int64).astype(kind, copy=False)
     if kind.char in _BLAS or kind.kind in "iu":
         return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
-    return wide_product(a, b).astype(kind)
+    return convert(asarray(wide_product(a, b)), kind)
+
+
+_FLOAT64 = numpy.dtype(numpy.float64)
+
+
+def _is_exact_in_float64(a: Array, b: Array) -> bool:
+    """Whether all sums in a product of integers are numbers of float64."""
+    largest = [max(int(array.max()), -int(array.min())) for array in (a, b) if array.size]
+    return len(largest) == 2 and largest[0] * largest[1] * a.shape[-1] < 1 << 53
 
 
 def wide_product(a: Array, b: Array) -> Array:
@@ -47,7 +59,15 @@ def wide_product(a: Array, b: Array) -> Array:
     if a.dtype.kind == "b":
         name = "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    return numpy.matmul(widen(a), widen(b))
+    if a.dtype in HALVES:
+        a, b = (convert(item, FLOAT32) if item.dtype in HALVES else item for item in (a, b))
+    if a.dtype is b.dtype and a.dtype.char in "fd":
+        if a.ndim == 2 == b.ndim and a.shape[1] == b.shape[0]:
+            result = shared_product(a, b)
+            return numpy.matmul(a, b) if result is NotImplemented else asarray(result)
+        if a.ndim == 3 == b.ndim and a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1]:
+            return product_of_stacks(a, b)
+    return numpy.matmul(a, b)
 
 
 def mm(self: Array, mat2: Array) -> Array:
@@ -293,7 +313,7 @@ def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
         result *= scalar_array(alpha, kind)
     if beta != 0:
         result += self if beta == 1 else widen(self) * scalar_array(beta, kind)
-    return result.astype(self.dtype, copy=False)
+    return result if result.dtype == self.dtype else convert(asarray(result), self.dtype)
 
 
 def cross(self: Array, other: Array, dim: int = -1) -> Array:

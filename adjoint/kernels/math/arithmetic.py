@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LARGE, LOOPS, accelerated
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
@@ -24,13 +25,18 @@ Array = numpy.ndarray[Any, Any]
 _FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
-def in_float32(function: Callable[..., Array]) -> Kernel:
-    """A kernel of `function`, a function of arrays of one dtype, with half types computed in float32 and rounded once."""
+def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel:
+    """A kernel of `function`, a function of arrays of one dtype, with half types computed in float32 and rounded once.
+
+    `at_once`: what computes arrays of half types without conversions, where `alpha` is 1.
+    """
 
     def kernel(self: Array, *others: Any, **options: Any) -> Array:
         dtype = self.dtype
         if dtype.itemsize != 2 or dtype not in HALVES:
             return function(self, *others, **options)
+        if at_once is not None and options.get("alpha", 1) == 1:
+            return numpy.asarray(at_once(self, *others))
         widened = [widen(other) if isinstance(other, numpy.ndarray) else other for other in others]
         return numpy.asarray(function(widen(self), *widened, **options)).astype(dtype)
 
@@ -44,7 +50,7 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
     large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
-        if large is not None and self.size >= large.elements and self.dtype.kind == "f":
+        if large is not None and self.size >= large.elements and (self.dtype.kind == "f" or self.dtype in HALVES):
             return large.direct(self, other)
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)
@@ -87,10 +93,10 @@ def _are_large(self: Array, other: Array) -> bool:
     return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE)
 
 
-_ADD, _SUBTRACT = of_any_size(numpy.add), of_any_size(numpy.subtract)
+_ADD, _SUBTRACT, _MULTIPLY = (of_any_size(ufunc) for ufunc in (numpy.add, numpy.subtract, numpy.multiply))
 
 
-@in_float32
+@functools.partial(in_float32, at_once=_ADD)
 def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self + alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
@@ -98,7 +104,7 @@ def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     return _ADD(self, scaled(other, alpha))
 
 
-@in_float32
+@functools.partial(in_float32, at_once=_SUBTRACT)
 def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     """`self - alpha * other`."""
     if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
@@ -143,7 +149,12 @@ def check_divisor(other: Array) -> None:
 
 
 def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
-    """Integers divided by one number in a compiled loop; NotImplemented if there is none."""
+    """Integers divided in a compiled loop; NotImplemented if there is none. Raises for a division by zero."""
+    if other.ndim and LOOPS.takes(self.size, LARGE):
+        found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
+        if found is not NotImplemented:
+            return found
+    check_divisor(other)
     if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
         return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
     return NotImplemented
@@ -172,7 +183,6 @@ def trunc_divide(self: Array, other: Array) -> Array:
         raise refuse("div_trunc_cpu", self)
     if kind not in "iu":
         return numpy.trunc(numpy.true_divide(self, other))
-    check_divisor(other)
     result = _divided(self, other, "trunc", False)
     if result is not NotImplemented:
         return result
@@ -202,7 +212,6 @@ def floor_divide(self: Array, other: Array) -> Array:
     if kind in "bc":
         raise refuse("div_floor_cpu", self)
     if kind in "iu":
-        check_divisor(other)
         result = _divided(self, other, "floor", False)
         if result is not NotImplemented:
             return result
@@ -222,7 +231,6 @@ def remainder(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
-        check_divisor(other)
         result = _divided(self, other, "floor", True)
         if result is not NotImplemented:
             return result
@@ -244,7 +252,6 @@ def fmod(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
-        check_divisor(other)
         result = _divided(self, other, "trunc", True)
         if result is not NotImplemented:
             return result
@@ -286,6 +293,8 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         exponent = scalar_array(exponent, dtypes.from_numpy(common))
         return numpy.power(self.astype(common), exponent)
+    if common.kind == "c" and exponent == 2 and self.dtype is common and LOOPS.takes(self.size, LARGE):
+        return numpy.asarray(_MULTIPLY(self, self))
     return _to_number(self.astype(common, copy=False), exponent)
 
 
@@ -442,7 +451,7 @@ def _floating_only(name: str, ufunc: Any) -> Any:
 
 
 hypot = _floating_only("hypot_cpu", numpy.hypot)
-nextafter = _floating_only("nextafter_cpu", numpy.nextafter)
+nextafter = accelerated("math.neighbours.nextafter", elements=LARGE)(_floating_only("nextafter_cpu", numpy.nextafter))
 atan2 = _floating_only("atan2_cpu", numpy.arctan2)
 copysign = _floating_only("copysign_cpu", numpy.copysign)
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy
 
 from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
 from ..runtime.floating import refuse, unwarned, widen
 from ..runtime.layout import laid_out
 
@@ -16,10 +18,12 @@ Kernel = Callable[[Array, Array], Array]
 
 
 def _ordering(name: str, ufunc: Any) -> Kernel:
+    compute = of_any_size(ufunc)
+
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind == "c":
             raise refuse(f"{name}_cpu", self)
-        return ufunc(self, other)
+        return compute(self, other)
 
     kernel.__name__ = kernel.__qualname__ = name
     kernel.__doc__ = f"`numpy.{ufunc.__name__}`; complex numbers have no order."
@@ -41,10 +45,12 @@ def logical_not(self: Array) -> Array:
 
 
 def _bitwise(name: str, ufunc: Any) -> Kernel:
+    compute = of_any_size(ufunc)
+
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind not in "iub":
             raise refuse(name, self)
-        return ufunc(self, other)
+        return compute(self, other)
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers and bools."
@@ -56,37 +62,45 @@ bitwise_or = _bitwise("bitwise_or_cpu", numpy.bitwise_or)
 bitwise_xor = _bitwise("bitwise_xor_cpu", numpy.bitwise_xor)
 
 
+_INVERT = of_any_size(numpy.invert)
+
+
 def bitwise_not(self: Array) -> Array:
     """The complement of the bits; `not` of bools."""
     if self.dtype.kind not in "iub":
         raise refuse("bitwise_not_cpu", self)
-    return numpy.invert(self)
+    return _INVERT(self)
 
 
 def bitwise_left_shift(self: Array, other: Array) -> Array:
     """`self` times 2 to the power `other`; 0 where `other` is negative or beyond the width."""
     if self.dtype.kind not in "iu":
         raise refuse("lshift_cpu", self)
-    shift, outside = _shift(self, other)
-    return numpy.where(outside, numpy.zeros((), self.dtype), numpy.left_shift(self, shift))
+    return _shifted_up(self, other, self.itemsize * 8)
+
+
+@pointwise("lshift_cpu", "iu")
+def _shifted_up(self: Array, other: Array, width: int) -> Any:
+    outside = (other < 0) | (other >= width)
+    return xp.where(outside, 0, xp.left_shift(self, xp.where(outside, 0, other)))
 
 
 def bitwise_right_shift(self: Array, other: Array) -> Array:
     """`self` with its bits moved down by `other`, keeping the sign; only the sign is left beyond the width."""
     if self.dtype.kind not in "iu":
         raise refuse("rshift_cpu", self)
-    width = self.itemsize * 8
-    shift, outside = _shift(self, other)
-    if self.dtype.kind == "i":
-        shift = numpy.where(outside, numpy.asarray(width - 1, self.dtype), shift)
-        return numpy.right_shift(self, shift)
-    return numpy.where(outside, numpy.zeros((), self.dtype), numpy.right_shift(self, shift))
+    return (_shifted_down if self.dtype.kind == "i" else _moved_down)(self, other, self.itemsize * 8)
 
 
-def _shift(self: Array, other: Array) -> tuple[Array, Array]:
-    """`other` where it is a sensible shift, else 0, and where it is not."""
-    outside = (other < 0) | (other >= self.itemsize * 8)
-    return numpy.where(outside, numpy.zeros((), other.dtype), other), outside
+@pointwise("rshift_cpu", "i")
+def _shifted_down(self: Array, other: Array, width: int) -> Any:
+    return xp.right_shift(self, xp.where((other < 0) | (other >= width), width - 1, other))
+
+
+@pointwise("rshift_cpu", "u")
+def _moved_down(self: Array, other: Array, width: int) -> Any:
+    outside = (other < 0) | (other >= width)
+    return xp.where(outside, 0, xp.right_shift(self, xp.where(outside, 0, other)))
 
 
 def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bool) -> Array:

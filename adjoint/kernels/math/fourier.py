@@ -49,9 +49,24 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes[:-1]:
             array = _along(array, axis, numpy.fft.ifft, False, normalization)
+        if LOOPS.takes(array.size, LARGE):
+            found = _by_pairs(array, last_dim_size, normalization)
+            if found is not None:
+                return found
         return numpy.fft.irfft(array, last_dim_size, axes[-1], _INVERSE[normalization])
 
     return _innermost(self, dim[:-1], dim[-1:], transform)
+
+
+def _by_pairs(array: Array, n: int, normalization: int) -> Array | None:
+    """The real numbers of a onesided transform, neighbours as one complex number: a transform of half the length."""
+    if n % 2 or n < 4 or array.shape[-1] <= n // 2 or array.dtype.char not in "FD":
+        return None
+    scale = (1.0, n**-0.5, 1 / n)[normalization]
+    pairs = LOOPS.run("math.hermitian.pairs", numpy.ascontiguousarray(array), n // 2, scale)
+    if pairs is NotImplemented:
+        return None
+    return _along(pairs, pairs.ndim - 1, numpy.fft.ifft, False, 0).view(pairs.real.dtype)
 
 
 def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:

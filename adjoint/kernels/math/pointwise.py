@@ -184,7 +184,10 @@ def absolute(self: Array) -> Array:
     """Magnitudes: real, of complex numbers too."""
     if self.dtype.kind == "b":
         raise refuse("abs_cpu", self)
-    return numpy.absolute(self)
+    return _ABSOLUTE(self)
+
+
+_ABSOLUTE = of_any_size(numpy.absolute)
 
 
 def neg(self: Array) -> Array:

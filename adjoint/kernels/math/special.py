@@ -416,7 +416,8 @@ def _sin_pi_apart(x: ndarray) -> Any:
 def _polygamma(x: ndarray, n: ndarray) -> ndarray:
     """NIST DLMF 25.11.12."""
     order = float(n)
-    return math.copysign(math.gamma(order + 1), (-1) ** (order + 1)) * _zeta(numpy.full(x.shape, order + 1), x)  # type: ignore[arg-type]
+    factorial = math.gamma(order + 1) if order < 171 else math.inf
+    return math.copysign(factorial, (-1) ** (order + 1)) * _zeta(numpy.full(x.shape, order + 1), x)  # type: ignore[arg-type]
 
 
 @pointwise("polygamma")

@@ -110,6 +110,15 @@ _TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded")
 _TOO_WIDE = ("too large to convert to C", "cannot fit 'int' into an index-sized integer")
 
 
+_OVERFLOWED = "Storage size calculation overflowed: the elements would take 2**63 bytes or more"
+
+
+def check_addressable(needed: int) -> None:
+    """Raise if `needed` bytes are more than NumPy counts."""
+    if needed >= _LIMIT:
+        raise RuntimeError(_OVERFLOWED)
+
+
 def in_words_of_pytorch(error: Exception) -> Exception | None:
     """The error in place of one by which NumPy refuses a size or an integer; None for other errors.
 
@@ -128,7 +137,7 @@ def in_words_of_pytorch(error: Exception) -> Exception | None:
             f"DefaultCPUAllocator: can't allocate memory{size}. Error code 12 (Cannot allocate memory)"
         )
     if type(error) is ValueError and text.startswith(_TOO_LARGE):
-        return RuntimeError("Storage size calculation overflowed: the elements would take 2**63 bytes or more")
+        return RuntimeError(_OVERFLOWED)
     if type(error) is OverflowError and any(words in text for words in _TOO_WIDE):
         return ValueError("Overflow when unpacking long long")
     return None

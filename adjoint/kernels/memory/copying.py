@@ -182,10 +182,24 @@ def expanded(source: Array, array: Array) -> Array:
     return numpy.broadcast_to(source, array.shape)
 
 
+_EFFORT = 1000
+"""How much work it may take to find out whether two arrays have an element in common, in NumPy's count."""
+
+
+def may_overlap(first: Array, second: Array) -> bool:
+    """Whether two arrays may have an element in common; parts of one array that lie side by side have none."""
+    if not numpy.may_share_memory(first, second):
+        return False
+    try:
+        return bool(numpy.shares_memory(first, second, max_work=_EFFORT))  # type: ignore[arg-type]  # its stubs know two of the numbers
+    except numpy.exceptions.TooHardError:
+        return True
+
+
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, over `self`."""
     if other.dtype == self.dtype and other.shape == self.shape:
-        if other.size < MOVED or numpy.may_share_memory(self, other):
+        if other.size < MOVED or may_overlap(self, other):
             numpy.copyto(self, other)
         else:
             copy_elements(self, other)

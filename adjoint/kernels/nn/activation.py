@@ -359,9 +359,16 @@ def gated(first: Array, second: Array) -> Any:
     return first / (xp.exp(-second) + 1)
 
 
-def joined(first: Array, second: Array, dim: int) -> Array:
-    """Two halves put together along `dim`."""
-    return numpy.concatenate([first, second], dim)
+@pointwise("glu_backward_cpu", "fc")
+def _gated_backward(grad: Array, first: Array, second: Array) -> Any:
+    sigmoid = xp.reciprocal(xp.exp(-second) + 1)
+    return grad * xp.conjugate(sigmoid), grad * xp.conjugate(first * sigmoid * (1 - sigmoid))
+
+
+def glu_backward(grad: Array, self: Array, dim: int) -> Array:
+    """The gradient of `glu`, which is half as long along `dim` as that of its input."""
+    first, second = halves(self, normalize_dim(dim, self.ndim))
+    return numpy.concatenate(_gated_backward(grad, first, second), dim)
 
 
 def rrelu_backward(grad: Array, self: Array, noise: Array) -> Array:

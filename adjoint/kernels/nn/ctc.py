@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
+from ...codegen.compiled_pointwise import COSTLY
 from ..runtime.floating import refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -62,11 +64,28 @@ def ctc_loss(
     if log_probs.dtype.kind != "f" or log_probs.dtype.itemsize < 4:
         raise refuse("ctc_loss_cpu", log_probs)
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
-    emitted = _at_states(log_probs, states)
-    times, count, width = emitted.shape
-    forward = numpy.full((count, times, width), -numpy.inf, log_probs.dtype)
+    (times, count), width = log_probs.shape[:2], states.shape[1]
     lengths = numpy.array(target_lengths, numpy.int64)
     ends = numpy.array(input_lengths, numpy.int64)
+    forward = _forward(log_probs, states, skips, lengths)
+    with numpy.errstate(all="ignore"):
+        rows = numpy.arange(count)
+        last = forward[rows, numpy.maximum(ends, 1) - 1] if times else numpy.full((count, width), -numpy.inf)
+        final = last[rows, 2 * lengths]
+        label = numpy.where(lengths > 0, last[rows, numpy.maximum(2 * lengths - 1, 0)], -numpy.inf)
+        probability = numpy.where(ends > 0, numpy.logaddexp(final, label), numpy.where(lengths > 0, -numpy.inf, 0.0))
+    return (-probability).astype(log_probs.dtype), forward
+
+
+def _forward(log_probs: Array, states: Array, skips: Array, lengths: Array) -> Array:
+    """The logarithms of the probabilities of states, `(N, T, states)`."""
+    (times, count), width = log_probs.shape[:2], states.shape[1]
+    if LOOPS.takes(times * states.size, COSTLY):
+        found = LOOPS.run("nn.ctc.forward_of", log_probs, states, skips, lengths)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
+    emitted = _at_states(log_probs, states)
+    forward = numpy.full((count, times, width), -numpy.inf, log_probs.dtype)
     if times:
         forward[:, 0, 0] = emitted[0, :, 0]
         if width > 1:
@@ -77,12 +96,7 @@ def ctc_loss(
             total = numpy.logaddexp(before, _shifted(before, 1))
             total = numpy.logaddexp(total, _barred(_shifted(before, 2), skips))
             forward[:, time] = total + emitted[time]
-        rows = numpy.arange(count)
-        last = forward[rows, numpy.maximum(ends, 1) - 1] if times else numpy.full((count, width), -numpy.inf)
-        final = last[rows, 2 * lengths]
-        label = numpy.where(lengths > 0, last[rows, numpy.maximum(2 * lengths - 1, 0)], -numpy.inf)
-        probability = numpy.where(ends > 0, numpy.logaddexp(final, label), numpy.where(lengths > 0, -numpy.inf, 0.0))
-    return (-probability).astype(log_probs.dtype), forward
+    return forward
 
 
 def ctc_loss_backward(
@@ -98,10 +112,18 @@ def ctc_loss_backward(
 ) -> Array:
     """The gradient of `log_probs`, as PyTorch's: that of the numbers of which these are the logarithmic softmax."""
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
-    emitted = _at_states(log_probs, states)
-    times, count, width = emitted.shape
     lengths = numpy.array(target_lengths, numpy.int64)
     ends = numpy.array(input_lengths, numpy.int64)
+    if LOOPS.takes(len(log_probs) * states.size, COSTLY):
+        found = LOOPS.run("nn.ctc.gradient_of", grad, log_probs, states, skips, lengths, ends, loss, forward)
+        if found is not NotImplemented:
+            hopeless = numpy.isposinf(loss)
+            if hopeless.any():
+                used = numpy.arange(len(log_probs))[:, None] < ends
+                found[used & hopeless] = 0 if zero_infinity else numpy.nan
+            return numpy.asarray(found)
+    emitted = _at_states(log_probs, states)
+    times, count, width = emitted.shape
     places = numpy.arange(width)
     is_final = (places == 2 * lengths[:, None]) | ((places == 2 * lengths[:, None] - 1) & (lengths[:, None] > 0))
     allowed = places <= 2 * lengths[:, None]

@@ -131,6 +131,12 @@ def _logit_loss(self: Array, target: Array) -> Any:
     return (1 - target) * self + (xp.log1p(xp.exp(-abs(self))) + xp.maximum(-self, 0))
 
 
+@pointwise("binary_cross_entropy_with_logits")
+def _weighted_logit_loss(self: Array, target: Array, pos_weight: Array) -> Any:
+    log_one_plus = xp.log1p(xp.exp(-abs(self))) + xp.maximum(-self, 0)
+    return (1 - target) * self + (1 + (pos_weight - 1) * target) * log_one_plus
+
+
 def binary_cross_entropy_with_logits(
     self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
@@ -138,10 +144,7 @@ def binary_cross_entropy_with_logits(
     x, wanted = widen(self), widen(target)
     if weight is None and pos_weight is None:
         return reduced(_logit_loss(x, wanted), reduction, self.dtype)
-    log_one_plus = numpy.log1p(numpy.exp(-numpy.abs(x))) + numpy.maximum(-x, 0)
-    if pos_weight is not None:
-        log_one_plus = (1 + (widen(pos_weight) - 1) * wanted) * log_one_plus
-    loss = (1 - wanted) * x + log_one_plus
+    loss = _logit_loss(x, wanted) if pos_weight is None else _weighted_logit_loss(x, wanted, widen(pos_weight))
     if weight is not None:
         loss = loss * widen(weight)
     return reduced(loss, reduction, self.dtype)
@@ -205,7 +208,7 @@ def nll_loss_forward(
     """
     _check(log_probs, target, weight)
     target = _classes_of(log_probs, target, ignore_index)
-    losses, factors = nll_rows.run((log_probs, target, weight), _class_dim(log_probs), (ignore_index,))
+    losses, factors = _losses_of(log_probs, target, weight, ignore_index)
     dtype = log_probs.dtype
     if reduction == "none":
         return losses.reshape(target.shape).astype(dtype, copy=False), numpy.zeros((), dtype)
@@ -213,6 +216,16 @@ def nll_loss_forward(
     if reduction == "mean":
         result = numpy.true_divide(result, total, dtype=losses.dtype)
     return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
+
+
+def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
+    """The loss of each target, and the weight of its class."""
+    dim = _class_dim(log_probs)
+    if LOOPS.takes(log_probs.size, LARGE):
+        found = LOOPS.run("nn.negative_log_likelihood.losses_of", log_probs, target, weight, dim, ignore_index)
+        if found is not NotImplemented:
+            return found
+    return nll_rows.run((log_probs, target, weight), dim, (ignore_index,))
 
 
 @row_program()
@@ -256,6 +269,11 @@ def nll_loss_backward(
     value = widen(asarray(grad))
     if reduction == "mean":
         value = value / _total_weight(log_probs, target, weight, ignore_index)
+    if LOOPS.takes(log_probs.size, LARGE):
+        options = target, weight, log_probs.shape, _class_dim(log_probs), ignore_index, log_probs.dtype
+        found = LOOPS.run("nn.negative_log_likelihood.gradient_of", asarray(value), *options)
+        if found is not NotImplemented:
+            return asarray(found)
     spread = numpy.broadcast_to(value, target.shape).astype(log_probs.dtype if value.ndim else value.dtype, copy=False)
     arrays = spread, target, weight
     gradient: ndarray = nll_backward_rows.run(arrays, _class_dim(log_probs), (ignore_index,), shape=log_probs.shape)

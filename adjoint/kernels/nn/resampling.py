@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS, MOVED
+from ..index.scatter import take_rows
 from ..runtime.floating import is_inexact, type_name
 
 Array = numpy.ndarray[Any, Any]
@@ -28,7 +29,7 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
     result = self
     for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
         if mode in NEAREST:
-            result = result.take(_nearest(self.shape[axis], length, mode, scale), axis=axis)
+            result = take_rows(result, _nearest(self.shape[axis], length, mode, scale), axis)
         else:
             weights = _weights(self.shape[axis], length, mode, align_corners, antialias, scale)
             result = _along(result, axis, weights)

@@ -58,7 +58,13 @@ def softmax(x: ndarray, dim: int) -> ndarray:
 
 
 def _is_small(x: ndarray, dim: int) -> bool:
-    return x.dtype.char in _NATIVE and 0 < x.size <= _SMALL and -x.ndim <= dim < x.ndim and x.flags.c_contiguous
+    return (
+        x.dtype.char in _NATIVE
+        and 0 < x.size <= _SMALL
+        and type(dim) is int
+        and -x.ndim <= dim < x.ndim
+        and x.flags.c_contiguous
+    )
 
 
 def _shifted(x: ndarray, dim: int) -> ndarray:

@@ -75,6 +75,8 @@ def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
     if x.size == 0 and x.shape[dim] != 0:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    if x.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     length = x.shape[dim]
     return numpy.moveaxis(x, dim, 0).reshape(length, x.size // length if length else 0), dim
 

@@ -7,6 +7,7 @@ import numpy
 from numpy import ndarray
 
 from ..runtime.floating import type_name
+from .counting import searchsorted
 
 _FUNCTION = "torch.histogramdd"
 
@@ -96,15 +97,22 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     return counts
 
 
+def _after(edge: ndarray, values: ndarray) -> ndarray:
+    """The first edge beyond each value."""
+    if edge.dtype != values.dtype:
+        return numpy.searchsorted(edge, values, side="right")
+    return searchsorted(edge, values, right=True)
+
+
 def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
     """The bin of each value; the last one has both its edges."""
     last = len(edge) - 2
     if not equal:
-        found = numpy.searchsorted(edge, values, side="right") - 1
+        found = _after(edge, values) - 1
     else:
         found = ((values - edge[0]) / (edge[-1] - edge[0]) * values.dtype.type(last + 1)).astype(numpy.int64)
         # What is rounded across an edge is put right.
         near = numpy.clip(found, 1, max(last, 1))
-        near_edge = numpy.searchsorted(edge, values, side="right") - 1
+        near_edge = _after(edge, values) - 1
         found = numpy.where(abs(near - found) <= 1, near_edge, found)
     return numpy.clip(found, 0, last)

@@ -208,7 +208,18 @@ def distance(x: ndarray, other: ndarray, p: float = 2) -> ndarray:
 _MAGNITUDES = {1: "sum_of_magnitudes", math.inf: "largest_magnitude", -math.inf: "smallest_magnitude"}
 
 
+def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
+    """Whether the dimensions have one element each."""
+    for dim in dims:  # noqa: SIM110  (a generator takes as long as the norm of a small tensor)
+        if x.shape[dim] != 1:
+            return False
+    return True
+
+
 def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+    if p != 0 and _are_single(x, dims):  # its square may overflow
+        magnitude = numpy.abs(x)
+        return asarray(magnitude if keepdim else magnitude.squeeze(dims))
     if (
         p == 2
         and x.dtype.char in "fd"

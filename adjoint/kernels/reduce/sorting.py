@@ -307,86 +307,25 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
 # Quantiles
 
 
-def quantile(
-    x: ndarray, q: ndarray | float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
-) -> ndarray:
-    """The value below which a fraction `q` of the elements along `dim` (or of all) lies; nan where there is one.
-
-    For a one-dimensional `q` the result has its length as first dimension.
-
-    Raises:
-        RuntimeError: if a type, a fraction or the interpolation is not allowed, or if `x` is empty.
-    """
-    return _quantile(x, q, dim, keepdim, interpolation, ignore_nan=False)
-
-
-def nanquantile(
-    x: ndarray, q: ndarray | float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
-) -> ndarray:
-    """As `quantile`, of the elements that are numbers; nan where there are none."""
-    return _quantile(x, q, dim, keepdim, interpolation, ignore_nan=True)
-
-
-def _quantile(
-    x: ndarray, q: ndarray | float, dim: int | None, keepdim: bool, interpolation: str, *, ignore_nan: bool
-) -> ndarray:
-    fractions = check_quantile(x, q, interpolation)
-    axis = normalize_dim(0 if dim is None else dim, x.ndim)
-    moved = x.reshape(-1) if dim is None else numpy.moveaxis(numpy.atleast_1d(x), axis, -1)
-    ordered = numpy.sort(moved, -1)
-    length = ordered.shape[-1]
-    numbers = length - numpy.isnan(ordered).sum(-1, keepdims=True)
-    if ignore_nan:
-        ranks = fractions.reshape(-1) * numpy.maximum(numbers - 1, 0).astype(x.dtype)
-    else:
-        # Where there is a nan, the last element is one.
-        last = x.dtype.type(length - 1)
-        ranks = numpy.where(numbers < length, last, fractions.reshape(-1) * last)
-    result = numpy.moveaxis(_interpolate(ordered, ranks, interpolation), -1, 0)
-    if keepdim and dim is None:
-        result = result.reshape(len(result), *(1,) * x.ndim)
-    elif keepdim and x.ndim:
-        result = numpy.expand_dims(result, axis + 1)
-    return result if fractions.ndim else asarray(result[0])
-
-
-def _interpolate(ordered: ndarray, ranks: ndarray, interpolation: str) -> ndarray:
-    """Values at fractional positions along the last dimension."""
-    if interpolation == "nearest":
-        ranks = numpy.rint(ranks)
-    elif interpolation == "lower":
-        ranks = numpy.floor(ranks)
-    elif interpolation == "higher":
-        ranks = numpy.ceil(ranks)
-    below = numpy.floor(ranks)
-    lower = take_last(ordered, below.astype(_INT64))
-    if interpolation not in ("linear", "midpoint"):
-        return lower
-    upper = take_last(ordered, numpy.ceil(ranks).astype(_INT64))
-    weight = ordered.dtype.type(0.5) if interpolation == "midpoint" else ranks - below
-    step = upper - lower
-    return numpy.where(weight < 0.5, lower + weight * step, upper - (1 - weight) * step)
-
-
-def check_quantile(x: ndarray, q: ndarray | float, interpolation: str, look: bool = True) -> ndarray:
-    """The fractions as an array, after checks; of their values only if `look`."""
+def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolation: str, *, readable: bool) -> None:
+    """Raise for fractions, a dimension or an interpolation that are not allowed; `readable` says whether `q` has values."""
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         q = asarray(q, x.dtype)
-    if x.size == 0:
-        raise RuntimeError("quantile() input tensor must be non-empty")
-    if x.dtype.char not in "fd":
-        raise RuntimeError("quantile() input tensor must be either float or double dtype")
-    if q.ndim > 1:
-        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
-    if q.dtype != x.dtype:
-        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
             f"but got {interpolation}"
         )
-    if look and not ((q >= 0) & (q <= 1)).all():
+    if x.size == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if q.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if x.dtype.char not in "fd":
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if q.dtype != x.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    normalize_dim(0 if dim is None else dim, x.ndim)
+    if readable and not ((q >= 0) & (q <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
-    return q

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -357,6 +358,7 @@ def triu(self: Array, diagonal: int) -> Array:
 
 
 def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
+    diagonal = operator.index(diagonal)
     if LOOPS.takes(array.size, MOVED):
         found = LOOPS.run("shape.triangle.triangle", array, diagonal, upper)
         if found is not NotImplemented:

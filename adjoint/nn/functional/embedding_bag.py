@@ -36,6 +36,11 @@ def embedding_bag(
             [3., 4.]])
     """
     _check(input, weight, offsets, mode, per_sample_weights)
+    if input.dim() == 2 and padding_idx is None and input.size(1) > 0:
+        rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights.unsqueeze(-1)
+        return rows.max(1).values if mode == "max" else rows.mean(1) if mode == "mean" else rows.sum(1)
     if input.dim() == 2:
         offsets = torch.arange(0, input.numel(), input.size(1))
         input = input.reshape(-1)
@@ -101,18 +106,18 @@ def _check(
 
 def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
     """The number of the bag of each index, and the number of bags."""
-    starts = offsets.tolist()
-    if include_last_offset and not starts:
+    count = offsets.size(0)
+    if include_last_offset and not count:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    if starts and starts[0] != 0:
+    if count and (first := int(offsets[0].item())) != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-            f"{starts[0]}"
+            f"{first}"
         )
-    if starts and starts[-1] > input.size(0):
+    if count and (last := int(offsets[-1].item())) > input.size(0):
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {starts[-1]}"
+            f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {last}"
         )
-    ends = starts[1:] if include_last_offset or not starts else [*starts[1:], input.size(0)]
-    sizes = torch.tensor([end - start for start, end in zip(starts, ends, strict=False)], dtype=torch.int64)
-    return torch.arange(len(ends)).repeat_interleave(sizes), len(ends)
+    ends = offsets if include_last_offset or not count else torch.cat([offsets, offsets.new_full((1,), input.size(0))])
+    sizes = ends.diff().long()
+    return torch.arange(sizes.size(0)).repeat_interleave(sizes), sizes.size(0)

@@ -55,7 +55,7 @@ def linear_cross_entropy(
     _check(input, linear_weight, target, linear_bias, weight, ignore_index, label_smoothing)
     shape = linear_weight.shape[:-1]
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = functional.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
+    logits = functional.linear(input, linear_weight.flatten(0, -2), bias)
     logits = logits.reshape(*input.shape[:-1], *shape)
     ignored = -100 if ignore_index is None else ignore_index
     return functional.cross_entropy(

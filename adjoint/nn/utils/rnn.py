@@ -117,11 +117,13 @@ def pad_sequence(
         if not isinstance(part, Tensor):
             raise TypeError(f"expected Tensor as element {number} in argument 0, but got {type(part).__name__}")
     longest = max(part.size(0) for part in parts)
+    padding = parts[0].new_full((longest, *parts[0].shape[1:]), padding_value)
     padded = []
     for part in parts:
-        missing = part.new_full((longest - part.size(0), *part.shape[1:]), padding_value)
-        padded.append(torch.cat((part, missing) if padding_side == "right" else (missing, part)))
-    return torch.stack(padded, 0 if batch_first else 1)
+        missing = padding[part.size(0) :]
+        padded += [part, missing] if padding_side == "right" else [missing, part]
+    result = torch.cat(padded).reshape((len(parts), longest, *parts[0].shape[1:]))
+    return result if batch_first else result.transpose(0, 1).contiguous()
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:

@@ -19,6 +19,7 @@ from ...dispatch.out import check_memory, check_overlap
 from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.lazy_conj import materialize
+from ...kernels.shape.joining import masked_fill_
 from ...tape import modes
 from ...tape.packing import Packed, pack, shown
 from ...tape.saved import unpack_list
@@ -370,7 +371,10 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
     elif (kind is not int or array.ndim == 0) and (kind is not _slice or key.step is not None):
         return False
     try:
-        array[key] = value
+        if kind is Tensor and key.dtype.kind == "b" and type(value) is not ndarray:
+            masked_fill_(array, key, value)
+        else:
+            array[key] = value
     except (IndexError, ValueError, TypeError, OverflowError):
         return False
     bump(input, "__setitem__", depth=2)

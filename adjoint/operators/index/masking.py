@@ -203,7 +203,7 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
 
 
 @pair(
-    Kernel(kernels.clamp, quiet=True),
+    Kernel(kernels.clamp, inplace=kernels.clamp_, quiet=True),
     by_tensor={"name": "clamp_to_tensors", "node": "ClampBackward0", "aten": "Tensor"},
     by_number={
         "name": "clamp_to_numbers",

@@ -148,6 +148,8 @@ def bilinear(input1, input2, weight, bias=None):
         wanted, size = weight.size(dim), given.size(-1)
         if size != wanted:
             raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {wanted}")
+    if len(shape) != 3:
+        raise RuntimeError("number of dimensions must match")
     if bias is not None and bias.size(0) != shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {shape[0]}"
@@ -215,8 +217,14 @@ class euclidean_dist:
 
 
 def _euclidean_gradient(grad, x1, x2, distance, xp):
-    ratio = xp.where(distance == 0, grad * 0, grad / distance)
+    ratio = xp.grad_by_distance(grad, distance)
     return x1 * xp.sum(ratio, -1, True) - ratio @ x2
+
+
+@public(namespace=None, on_arrays=kernels.grad_by_distance)
+def grad_by_distance(grad, distance):
+    """`grad / distance`, and 0 at a distance of 0, a corner."""
+    return tensors.where(distance == 0, grad * 0, grad / distance)
 
 
 _MODES = {

@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ...codegen.acceleration import LARGE
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import binary, operator, publish, tensors
@@ -45,7 +46,7 @@ class hypot:
         return grad * (other / result)
 
 
-@binary(Kernel(kernels.nextafter, small=numpy.nextafter, dtypes=FLOATS), numbers=False)
+@binary(Kernel(kernels.nextafter, small=numpy.nextafter, dtypes=FLOATS, limit=LARGE - 1), numbers=False)
 class nextafter:
     """The next floating-point number after `input` in the direction of `other`, elementwise."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from ...dispatch.annotations import Array, Int
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import fits, invalid_arguments, is_of_type, wrong_type
+from ...dispatch.calls import call_of
 from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
 from ...dispatch.numpy_names import taking_numpy_names
@@ -165,8 +166,12 @@ def polygamma(n, input, *, out=None):
     Raises:
         RuntimeError: if `n` is negative.
     """
-    if not isinstance(n, int) or not isinstance(input, Tensor):
+    if not is_of_type(n, "Int"):
+        raise wrong_type("polygamma", "n", call_of("polygamma").where("n", 0, (n, input)), "Int", n)
+    if not isinstance(input, Tensor):
         raise invalid_arguments("polygamma", n, input)
+    if not fits(n):
+        raise ValueError("Overflow when unpacking long long")
     return polygamma_of(input, n, out=out)
 
 

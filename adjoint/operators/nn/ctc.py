@@ -129,6 +129,8 @@ def _check(log_probs, targets, inputs, lengths, blank):
 @public()
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
     """The loss of connectionist temporal classification; see `nn.functional.ctc_loss`. `reduction`: 0 none, 1 mean, 2 sum."""
+    if 0 in log_probs._array.shape:
+        raise RuntimeError("log_probs tensor must not be empty")
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     batched = log_probs.ndim != 2 or len(inputs) != 1
     if not batched:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import softmax as kernels
+from ...tensor import wrap_dim
 
 
 @operator(
@@ -33,10 +34,23 @@ def _safe_softmax(input, dim, dtype=None):
 @public()
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
     """The gradient of the input of softmax, in `input_dtype`, from that of its output."""
+    _check_sizes("softmax_backward", grad_output, output, dim)
     return tensors.softmax_backward(grad_output, output, dim).to(input_dtype)
 
 
 @public()
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
     """The gradient of the input of log_softmax, in `input_dtype`, from that of its output."""
+    _check_sizes("log_softmax_backward", grad_output, output, dim)
     return tensors.log_softmax_backward(grad_output, output, dim).to(input_dtype)
+
+
+def _check_sizes(name, grad, output, dim):
+    """Raise unless the gradient has the shape of the output, and that a dimension `dim`."""
+    wanted, given = list(output._array.shape), list(grad._array.shape)
+    if given != wanted:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but {given} does "
+            f"not equal {wanted} (while checking arguments for {name})"
+        )
+    wrap_dim(dim, len(given))

@@ -87,17 +87,12 @@ def prelu(input, weight):
     return prelu_kernel(input, weight)
 
 
-@public(namespace=None, on_arrays=kernels.halves)
-def halves(input, dim):
-    """The first and the second half of `input` along `dim`."""
+@public(namespace=None, on_arrays=kernels.glu_backward)
+def glu_backward(grad, input, dim):
+    """The gradient of `glu`, for both halves of `input` along `dim`."""
     size = input._array.shape[dim] // 2
-    return input.narrow(dim, 0, size), input.narrow(dim, size, size)
-
-
-@public(namespace=None, on_arrays=kernels.joined)
-def joined(first, second, dim):
-    """The two halves put together again."""
-    return tensors.cat([first, second], dim)
+    first, sigmoid = input.narrow(dim, 0, size), input.narrow(dim, size, size).sigmoid()
+    return tensors.cat([grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj()], dim)
 
 
 @operator(kernel=kernels.glu, namespace="functional", method=())
@@ -107,9 +102,7 @@ class glu:
     def forward(self: Array, dim: Int = -1): ...
 
     def grad_self(grad, self, dim, xp):
-        first, second = xp.halves(self, dim)
-        sigmoid = xp.sigmoid(second)
-        return xp.joined(grad * sigmoid.conj(), grad * (first * sigmoid * (1 - sigmoid)).conj(), dim)
+        return xp.glu_backward(grad, self, dim)
 
 
 @operator(

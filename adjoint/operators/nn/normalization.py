@@ -426,12 +426,25 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
-    if shape[1] % num_groups:
-        raise RuntimeError(
-            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(shape)} and "
-            f"num_groups={num_groups}"
-        )
+    _check_groups(list(shape), shape[1], num_groups, weight, bias)
     return native_group_norm(input, weight, bias, num_groups, eps)[0]
+
+
+def _check_groups(shape, channels, groups, weight, bias):
+    """Raise if the channels are not so many groups, or if there is not one weight and one bias for each of them."""
+    if groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
+    if channels % groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {shape} and "
+            f"num_groups={groups}"
+        )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and given._array.shape != (channels,):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                f"{list(given._array.shape)} and input of shape {shape}"
+            )
 
 
 @public(namespace="torch", name="native_group_norm")
@@ -440,6 +453,7 @@ def group_norm_with_statistics(input, weight, bias, N, C, HxW, group, eps):
 
     `N`, `C` and `HxW` are the numbers of samples, of channels, and of the elements of a channel.
     """
+    _check_groups([*input._array.shape], C, group, weight, bias)
     if (N, C, HxW) != (*input._array.shape[:2], math.prod(input._array.shape[2:])):
         raise RuntimeError(f"Expected N x C x HxW to be the shape of the input, but got {N}, {C} and {HxW}")
     output, mean, rstd = native_group_norm(input, weight, bias, group, eps)

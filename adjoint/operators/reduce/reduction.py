@@ -89,7 +89,7 @@ class mean:
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
     def grad_self(grad, self_shape, dim, keepdim, xp):
-        return xp.spread(grad, self_shape, dim, keepdim) / element_count(self_shape, dim)
+        return xp.spread(grad / (element_count(self_shape, dim) or 1), self_shape, dim, keepdim)
 
     def grad_all(grad, self_shape, xp):
         return xp.expand(grad / (element_count(self_shape, None) or 1), self_shape)

@@ -240,13 +240,16 @@ def gradient(input=MISSING, *, spacing=None, dim=None, edge_order=1, **names):
     ndim = input._array.ndim
     dims = [dim] if isinstance(dim, int) else list(range(ndim)) if dim is None else list(dim)
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
-    _check_spacings(input, spacing, spacings, dim, dims)
-    return tuple(
-        _differences(input, wrap_dim(d, ndim), step, edge_order) for d, step in zip(dims, spacings, strict=True)
-    )
+    _check_spacings(input, spacing, spacings, dim, dims, edge_order)
+    wrapped = [wrap_dim(d, ndim) for d in dims]
+    if wrapped and not ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    if any(input._array.shape[d] <= edge_order for d in wrapped):
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple(_differences(input, d, step, edge_order) for d, step in zip(wrapped, spacings, strict=True))
 
 
-def _check_spacings(input, spacing, spacings, dim, dims):
+def _check_spacings(input, spacing, spacings, dim, dims, edge_order):
     ndim = input._array.ndim
     if isinstance(spacing, (list, tuple)) and len(spacings) != len(dims):
         if dim is None:
@@ -266,6 +269,8 @@ def _check_spacings(input, spacing, spacings, dim, dims):
                 "torch.gradient expected each element of spacing to have one dimension, but got an element with "
                 f"{step._array.ndim} dimensions!"
             )
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     wrapped = [wrap_dim(d, ndim) for d in dims]
     for d in wrapped:
         if wrapped.count(d) > 1:
@@ -273,10 +278,6 @@ def _check_spacings(input, spacing, spacings, dim, dims):
 
 
 def _differences(input, dim, step, edge_order):
-    if edge_order not in (1, 2):
-        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
-    if any(size < edge_order + 1 for size in input._array.shape):
-        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     parts = (_uneven if isinstance(step, Tensor) else _even)(input, dim, step, edge_order)
     return tensors.cat(parts, dim)
 

@@ -264,8 +264,8 @@ class nanmedian:
 def _quantile(name, ignore_nan):
     def function(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
         levels = q._array if isinstance(q, Tensor) else q
-        sorting.check_quantile(input._array, levels, interpolation, not isinstance(q, Tensor) or is_readable(q))
-        wrap_dim(0 if dim is None else dim, input._array.ndim)
+        readable = not isinstance(q, Tensor) or is_readable(q)
+        sorting.check_quantile(input._array, levels, dim, interpolation, readable=readable)
         return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
 
     function.__name__ = function.__qualname__ = name

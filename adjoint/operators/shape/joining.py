@@ -12,7 +12,9 @@ from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
-from ...dtypes import can_cast
+from ...dispatch.signatures import type_name
+from ...dtypes import can_cast, int32, int64
+from ...kernels.memory.bounds import check_addressable
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap_dim
@@ -123,6 +125,8 @@ def hstack(tensors, *, out=None):
 
 
 def _several(name, tensors):
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type_name(tensors)}")
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return list(tensors)
@@ -226,46 +230,59 @@ def tile_method(input, *dims, **names):
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of `dim`) repeated in place; with one tensor, its indices repeated as often as it says."""
     if repeats is None:
-        return _repeated(tensors.arange(input._array.size), input, 0)
+        if input._array.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        return _repeated_positions(input, input._array.size, output_size)
     if dim is None:
         input, dim = input.flatten(), 0
     if isinstance(repeats, Tensor):
-        return _repeated(input, repeats, dim)
+        return _repeated(input, repeats, dim, output_size)
+    shape = input._array.shape
+    wrapped = wrap_dim(dim, len(shape))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
-    if input._array.ndim == 0:
-        input = input.flatten()
-    shape = input._array.shape
-    dim = wrap_dim(dim, len(shape))
-    spread = tensors.expand(input.unsqueeze(dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
-    return spread.clone(memory_format=contiguous_format).flatten(dim, dim + 1)
+    slices = input.unsqueeze(wrapped + 1)
+    if output_size not in (None, repeats * shape[wrapped]):
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {repeats * shape[wrapped]} but got {output_size}"
+        )
+    spread = tensors.expand(slices, (*shape[: wrapped + 1], repeats, *shape[wrapped + 1 :]))
+    return spread.clone(memory_format=contiguous_format).flatten(wrapped, wrapped + 1)
 
 
-def _repeated(input, repeats, dim):
+def _repeated(input, repeats, dim, output_size):
     """The slices of `dim` as often as a tensor says."""
-    counts = repeats._array
+    counts, shape = repeats._array, input._array.shape
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
-    if counts.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_type}'")
-    size = input._array.shape[wrap_dim(dim, input._array.ndim)] if input._array.ndim else 1
-    if counts.size not in (1, size):
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    size = shape[wrap_dim(dim, len(shape))]
+    if counts.ndim and counts.size not in (1, size):
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
             f"input.size({dim}) = {size}"
         )
-    return index_select(input, dim, _repeated_positions(repeats, size))
+    return index_select(input, dim, _repeated_positions(repeats, size, output_size))
 
 
 @sequential_fallback
-def _repeated_positions(repeats, size):
-    """The numbers below `size`, each as often as `repeats` says."""
-    counts = materialize(repeats._array)
+def _repeated_positions(repeats, size, output_size):
+    """The numbers below `size`, each as often as `repeats` says; `output_size` is how many there are, if given."""
+    if repeats.dtype not in (int32, int64):
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_type}'")
+    counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)
+    if output_size is not None and output_size < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {output_size}: [{output_size}]")
+    # NumPy's own sum may wrap around; those of the upper and the lower halves do not.
+    total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
+    total *= size if repeats._array.size == 1 else 1
+    if output_size not in (None, total):
+        raise RuntimeError("allocated size does not match required size")
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
-    if counts.size and int(counts.max()) * size >= 2**60:  # NumPy's own sum of these may wrap around
-        raise RuntimeError("Storage size calculation overflowed: the indices would take 2**63 bytes or more")
-    return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts.reshape(-1)))
+    check_addressable(total * 8)
+    return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts))
 
 
 @operator(kernel=kernels.roll, out=False, namespace=None, method=False, tangent="linear")
@@ -299,6 +316,8 @@ def _integers(name, index, args):
     value = args[index]
     if is_of_type(value, "Int"):
         return (value,)
+    if value is None and name == "dims":
+        return ()
     if not is_of_type(value, "Ints"):
         call = call_of("roll")
         raise wrong_type(call.name, name, call.where(name, index, args), "Ints", value)

@@ -10,7 +10,8 @@ import itertools
 import numpy
 
 from ...dispatch.annotations import Array, Int, Ints
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, is_of_type, wrong_type
+from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...kernels.create import creation
@@ -227,7 +228,7 @@ def split(tensor, split_size_or_sections, dim=0):
 @public(namespace=None, method=("split",))
 def split_method(input, /, split_size, dim=0):
     """Views of dimension `dim` of one size each, or of the sizes in a list."""
-    if isinstance(split_size, int):
+    if is_of_type(split_size, "Int"):
         return tensors.split_size(input, split_size, dim)
     return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
 
@@ -269,8 +270,9 @@ def chunk(input, chunks, dim=0):
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if type(chunks) is not int:
-        raise TypeError(f"chunk(): argument 'chunks' (position 1) must be int, not {type(chunks).__name__}")
+    if not is_of_type(chunks, "Int"):
+        raise wrong_type("chunk", "chunks", call_of("chunk").where("chunks", 1, (input, chunks, dim)), "Int", chunks)
+    chunks = chunks.__index__()
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size = shape[wrap_dim(dim, len(shape))]
@@ -292,15 +294,17 @@ def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
     for name in ("indices", "sections", "tensor_indices_or_sections"):
         indices_or_sections = names.get(name, indices_or_sections)
     input, dim = names.get("x", input), names.get("axis", dim)
-    if not isinstance(indices_or_sections, (int, tuple, list, Tensor)) or not isinstance(dim, int):
-        raise invalid_arguments("tensor_split", input, indices_or_sections)
+    number = not isinstance(indices_or_sections, Tensor) and is_of_type(indices_or_sections, "Int")
+    if not (number or isinstance(indices_or_sections, (tuple, list, Tensor))) or not is_of_type(dim, "Int"):
+        given = (indices_or_sections,) if is_of_type(dim, "Int") else (indices_or_sections, dim)
+        raise invalid_arguments("tensor_split", input, *given)
     shape = input._array.shape
     if not shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     size = shape[wrap_dim(dim, len(shape))]
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = _cuts_from(indices_or_sections)
-    if isinstance(indices_or_sections, int):
+    if is_of_type(indices_or_sections, "Int"):
         if indices_or_sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
         smallest, larger = divmod(size, indices_or_sections)
@@ -325,7 +329,8 @@ def _cuts_from(tensor):
 
 def _split_function(name, dim_of, minimum):
     def function(input, indices_or_sections):
-        if not isinstance(indices_or_sections, (int, tuple, list)):
+        number = is_of_type(indices_or_sections, "Int")
+        if not (number or isinstance(indices_or_sections, (tuple, list))):
             raise invalid_arguments(name, input, indices_or_sections)
         ndim = input._array.ndim
         if ndim < minimum:
@@ -335,7 +340,7 @@ def _split_function(name, dim_of, minimum):
             )
         dim = dim_of(ndim)
         size = input._array.shape[dim]
-        if isinstance(indices_or_sections, int) and (indices_or_sections <= 0 or size % indices_or_sections):
+        if number and (indices_or_sections <= 0 or size % indices_or_sections):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
                 f"by the split_size {indices_or_sections}!"

@@ -224,8 +224,9 @@ def flatten(input, start_dim=0, end_dim=-1):
         return view_shape(input, (array.size,))
     ndim = len(shape)
     for position, (name, dim) in enumerate((("start_dim", start_dim), ("end_dim", end_dim)), start=1):
-        if type(dim) is not int:
-            raise TypeError(f"flatten(): argument '{name}' (position {position}) must be int, not {type(dim).__name__}")
+        if not is_of_type(dim, "Int"):
+            where = call_of("flatten").where(name, position, (input, start_dim, end_dim))
+            raise wrong_type("flatten", name, where, "Int", dim)
     first, last = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -332,7 +333,7 @@ def squeeze(input=None, dim=None, **names):
             raise invalid_arguments("squeeze", input, dim)
     if dim is None:
         return squeeze_all(input)
-    return squeeze_dim(input, dim) if type(dim) is int else squeeze_dims(input, _several(dim))
+    return squeeze_dim(input, dim) if type(dim) is int else squeeze_dims(input, _several(input, dim))
 
 
 @public(namespace=None, method=("squeeze_",))
@@ -340,12 +341,15 @@ def squeeze_(input, /, dim=None):
     """`squeeze`, in place."""
     if dim is None:
         return squeeze_all.inplace(input)
-    return squeeze_dim.inplace(input, dim) if type(dim) is int else squeeze_dims.inplace(input, _several(dim))
+    return squeeze_dim.inplace(input, dim) if type(dim) is int else squeeze_dims.inplace(input, _several(input, dim))
 
 
-def _several(dim):
+def _several(input, dim):
+    """The dimensions as a tuple; one may be an integer of NumPy's."""
+    if is_of_type(dim, "Int"):
+        return (dim.__index__(),)
     if not isinstance(dim, (tuple, list)):
-        raise invalid_arguments("squeeze", dim)
+        raise invalid_arguments("squeeze", input, dim)
     return tuple(dim)
 
 
@@ -474,10 +478,10 @@ def permute_method(input, /, *dims, **names):
 def movedim(input, source, destination):
     """The dimensions `source` moved to the positions `destination`, the others in their order."""
     ndim = input._array.ndim
-    if isinstance(source, int) != isinstance(destination, int):
-        raise invalid_arguments("movedim", source, destination)
-    source = (source,) if isinstance(source, int) else tuple(source)
-    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    one, several = is_of_type(source, "Int"), isinstance(source, (tuple, list))
+    if not (one or several) or not (is_of_type(destination, "Int") if one else isinstance(destination, (tuple, list))):
+        raise invalid_arguments("movedim", input, source, destination)
+    source, destination = ((source,), (destination,)) if one else (tuple(source), tuple(destination))
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "

@@ -1,7 +1,7 @@
-"""Quotients and remainders of integers by one number: by its reciprocal, then put right.
+"""Quotients and remainders of integers: by one number by its reciprocal, then put right, and by other integers in float64.
 
 Processors divide integers one by one, in 10 to 40 steps each. The quotient of a number of at most 51 bits by a product with a
-reciprocal in float64 is off by one at most.
+reciprocal in float64 is off by one at most; the whole part of a quotient of two such numbers in float64 is exact.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from ....codegen.llvm.language import (
     i64,
     load,
     loops,
+    minimum,
     reduce_or,
     store,
+    trunc,
     type_of,
     vector,
     where,
@@ -89,6 +91,80 @@ def divide_one_by_one(out: Pointer[T], x: Pointer[T], divisor: Int, n: Int, FLOO
             quotient = quotient + 1 if upward else quotient
             left = number - quotient * divisor
         out[i] = T(left) if REMAINDER else T(quotient)
+
+
+@loops
+def divided_each(x: T, y: T, FLOOR: Static, REMAINDER: Static) -> Static:
+    """Numbers of at most 51 bits, in vectors of i64, divided by others that are not 0."""
+    quotient = i64(trunc(f64(x) / f64(y)))
+    left = x - quotient * y
+    if FLOOR:
+        down = (left != 0) & ((left < 0) != (y < 0))
+        quotient = where(down, quotient - 1, quotient)
+        left = where(down, left + y, left)
+    return left if REMAINDER else quotient
+
+
+@loops(plain=True)
+def divide_each(
+    out: Pointer[T], zeros: Pointer[i64], x: Pointer[T], y: Pointer[T], n: Int, CHECKED: Static, FLOOR: Static,
+    REMAINDER: Static, W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Blocks of `W` numbers from `start` to `stop` divided by as many others. `zeros`: becomes 1 if one of these is 0."""
+    for block in range(start, stop):
+        i = block * W
+        small = i + W <= n
+        if small:
+            a, b = vector(i64, W)(load(x + i, W)), vector(i64, W)(load(y + i, W))
+            wrong = b == 0
+            if CHECKED:
+                wrong = wrong | (a >= _EXACT) | (a <= -_EXACT) | (b >= _EXACT) | (b <= -_EXACT)
+            small = not reduce_or(wrong)
+            if small:
+                store(out + i, vector(T, W)(divided_each(a, b, FLOOR, REMAINDER)))
+        if not small:
+            for k in range(i, minimum(i + W, n)):
+                number, divisor = i64(x[k]), i64(y[k])
+                if divisor == 0:
+                    zeros[0] = 1
+                    divisor = i64(1)
+                alone = divisor == -1  # the quotient of the least integer by -1 is none
+                divisor = i64(1) if alone else divisor
+                quotient = number // divisor
+                left = number - quotient * divisor
+                if not FLOOR:
+                    upward = (left != 0) & ((number < 0) != (divisor < 0))
+                    quotient = quotient + 1 if upward else quotient
+                    left = number - quotient * divisor
+                quotient = -quotient if alone else quotient
+                out[k] = T(left) if REMAINDER else T(quotient)
+
+
+@functools.lru_cache(32)
+def _dividing_each(dtype: Any, floor_: bool, remainder: bool, width: int) -> Any:
+    return divide_each.compiled(
+        T=type_of(dtype), CHECKED=dtype.itemsize == 8, FLOOR=floor_, REMAINDER=remainder, W=width
+    )
+
+
+def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) -> Any:
+    """`x` divided by as many integers and rounded ("floor", "trunc"), or what is left. NotImplemented if there is no loop for it.
+
+    Raises:
+        RuntimeError: if one of `divisors` is 0.
+    """
+    if x.dtype.char not in "bhilB" or x.dtype != divisors.dtype or x.shape != divisors.shape or not x.size:
+        return NotImplemented
+    if not x.flags.c_contiguous or not divisors.flags.c_contiguous:
+        return NotImplemented
+    out, zeros = numpy.empty(x.shape, x.dtype), numpy.zeros(1, numpy.int64)
+    width = HOST.vector_bytes // 8
+    function = _dividing_each(x.dtype, rounding == "floor", remainder, width)
+    places = [address(item) for item in (out, zeros, x, divisors)]
+    launch(function, -(-x.size // width), width * (3 * x.itemsize + _WEIGHT), *places, x.size)
+    if zeros[0]:
+        raise RuntimeError("ZeroDivisionError")
+    return out
 
 
 @functools.lru_cache(32)

@@ -294,8 +294,8 @@ def convert(array: ndarray, dtype: Any) -> Any:
 
 @functools.lru_cache(64)
 def _conversion(source: Any, target: Any, vector_bytes: int) -> Any:
-    first, second = type_of(source), type_of(target)
-    if first is None or second is None or "b" in (source.kind, target.kind):
+    first, second = u8 if source.kind == "b" else type_of(source), type_of(target)  # truth values are 0 and 1
+    if first is None or second is None or target.kind == "b":
         return None
     if first.kind == "f" and second.kind != "f" and second not in (i32, i64):
         return None  # what becomes of numbers that are too large for the type is NumPy's to say

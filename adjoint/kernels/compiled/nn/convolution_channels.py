@@ -36,6 +36,9 @@ from .convolution_plan import Arrays, Table, Work
 ROWS = 4
 """So many rows of the result are computed together."""
 
+_EACH_TAP, _BESIDES, _BESIDES_PACKED = 1.5, 3, 16
+"""How long a vector takes for each tap, and apart from them, here and where rows are packed first; there a tap takes 1."""
+
 
 @loops(explicit=True, plain=True)
 def convolve_channels(
@@ -106,10 +109,18 @@ class ChannelPlan(Arrays):
 
     @staticmethod
     def takes(work: Work) -> bool:
-        """Whether it is one, and moves along rows in steps of one."""
+        """Whether it is one that moves along rows in steps of one, and packing would take longer.
+
+        The last vector of each row may be mostly empty here, where vectors of packed rows run on.
+        """
         planes, rows, columns = work.axes
         alone = work.ins == work.outs == 1 and planes.source == planes.target == sum(map(len, planes.taps)) == 1
-        return alone and rows.spread == columns.spread == columns.step == 1
+        here = -(-columns.places // work.width) * (
+            rows.places + rows.reach / 4
+        )  # rows at the edge are computed one by one
+        packed = (columns.places + columns.reach) / work.width * rows.places
+        faster = here * (_EACH_TAP * work.taps + _BESIDES) <= packed * (work.taps + _BESIDES_PACKED)
+        return alone and faster and rows.spread == columns.spread == columns.step == 1
 
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         super().__init__(work)

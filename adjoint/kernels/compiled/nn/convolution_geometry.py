@@ -242,9 +242,8 @@ def cut(
     origin = (0, 0, 0)
     sample_bytes = groups * group_bytes
     if batch >= wanted and sample_bytes <= block_bytes:
-        count = (
-            batch if single else min(batch, _multiple(max(wanted, -(-batch * sample_bytes // block_bytes)), threads))
-        )
+        each = 1 if single else -(-batch // max(wanted, -(-batch * sample_bytes // block_bytes)))
+        count = batch if single else min(batch, _multiple(-(-batch // each), threads))
         return [Block(n, after - n, 0, groups, origin, places) for n, after in divided(batch, count)]
     parts = max(-(-sample_bytes // block_bytes), -(-wanted // batch))
     if parts <= groups:

@@ -23,6 +23,7 @@ from ....codegen.llvm.language import (
     local,
     loops,
     minimum,
+    reduce_or,
     store,
     type_of,
     u8,
@@ -34,7 +35,7 @@ from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
 
 _LINES = 4
-"""Rows that are gone along together: in each, every element waits for the one before."""
+"""Rows that are gone along together, if there are so many: in each, every element waits for the one before."""
 
 _TILE = 256
 """Columns that are gone down together."""
@@ -50,18 +51,19 @@ def takes_over(x: T, best: T, MAXIMUM: Static) -> boolean:
 
 @loops(explicit=True, plain=True)
 def extremum_rows(
-    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, start: Int, stop: Int
-) -> None:
+    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, LINES: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
     """The extrema so far in rows of `n` elements; the last group of rows may lie over the one before, to write the same again."""
-    best = local(T, _LINES)
-    place = local(i64, _LINES)
+    best = local(T, LINES)
+    place = local(i64, LINES)
     for group in range(start, stop):
-        first = minimum(group * _LINES, rows - _LINES) * n
-        for LINE in unrolled(_LINES):
+        first = minimum(group * LINES, rows - LINES) * n
+        for LINE in unrolled(LINES):
             best[LINE] = x[first + LINE * n]
             place[LINE] = 0
         for i in range(n):
-            for LINE in unrolled(_LINES):
+            for LINE in unrolled(LINES):
                 here = first + (LINE * n + i)
                 element = x[here]
                 taken = takes_over(element, best[LINE], MAXIMUM)
@@ -69,6 +71,36 @@ def extremum_rows(
                 place[LINE] = i if taken else place[LINE]
                 values[here] = best[LINE]
                 places[here] = place[LINE]
+
+
+@loops(explicit=True)
+def extremum_line(
+    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The extrema so far in one row after another; most runs of `W` elements have none that takes over."""
+    for row in range(start, stop):
+        first = row * n
+        best = x[first]
+        place = i64(0)
+        i = Int(0)
+        while i < n:
+            width = minimum(n - i, W)
+            found = True
+            if width == W:
+                found = reduce_or(takes_over(load(x + (first + i), W), broadcast(best, W), MAXIMUM))
+            if found:
+                for k in range(i, i + width):
+                    element = x[first + k]
+                    taken = takes_over(element, best, MAXIMUM)
+                    best = element if taken else best
+                    place = k if taken else place
+                    values[first + k] = best
+                    places[first + k] = place
+            else:
+                store(values + (first + i), broadcast(best, W))
+                store(places + (first + i), broadcast(place, W))
+            i += width
 
 
 @loops(explicit=True, plain=True)
@@ -137,9 +169,11 @@ def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static,
 
 
 @functools.lru_cache(64)
-def _extremum(kind: Any, maximum: bool, rows: bool, width: int) -> Any:
-    if rows:
-        return extremum_rows.compiled(T=kind, MAXIMUM=maximum)
+def _extremum(kind: Any, maximum: bool, lines: int, width: int) -> Any:
+    if lines == 1:
+        return extremum_line.compiled(T=kind, MAXIMUM=maximum, W=width)
+    if lines:
+        return extremum_rows.compiled(T=kind, MAXIMUM=maximum, LINES=lines)
     return extremum_columns.compiled(T=kind, MAXIMUM=maximum, W=width)
 
 
@@ -157,11 +191,12 @@ def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
     values, places = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, numpy.int64)
     arrays = address(values), address(places), address(x)
     rows, n = math.prod(x.shape[:dim]), x.shape[dim]
-    if math.prod(x.shape[dim + 1 :]) == 1 and rows >= _LINES:
-        function = _extremum(kind, maximum, True, 1)
-        launch(function, -(-rows // _LINES), _LINES * n * 4 * (x.itemsize + 8), *arrays, rows, n)
+    if math.prod(x.shape[dim + 1 :]) == 1:
+        lines = min(rows, _LINES)
+        function = _extremum(kind, maximum, lines, HOST.vector_bytes // 8)
+        launch(function, -(-rows // lines), lines * n * 4 * (x.itemsize + 8), *arrays, rows, n)
     else:
-        _run(_extremum(kind, maximum, False, HOST.vector_bytes // 8), x, dim, *arrays)
+        _run(_extremum(kind, maximum, 0, HOST.vector_bytes // 8), x, dim, *arrays)
     return values, places
 
 

@@ -1,0 +1,183 @@
+"""Distances between rows, each pair by itself, and their gradients: no array of all differences is made."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.elementary_power import pow as power
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    broadcast,
+    fabs,
+    fma,
+    load,
+    loops,
+    maximum,
+    minimum,
+    reduce_add,
+    reduce_max,
+    sqrt,
+    type_of,
+    vector,
+    vectorized,
+    where,
+)
+from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
+
+_ONE, _TWO, _MOST, _ANY = range(4)
+"""The norms: sums of magnitudes, Euclidean, the greatest magnitude, of another order."""
+
+_WORK = {_ONE: 1, _TWO: 1, _MOST: 2, _ANY: 30}
+"""How many bytes are moved in the time that one difference takes for each of its bytes."""
+
+
+@loops
+def combined(total: T, difference: T, order: T, NORM: Static) -> T:
+    """The norm so far, before its root is taken, and one more difference, numbers or vectors."""
+    if NORM == _TWO:
+        result = fma(difference, difference, total)
+    elif NORM == _ONE:
+        result = total + fabs(difference)
+    elif NORM == _MOST:
+        result = maximum(total, fabs(difference))
+    else:
+        result = total + power(fabs(difference), order)
+    return result
+
+
+@loops
+def norm_of(a: Pointer[T], b: Pointer[T], width: Int, order: T, NORM: Static, W: Static) -> T:
+    """The norm of the difference of two rows."""
+    first = vector(T, W)(0)
+    second = vector(T, W)(0)
+    orders = broadcast(order, W)
+    k = 0
+    while k + 2 * W <= width:
+        first = combined(first, load(a + k, W) - load(b + k, W), orders, NORM)
+        second = combined(second, load(a + (k + W), W) - load(b + (k + W), W), orders, NORM)
+        k += 2 * W
+    while k + W <= width:
+        first = combined(first, load(a + k, W) - load(b + k, W), orders, NORM)
+        k += W
+    total = reduce_max(maximum(first, second)) if NORM == _MOST else reduce_add(first + second)
+    while k < width:
+        total = combined(total, a[k] - b[k], order, NORM)
+        k += 1
+    if NORM == _TWO:
+        total = sqrt(total)
+    if NORM == _ANY:
+        total = power(total, T(1) / order)
+    return total
+
+
+@loops
+def distances(
+    out: Pointer[T], x: Pointer[T], y: Pointer[T], rows: Int, others: Int, width: Int, order: T, NORM: Static, PAIRS: Static,
+    W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The distances of rows of `x`, `rows` in each batch, to all of `y`; with `PAIRS`, to those that come later alone."""
+    for i in range(start, stop):
+        batch = i // rows
+        for j in range(i + 1 if PAIRS else 0, others):
+            place = i * others - i * (i + 1) // 2 + (j - i - 1) if PAIRS else i * others + j
+            out[place] = norm_of(x + i * width, y + (batch * others + j) * width, width, order, NORM, W)
+
+
+@loops
+def add_slopes(
+    total: Pointer[T], a: Pointer[T], b: Pointer[T], grad: T, norm: T, order: T, width: Int, NORM: Static
+) -> None:
+    """Add `grad` times the derivative of the norm of `a - b`, which is 0 at corners."""
+    scale = grad / norm if NORM == _TWO else grad
+    for k in vectorized(width):
+        difference = a[k] - b[k]
+        if NORM == _TWO:
+            slope = scale * difference
+        else:
+            sign = where(difference > 0, grad, where(difference < 0, -grad, where(difference == 0, T(0), difference)))
+            slope = sign
+            if NORM == _MOST:
+                slope = where(fabs(difference) == norm, sign, where(difference == difference, T(0), difference))
+            if NORM == _ANY:
+                slope = where(difference == 0, T(0), sign * power(fabs(difference) / norm, order - 1))
+        total[k] = total[k] + slope
+
+
+@loops
+def slopes(
+    out: Pointer[T], grad: Pointer[T], x: Pointer[T], y: Pointer[T], norms: Pointer[T], rows: Int, others: Int, width: Int,
+    order: T, NORM: Static, PAIRS: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The gradients of rows of `x` from those of `distances`."""
+    for i in range(start, stop):
+        batch = i // rows
+        for k in vectorized(width):
+            out[i * width + k] = T(0)
+        for j in range(others):
+            low, high = minimum(i, j), maximum(i, j)
+            place = low * others - low * (low + 1) // 2 + (high - low - 1) if PAIRS else i * others + j
+            apart = i != j if PAIRS else True
+            if apart:
+                norm = norms[place]
+                if (norm != 0) | (NORM == _ONE) | (NORM == _MOST):
+                    other = y + (batch * others + j) * width
+                    add_slopes(out + i * width, x + i * width, other, grad[place], norm, order, width, NORM)
+
+
+def _norm(order: float) -> int:
+    return {1.0: _ONE, 2.0: _TWO, math.inf: _MOST}.get(order, _ANY)
+
+
+@functools.lru_cache(32)
+def _distances(kind: Any, norm: int, pairs: bool) -> Any:
+    return distances.compiled(T=kind, NORM=norm, PAIRS=pairs, W=HOST.vector_bytes * 8 // kind.bits)
+
+
+@functools.lru_cache(32)
+def _slopes(kind: Any, norm: int, pairs: bool) -> Any:
+    return slopes.compiled(T=kind, NORM=norm, PAIRS=pairs)
+
+
+def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
+    """The `p`-norms between rows, of shapes (..., P, M) and (..., R, M), or of the pairs of rows of one matrix.
+
+    NotImplemented if there is no loop for it.
+    """
+    kind = type_of(x.dtype)
+    if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
+        return NotImplemented
+    x, y = contiguous(x), contiguous(y)
+    rows, others, width = x.shape[-2], y.shape[-2], x.shape[-1]
+    shape = (rows * (rows - 1) // 2,) if pairs else (*x.shape[:-1], others)
+    out = numpy.empty(shape, x.dtype)
+    norm = _norm(p)
+    places = [address(item) for item in (out, x, y)]
+    work = others * width * x.itemsize * _WORK[norm]
+    launch(_distances(kind, norm, pairs), math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
+    return out
+
+
+def gradient_of(grad: ndarray, x: ndarray, y: ndarray, p: float, norms: ndarray, pairs: bool) -> Any:
+    """The gradient of `x`, from that of its distances to `y` and these. NotImplemented if there is no loop for it."""
+    kind = type_of(x.dtype)
+    if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
+        return NotImplemented
+    grad, x, y, norms = (contiguous(item) for item in (grad, x, y, norms))
+    rows, others, width = x.shape[-2], y.shape[-2], x.shape[-1]
+    out = numpy.empty(x.shape, x.dtype)
+    norm = _norm(p)
+    places = [address(item) for item in (out, grad, x, y, norms)]
+    work = others * width * x.itemsize * _WORK[norm]
+    launch(_slopes(kind, norm, pairs), math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
+    return out

@@ -1,0 +1,53 @@
+"""The next floating-point number toward another: numbers of one sign lie in the order of their bits."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    T,
+    address,
+    bits,
+    copysign,
+    from_bits,
+    loops,
+    type_of,
+    vectorized,
+    where,
+)
+from ....codegen.llvm.launch import launch
+
+
+@loops
+def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: Int) -> None:
+    """For each of `x` the next number toward that of `y`."""
+    for k in vectorized(start, stop):
+        a, b = x[k], y[k]
+        place = bits(a)
+        grows = (b > a) == (a > 0)
+        moved = from_bits(where(grows, place + 1, place - 1), T)
+        moved = where(a == 0, copysign(from_bits(place - place + 1, T), b), moved)
+        moved = where(a == b, b, moved)
+        out[k] = where((a == a) & (b == b), moved, a + b)
+
+
+@functools.lru_cache(4)
+def _next_after(dtype: Any) -> Any:
+    return next_after.compiled(T=type_of(dtype))
+
+
+def nextafter(x: ndarray, y: ndarray) -> Any:
+    """`numpy.nextafter`. NotImplemented if there is no loop for it."""
+    if x.dtype.char not in "fd" or x.dtype != y.dtype or x.shape != y.shape or not x.size:
+        return NotImplemented
+    if not x.flags.c_contiguous or not y.flags.c_contiguous:
+        return NotImplemented
+    out = numpy.empty(x.shape, x.dtype)
+    launch(_next_after(x.dtype), x.size, 3 * x.itemsize, address(out), address(x), address(y))
+    return out

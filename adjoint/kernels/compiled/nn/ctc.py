@@ -1,0 +1,145 @@
+"""Connectionist temporal classification: forward and backward probabilities of states in logarithms, sample by sample."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ....codegen.llvm.elementary_exponential import exp
+from ....codegen.llvm.elementary_logarithm import log
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    T,
+    address,
+    fmax,
+    i64,
+    loops,
+    minimum,
+    type_of,
+    u8,
+    vectorized,
+    where,
+)
+from ....codegen.llvm.launch import launch
+
+_WORK = 64
+"""How many bytes are moved in the time that one state takes at one time."""
+
+
+@loops
+def log_of_sum(a: T, b: T, c: T) -> T:
+    """log(exp(a) + exp(b) + exp(c)) without overflow; -inf if all three are."""
+    most = fmax(a, fmax(b, c))
+    total = most + log(exp(a - most) + exp(b - most) + exp(c - most))
+    return where((most == math.inf) | (most == -math.inf), most, total)
+
+
+@loops
+def forward_states(
+    forward: Pointer[T], rows: Pointer[T], log_probs: Pointer[T], states: Pointer[i64], skips: Pointer[u8],
+    lengths: Pointer[i64], times: Int, count: Int, width: Int, classes: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The probabilities of the states of samples from `start` on; `rows`: for each sample memory of width + 2 numbers, twice."""
+    for sample in range(start, stop):
+        label = states + sample * width
+        skip = skips + sample * width
+        before = rows + sample * 2 * (width + 2)  # the first two are of no state
+        here = before + (width + 2)
+        for s in vectorized(width + 2):
+            before[s] = T(-math.inf)
+            here[s] = T(-math.inf)
+        here[2] = log_probs[sample * classes + label[0]]
+        if (width > 1) and (lengths[sample] > 0):
+            here[3] = log_probs[sample * classes + label[1]]
+        for time in range(times):
+            emitted = log_probs + (time * count + sample) * classes
+            out = forward + (sample * times + time) * width
+            if time > 0:
+                for s in vectorized(width):
+                    third = where(skip[s] != 0, before[s], T(-math.inf))
+                    here[s + 2] = log_of_sum(before[s + 2], before[s + 1], third) + emitted[label[s]]
+            for s in vectorized(width):
+                out[s] = here[s + 2]
+                before[s + 2] = here[s + 2]
+
+
+@loops
+def backward_states(
+    result: Pointer[T], rows: Pointer[T], forward: Pointer[T], log_probs: Pointer[T], grad: Pointer[T], loss: Pointer[T],
+    states: Pointer[i64], skips: Pointer[u8], lengths: Pointer[i64], ends: Pointer[i64], times: Int, count: Int, width: Int,
+    classes: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """The gradient of the log-probabilities of samples from `start` on."""
+    for sample in range(start, stop):
+        label = states + sample * width
+        skip = skips + sample * width
+        after = rows + sample * 2 * (width + 2)  # the last two are of no state
+        here = after + (width + 2)
+        final = 2 * lengths[sample]
+        for s in vectorized(width + 2):
+            after[s] = T(-math.inf)
+        for step in range(times):
+            time = times - 1 - step
+            emitted = log_probs + (time * count + sample) * classes
+            out = result + (time * count + sample) * classes
+            for c in vectorized(classes):
+                out[c] = T(0)
+            if time < ends[sample]:
+                paths = forward + (sample * times + time) * width
+                for s in vectorized(width):
+                    ending = where((s == final) | ((s == final - 1) & (final > 0)), T(0), T(-math.inf))
+                    leap = where(s + 2 < width, skip[minimum(s + 2, width - 1)] != 0, False)
+                    third = where(leap, after[s + 2], T(-math.inf))
+                    total = log_of_sum(after[s], after[s + 1], third)
+                    total = where(time == ends[sample] - 1, ending, total)
+                    here[s] = where(s <= final, total + emitted[label[s]], T(-math.inf))
+                for s in vectorized(width):
+                    after[s] = here[s]
+                    path = here[s] + paths[s]
+                    expected = exp(path + loss[sample] - emitted[label[s]])
+                    here[s] = where(path == -math.inf, T(0), expected)
+                for s in range(width):
+                    out[label[s]] = out[label[s]] + here[s]
+                for c in vectorized(classes):
+                    out[c] = (exp(emitted[c]) - out[c]) * grad[sample]
+
+
+@functools.lru_cache(8)
+def _forward(dtype: Any) -> Any:
+    return forward_states.compiled(T=type_of(dtype))
+
+
+@functools.lru_cache(8)
+def _backward(dtype: Any) -> Any:
+    return backward_states.compiled(T=type_of(dtype))
+
+
+def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray) -> Any:
+    """The logarithms of the probabilities of states, `(N, T, states)`."""
+    log_probs = numpy.ascontiguousarray(log_probs)
+    (times, count, classes), width = log_probs.shape, states.shape[1]
+    out = numpy.empty((count, times, width), log_probs.dtype)
+    rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
+    places = [address(item) for item in (out, rows, log_probs, states, skips, lengths)]
+    launch(_forward(log_probs.dtype), count, times * width * _WORK, *places, times, count, width, classes)
+    return out
+
+
+def gradient_of(
+    grad: ndarray, log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray, ends: ndarray, loss: ndarray,
+    forward: ndarray,
+) -> Any:  # fmt: skip
+    """The gradient of the log-probabilities where losses are finite; 0 after the end of a sample."""
+    grad, log_probs, loss, forward = (numpy.ascontiguousarray(item) for item in (grad, log_probs, loss, forward))
+    (times, count, classes), width = log_probs.shape, states.shape[1]
+    out = numpy.empty(log_probs.shape, log_probs.dtype)
+    rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
+    arrays = out, rows, forward, log_probs, grad, loss, states, skips, lengths, ends
+    places = [address(item) for item in arrays]
+    launch(_backward(log_probs.dtype), count, times * width * _WORK, *places, times, count, width, classes)
+    return out
