@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
+from adjoint.codegen.llvm import launch as launching
 from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
 from adjoint.codegen.llvm.launch import PARALLEL_BYTES, launch
@@ -147,8 +148,54 @@ def test_many_small_works_in_a_row_are_each_whole():
 def test_more_rows_than_pieces_have_numbers_for(threads):
     seen = numpy.zeros(300_000, numpy.int64)
     function = count_rows_once.compiled().code.address
-    run_ranges.compiled()(WORKERS.ready(threads), function, address(seen), seen.size, 1, threads)
+    run_ranges.compiled()(WORKERS.ready(threads), function, address(seen), 0, seen.size, 1, threads)
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("rows", [2, 3, 100, 1001])
+@pytest.mark.parametrize("function", [count_rows, count_rows_once])
+def test_long_work_is_done_in_parts_that_together_are_all_rows(threads, rows, function, monkeypatch):
+    monkeypatch.setattr(launching, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(launching, "FIRST_BYTES", 10 * MUCH)
+    monkeypatch.setattr(launching, "PART_SECONDS", 1e-5)
+    seen = numpy.zeros(rows, numpy.int64)
+    arguments = (1,) if function is count_rows else ()
+    for _ in range(20):
+        launch(function.compiled(), rows, MUCH, address(seen), *arguments)
+    assert (seen == 20).all()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_an_interrupt_ends_long_work_between_two_parts_and_a_half_changed_tensor_has_a_new_version():
+    told = _run(
+        _PROGRAM
+        + textwrap.dedent(
+            """
+            import signal
+            def strike(*_):
+                raise KeyboardInterrupt
+            signal.signal(signal.SIGALRM, strike)
+            given = 5 * torch.rand(30_000_000)
+            wanted = torch.lgamma(given)
+            def struck(delay):
+                changed = given.clone()
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, delay)
+                    changed.lgamma_()
+                except KeyboardInterrupt:
+                    pass
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                assert correct()
+                count = int((changed == wanted).sum())
+                assert torch.equal(changed[count:], given[count:])
+                assert changed._version == (count > 0)
+                return 0 < count < len(given)
+            print(any(struck(0.01 + 0.002 * turn) for turn in range(50)))
+            """
+        )
+    )
+    assert told == "True\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell the processors of threads")

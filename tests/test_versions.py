@@ -80,3 +80,27 @@ def test_pictures_show_marks_as_numbers():
     z = y * w
     saved = {each.name: each for each in torch.inspect.graph(z)["MulBackward0"].saved}
     assert (saved["self"].version_saved, saved["self"].version_now, saved["self"].state) == (0, 0, "ok")
+
+
+def test_what_an_interrupt_ends_half_way_is_counted_and_an_error_is_not(monkeypatch):
+    from adjoint.kernels.nn import optimization
+    from adjoint.tape.changes import count_change
+
+    def ends_with(error):
+        def change(*_arguments):
+            raise error
+
+        return change
+
+    x = torch.zeros(3)
+    for error, version in ((ValueError, 0), (KeyboardInterrupt, 1)):
+        with pytest.raises(error):
+            count_change(x, "change", ends_with(error))
+        assert x._version == version
+
+    p = torch.nn.Parameter(torch.zeros(3))
+    p.grad = torch.ones(3)
+    monkeypatch.setattr(optimization, "update", ends_with(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        torch.optim.SGD([p], lr=0.1).step()
+    assert p._version == 1

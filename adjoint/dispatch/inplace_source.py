@@ -27,12 +27,9 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     lines += [
         *block("else:", ["node = None"]),
         *block("try:", overwriting_lines(op, leave)),
-        "except Exception:",
-        f"    {leave}",
-        f"counter = {target}._counter",
-        "if counter is None:",
-        f"    counter = {target}._counter = [0, None]",
-        *bump_lines(op),
+        *block("except Exception:", [leave]),
+        *block("except BaseException:", [*bump_lines(op, target), "raise"]),  # an interrupt, which may be half-way
+        *bump_lines(op, target),
     ]
     if is_recorded_inplace(op):
         results = [f"{target}._edge = (node, 0)"]
@@ -89,9 +86,10 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     ]
 
 
-def bump_lines(op: Operator) -> list[str]:
-    """Count the change, and record the line of the user's code."""
-    return [f"counter[1] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
+def bump_lines(op: Operator, target: str) -> list[str]:
+    """Count the change of `target`, and record the line of the user's code."""
+    find = [f"counter = {target}._counter", *block("if counter is None:", [f"counter = {target}._counter = [0, None]"])]
+    return [*find, f"counter[1] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
 
 
 def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
@@ -111,10 +109,7 @@ def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
         *indented([*node_lines(op, "array.shape", "array.dtype"), *input_lines(op)]),
         "    input._edge = (node, 0)",
         "input._array = array",
-        "counter = input._counter",
-        "if counter is None:",
-        "    counter = input._counter = [0, None]",
-        *bump_lines(op),
+        *bump_lines(op, "input"),
         "return input",
     ]
     return public_function(op.name, parameters, lines)

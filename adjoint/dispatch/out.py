@@ -14,9 +14,10 @@ from ..kernels.runtime.scalar import C_NAMES
 from ..notices import warn
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
+from ..tape.changes import count_change
 from ..tape.edges import edge_of
 from ..tape.node import Node, start
-from ..tape.versions import about_to_change, bump
+from ..tape.versions import about_to_change
 from ..tensor import Tensor
 from .declaration import Operator
 
@@ -61,8 +62,7 @@ def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any
     for target in targets:
         views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
-        store(result, target)
-        bump(target, op.name, depth=3)
+        count_change(target, op.name, store, result, target)
         if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.function_name, inputs, target), 3)
     if modes.ANOMALY.enabled:
@@ -164,8 +164,7 @@ def stored(
     if recorded and result.requires_grad:
         resize(out, result._array.shape)
         return out.copy_(result)
-    store(result._array, out)
-    bump(out, name, depth=2)
+    count_change(out, name, store, result._array, out)
     if result.requires_grad and modes.is_recording():
         views.rebase_history(out, Underived(name, [result], out), 3)
     return out

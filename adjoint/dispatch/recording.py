@@ -11,12 +11,13 @@ from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.aliases import detached
 from ..tape.anomaly import note_operation
+from ..tape.changes import count_change
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.packing import pack_saved
 from ..tape.saved import save_input
-from ..tape.versions import about_to_change, bump, shared_counter
+from ..tape.versions import about_to_change, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap
 from .declaration import ARRAYS, Operator
 from .sparse_layouts import sparse_node_class
@@ -143,8 +144,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
             pack_saved(node, ())
     about_to_change(target)
     given = before_change(tensors, target, recording) if modes.ANOMALY.enabled else None
-    change()
-    bump(target, f"{op.function_name}_", depth=3)
+    count_change(target, f"{op.function_name}_", change)
     if recording:
         node._grad_shape, node._grad_dtype = target._array.shape, target._array.dtype
         op.saving.results(node, (target,))

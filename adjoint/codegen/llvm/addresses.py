@@ -10,7 +10,7 @@ from numpy import ndarray
 from .language import AFTER_HEAD, IN_OBJECTS, Int, Pointer, address, i64, loops
 
 
-@loops
+@loops(explicit=True, plain=True)
 def read_data(objects: Pointer[Pointer[i64]], out: Pointer[i64], n: Int, words: Int) -> None:
     """What objects hold so many words behind their beginning."""
     for i in range(n):

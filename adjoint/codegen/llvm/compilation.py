@@ -74,21 +74,22 @@ def takes_table(types: tuple[Any, ...]) -> bool:
 def split_text(name: str, types: tuple[Any, ...]) -> str:
     """LLVM's text of a function that lets `run_rows` of `workers` call a kernel, whose range follows parameters of these types.
 
-    It takes the address of the memory that threads share, in which that of `run_rows` is; the kernel's arguments; then the number
-    of rows, how many bytes each touches, and how many threads share them.
+    It takes the address of the memory that threads share, in which that of `run_rows` is; the kernel's arguments; then the first
+    row, how many there are, how many bytes each touches, and how many threads share them.
     """
     texts = [llvm_type(type_) for type_ in types]
     parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
     held = f"{{ {', '.join(['i64', *texts])} }}"
     lines = [
-        f"define void @{name}{SPLIT}(ptr %shared, {parameters}i64 %rows, i64 %row_bytes, i64 %threads) #0 {{",
+        f"define void @{name}{SPLIT}(ptr %shared, {parameters}i64 %begin, i64 %rows, i64 %row_bytes, i64 %threads) #0 {{",
         f"  %place = getelementptr i64, ptr %shared, i64 {RUN_ROWS}",
         "  %run = load ptr, ptr %place",
     ]
     lines += [f"  %held = alloca {held}"]
     for i, text in enumerate(texts, 1):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {text} %a{i - 1}, ptr %p{i}"]
-    lines += [f"  call void %run(ptr @{name}_range, ptr %shared, ptr %held, i64 %rows, i64 %row_bytes, i64 %threads)"]
+    rest = "i64 %begin, i64 %rows, i64 %row_bytes, i64 %threads"
+    lines += [f"  call void %run(ptr @{name}_range, ptr %shared, ptr %held, {rest})"]
     lines += ["  ret void", "}", f"define internal void @{name}_range(ptr %held, i64 %start, i64 %stop) #0 {{"]
     for i, text in enumerate(texts, 1):
         lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  %v{i} = load {text}, ptr %p{i}"]

@@ -7,10 +7,12 @@ a type that the caller of `compile` chooses.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy
+
+_FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,12 @@ class NumberType:
     bits: int
     ctype: Any = None
     storage_only: bool = False
+    text: str = field(init=False, compare=False)
+    """How LLVM writes it."""
+
+    def __post_init__(self) -> None:
+        computes = self.kind == "f" and not self.storage_only
+        object.__setattr__(self, "text", _FLOATS[self.bits] if computes else f"i{self.bits}")
 
     def __repr__(self) -> str:
         return self.name
@@ -47,6 +55,10 @@ class VectorType:
 
     element: NumberType
     width: int
+    text: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"<{self.width} x {self.element.text}>")
 
     def __repr__(self) -> str:
         return f"<{self.width} x {self.element}>"
@@ -62,6 +74,7 @@ class PointerType:
     """The address of numbers or vectors that lie one behind another."""
 
     target: NumberType | VectorType
+    text: ClassVar[str] = "ptr"
 
     def __repr__(self) -> str:
         return f"Pointer[{self.target}]"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, get_type_hints
 
-from .element_types import Pointer, Static, TypeVariable
+from .element_types import NumberType, Pointer, Static, TypeVariable
 from .functions import Builtin
 from .host import HOST
 from .lowering import Lowering
@@ -56,13 +56,14 @@ def apart(kernel: Any, **given: Any) -> Any:
     def call(lowering: Lowering, *arguments: Any) -> Any:
         code = kernel.compiled(**given).code
         parameters = get_type_hints(kernel.function)
-        parameters.pop("return", None)
+        result = parameters.pop("return", None)
         hints = [hint for hint in parameters.values() if hint is not Static]
         types = [
             argument.type if hint is Pointer else given[hint.name] if isinstance(hint, TypeVariable) else hint
             for hint, argument in zip(hints, arguments, strict=True)
         ]
-        symbol = external(f"adjoint_{code.name}_{code.address:x}", lambda: code.address, None, *types)
+        returned = result if isinstance(result, NumberType) else None
+        symbol = external(f"adjoint_{code.name}_{code.address:x}", lambda: code.address, returned, *types)
         return symbol.lower(lowering, *arguments)
 
     call.__name__ = kernel.name

@@ -61,11 +61,11 @@ class LoopKernel:
 
     @property
     def tree(self) -> ast.FunctionDef:
-        """The syntax of the function, with the line numbers of its file."""
+        """The syntax of the function, whose first line is line 1."""
         if self._tree is None:
             tree = ast.parse(self.text).body[0]
             assert isinstance(tree, ast.FunctionDef)
-            self._tree = ast.increment_lineno(tree, self.function.__code__.co_firstlineno - 1)
+            self._tree = tree
         return self._tree
 
     def lookup(self, name: str) -> Any:

@@ -170,7 +170,7 @@ class Lowering:
             return constant(value, type_)
         if not isinstance(value, Value):
             raise CompilationError(f"{value!r} stands where {type_} is expected")
-        if value.type == type_:
+        if value.type is type_ or value.type == type_:
             return value
         if isinstance(type_, VectorType) and value.type == type_.element:
             return self.broadcast(value, type_.width)
@@ -212,6 +212,8 @@ class Lowering:
             return self.as_type(left, right.type), right
         if not isinstance(right, Value):
             return left, self.as_type(right, left.type)
+        if left.type is right.type:
+            return left, right
         if isinstance(left.type, VectorType) and not isinstance(right.type, VectorType):
             return left, self.as_type(right, left.type)
         if isinstance(right.type, VectorType) and not isinstance(left.type, VectorType):
@@ -228,10 +230,10 @@ class Lowering:
 
     def expression(self, tree: ast.expr) -> Any:
         """A value, or the Python object if it is known now."""
-        method = getattr(self, "_" + type(tree).__name__, None)
+        method = EXPRESSIONS.get(type(tree))
         if method is None:
             raise CompilationError(f"{type(tree).__name__} is not in the language of kernels")
-        return method(tree)
+        return method(self, tree)
 
     def _Constant(self, tree: ast.Constant) -> Any:
         return tree.value
@@ -527,7 +529,8 @@ class Lowering:
                 if getattr(error, "placed", False):
                     raise
                 code = self.frame.kernel.function.__code__
-                placed = CompilationError(f"{code.co_filename}:{statement.lineno}: {error}")
+                line = code.co_firstlineno - 1 + statement.lineno
+                placed = CompilationError(f"{code.co_filename}:{line}: {error}")
                 placed.placed = True  # type: ignore[attr-defined]
                 raise placed from None
 
@@ -551,6 +554,14 @@ class Lowering:
             type_ = value.type if isinstance(value, Value) else weak_type(value)
             known = names[name] = Variable(type_, self.allocate(type_))
         self.emit(f"store {self.as_type(value, known.type)}, ptr {known.address}")
+
+
+EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
+    kind: getattr(Lowering, f"_{kind.__name__}")
+    for kind in ast.expr.__subclasses__()
+    if hasattr(Lowering, f"_{kind.__name__}")
+}
+"""What lowers an expression, by the class of its syntax."""
 
 
 def _infer(frame: Frame, annotation: ast.expr | None, value: Any) -> None:

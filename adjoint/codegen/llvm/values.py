@@ -16,7 +16,7 @@ class CompilationError(Exception):
     """A kernel says what cannot be compiled."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Value:
     """A value that exists when the kernel runs: its type, and its name (or constant) in LLVM's text.
 
@@ -27,21 +27,13 @@ class Value:
     name: str
 
     def __str__(self) -> str:
-        return f"{llvm_type(self.type)} {self.name}"
-
-
-_FLOATS = {16: "half", 32: "float", 64: "double"}
+        return f"{self.type.text} {self.name}"
 
 
 def llvm_type(type_: Any) -> str:
     """How LLVM writes a type. Half types are integers in memory; a conversion gives them their meaning."""
-    if isinstance(type_, PointerType):
-        return "ptr"
-    if isinstance(type_, VectorType):
-        return f"<{type_.width} x {llvm_type(type_.element)}>"
-    if type_.kind == "f" and not type_.storage_only:
-        return _FLOATS[type_.bits]
-    return f"i{type_.bits}"
+    text: str = type_.text
+    return text
 
 
 def alignment(type_: Any) -> int:

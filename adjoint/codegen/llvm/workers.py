@@ -31,9 +31,9 @@ from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum,
 from .values import CompilationError
 
 # The memory that threads share, in words. What different threads write lies on cache lines of its own.
-TICKET, FUNCTION, ARGUMENTS, ROWS, PIECE, THREADS = range(6)
-"""The work and its number, 0 while it is written down: machine code, what it gets beside its range, how many rows there are,
-how many are taken at a time, and by how many threads."""
+TICKET, FUNCTION, ARGUMENTS, BEGIN, ROWS, PIECE, THREADS = range(7)
+"""The work and its number, 0 while it is written down: machine code, what it gets beside its range, the first row, how many
+there are, how many are taken at a time, and by how many threads."""
 SUBMITTED, LAST_TICKET = 16, 17
 """1 while a thread has submitted work: there is place for one; the number of the last work. `RUN_ROWS` follows."""
 DONE = 32
@@ -126,16 +126,25 @@ def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: 
 
 @loops(noalias=False, plain=True)
 def take_pieces(
-    shared: Pointer[i64], own: Int, ticket: Int, function: Int, arguments: Int, rows: Int, piece: Int, threads: Int
+    shared: Pointer[i64],
+    own: Int,
+    ticket: Int,
+    function: Int,
+    arguments: Int,
+    begin: Int,
+    rows: Int,
+    piece: Int,
+    threads: Int,
 ) -> Int:
     """Run the function for pieces of one's own part of the range, which is likely to be in one's cache, then of the others'.
 
     The first piece is the submitter's, the first thread's, who need not ask for it. How many have been done.
     """
     pieces = (rows + piece - 1) // piece
+    end = begin + rows
     done = i64(0)
     if own == 0:
-        call_address(function, arguments, i64(0), minimum(piece, rows))
+        call_address(function, arguments, begin, minimum(begin + piece, end))
         done += 1
     for i in range(threads):
         part = (own + i) % threads
@@ -144,10 +153,14 @@ def take_pieces(
         is_own = i64(1) if i == 0 else i64(0)
         number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last, is_own)
         while number < last:
-            call_address(function, arguments, number * piece, minimum(number * piece + piece, rows))
+            start = begin + number * piece
+            call_address(function, arguments, start, minimum(start + piece, end))
             done += 1
             number = take_piece(shared + (TAKEN + part * LINE), ticket, first, last, is_own)
     return done
+
+
+_take_pieces_apart = apart(take_pieces)
 
 
 @loops(noalias=False, plain=True)
@@ -195,10 +208,12 @@ def sleep(shared: Pointer[i64], own: Int) -> None:
 
 
 @loops(noalias=False, plain=True)
-def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, piece: Int, threads: Int) -> None:
-    """Call `function(arguments, start, stop)` for ranges that together cover `range(rows)`, on so many threads."""
+def run_ranges(
+    shared: Pointer[i64], function: Int, arguments: Int, begin: Int, rows: Int, piece: Int, threads: Int
+) -> None:
+    """Call `function(arguments, start, stop)` for ranges that together cover so many rows, on so many threads."""
     if atomic_exchange(shared + SUBMITTED, 1) != 0:  # another thread's work is being done
-        call_address(function, arguments, i64(0), rows)
+        call_address(function, arguments, begin, begin + rows)
     else:
         piece = maximum(piece, (rows + MOST_PIECES - 1) // MOST_PIECES)
         pieces = (rows + piece - 1) // piece
@@ -209,13 +224,14 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
         atomic_store(shared + TICKET, 0)
         atomic_store(shared + FUNCTION, function)
         atomic_store(shared + ARGUMENTS, arguments)
+        atomic_store(shared + BEGIN, begin)
         atomic_store(shared + ROWS, rows)
         atomic_store(shared + PIECE, piece)
         atomic_store(shared + THREADS, threads)
         atomic_store(shared + TICKET, ticket)
         if atomic_load(shared + AWAKE) < threads - 1:
             _wake_apart(shared, threads)
-        by_workers = pieces - take_pieces(shared, 0, ticket, function, arguments, rows, piece, threads)
+        by_workers = pieces - _take_pieces_apart(shared, 0, ticket, function, arguments, begin, rows, piece, threads)
         looks = 0
         while atomic_load(shared + DONE) - before != by_workers:
             wait(looks)
@@ -223,11 +239,16 @@ def run_ranges(shared: Pointer[i64], function: Int, arguments: Int, rows: Int, p
         atomic_store(shared + SUBMITTED, 0)
 
 
+_run_ranges_apart = apart(run_ranges)
+
+
 @loops(noalias=False, plain=True)
-def run_rows(function: Int, shared: Pointer[i64], arguments: Int, rows: Int, row_bytes: Int, threads: Int) -> None:
+def run_rows(
+    function: Int, shared: Pointer[i64], arguments: Int, begin: Int, rows: Int, row_bytes: Int, threads: Int
+) -> None:
     """As `run_ranges`, for rows that touch so many bytes each."""
     pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
-    run_ranges(shared, function, arguments, rows, (rows + pieces - 1) // pieces, threads)
+    _run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
 
 
 @loops(noalias=False, plain=True)
@@ -248,16 +269,19 @@ def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
     return found
 
 
+_look_apart = apart(look)
+
+
 @loops(noalias=False, plain=True)
 def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     """Work whenever there is work; sleep when there was none for so many looks; return when workers are to leave."""
     atomic_add(shared + AWAKE, 1)
     seen = i64(0)
     while atomic_load(shared + STOP) == 0:
-        ticket = look(shared, seen, looks)
+        ticket = _look_apart(shared, seen, looks)
         function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
-        rows, piece = atomic_load(shared + ROWS), atomic_load(shared + PIECE)
-        threads = atomic_load(shared + THREADS)
+        begin, rows = atomic_load(shared + BEGIN), atomic_load(shared + ROWS)
+        piece, threads = atomic_load(shared + PIECE), atomic_load(shared + THREADS)
         if ticket == 0:
             if atomic_load(shared + STOP) == 0:
                 sleep(shared, own)
@@ -265,7 +289,7 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
             seen = ticket
             if own < threads:
                 prefetch(as_pointer(arguments, i64))
-                done = take_pieces(shared, own, ticket, function, arguments, rows, piece, threads)
+                done = _take_pieces_apart(shared, own, ticket, function, arguments, begin, rows, piece, threads)
                 if done > 0:
                     atomic_add(shared + DONE, done)
     atomic_add(shared + AWAKE, -1)
@@ -278,10 +302,10 @@ def splitter(function: CompiledFunction) -> Any:
     """
     place = PointerType(i64)
     if takes_table(function.parameters):
-        types = map(c_type, [i64, place, place, i64, i64, i64])
+        types = map(c_type, [i64, place, place, i64, i64, i64, i64])
         return partial(ctypes.CFUNCTYPE(None, *types)(run_rows.compiled().code.address), function.code.address)
     assert function.code.also, f"{function} has no range: its last parameters are not start and stop"
-    types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64])
+    types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64, i64])
     return ctypes.CFUNCTYPE(None, *types)(function.code.also)
 
 

@@ -21,6 +21,7 @@ from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...notices import warn
 from ...tape import modes, views
+from ...tape.changes import count_change
 from ...tape.interpreters import check_owned, innermost
 from ...tape.versions import about_to_change, bump
 from ...tensor import Tensor, can_require_grad, wrap
@@ -305,8 +306,7 @@ def apply_(input, callable):
     """Replace each element, in place, by what the Python function `callable` makes of it. Slow."""
     _without_grad(input, "apply_")
     about_to_change(input)
-    copying.copy_(input._array, copying.mapped(callable, input._array))
-    bump(input, "apply_")
+    count_change(input, "apply_", copying.copy_, input._array, copying.mapped(callable, input._array))
     return input
 
 
@@ -320,8 +320,7 @@ def map_(input, tensor, callable):
         raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
     other = tensor.expand(input._array.shape)._array
     about_to_change(input)
-    copying.copy_(input._array, copying.mapped(callable, input._array, other))
-    bump(input, "map_")
+    count_change(input, "map_", copying.copy_, input._array, copying.mapped(callable, input._array, other))
     return input
 
 

@@ -56,10 +56,13 @@ def _fused_update_(formula, options, lists, rounds_once):
     if modes.is_grad_enabled():
         for param in lists[0]:
             check_inplace(param)
-    if not kernels.update(formula, options, arrays, rounds_once):
-        return False
-    bump_all([*lists[0], *chain.from_iterable(lists[2:])], "_fused_update_", depth=2)
-    return True
+    updated = True
+    try:
+        updated = kernels.update(formula, options, arrays, rounds_once)
+    finally:  # after an interrupt some of them have been updated
+        if updated:
+            bump_all([*lists[0], *chain.from_iterable(lists[2:])], "_fused_update_", depth=2)
+    return updated
 
 
 @public(namespace="torch")

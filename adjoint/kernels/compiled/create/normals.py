@@ -61,7 +61,7 @@ def log32(x: Any) -> Any:
     return result + exponent * f32(0.693359375)
 
 
-@loops
+@loops(explicit=True, plain=True)
 def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) -> None:
     """Turn blocks of fractions into normal numbers: eight radii, eight angles; cosines, then sines."""
     for block in range(start, stop):
@@ -83,7 +83,7 @@ def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) 
         store(at + HALF, fma(from_bits(sine_bits, f32) * radius, std, mean))
 
 
-@loops
+@loops(explicit=True, plain=True)
 def normals64(values: Pointer[f64], mean: f64, std: f64, start: Int, stop: Int) -> None:
     """The same in float64."""
     for block in range(start, stop):

@@ -10,7 +10,7 @@ from numpy import ndarray
 from ....codegen.llvm.language import Int, Pointer, address, i64, loops
 
 
-@loops
+@loops(explicit=True, plain=True)
 def exchange(order: Pointer[i64], partners: Pointer[i64], n: Int) -> None:
     """Let each place in turn, from the front, exchange contents with its partner."""
     for place in range(n):

@@ -34,7 +34,7 @@ _EXACT = 1 << 24
 """Up to here, float32 has all integers."""
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def fill_blocks(
     out: Pointer[T], first: f64, step: f64, size: Int, whole: Int, W: Static, start: Int, stop: Int
 ) -> None:
@@ -52,7 +52,7 @@ def fill_blocks(
                 out[i] = T(fma(f64(i), step, first))
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def fill_from_ends(out: Pointer[T], first: T, last: T, step: T, size: Int, W: Static, start: Int, stop: Int) -> None:
     """Numbers `step` apart, the first half counted from the first one, the rest from the last one."""
     half = size // 2
@@ -100,7 +100,7 @@ def from_both_ends(out: ndarray, first: float, last: float) -> Any:
     return out
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def fill_integers(out: Pointer[i64], first: Int, step: Int, W: Static, start: Int, stop: Int) -> None:
     """`first + i * step`."""
     numbers = lanes(i64, W) * broadcast(step, W) + broadcast(first + start * step, W)

@@ -60,7 +60,7 @@ def poisson_rejection(state: Pointer[u32], rate: f64) -> f64:
     return k
 
 
-@loops
+@loops(explicit=True, plain=True)
 def poisson_kernel(state: Pointer[u32], rates: Pointer[f64], n: Int) -> None:
     """Replace each rate by a number of events."""
     for i in range(n):

@@ -11,7 +11,7 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.llvm.element_types import PointerType
-from ....codegen.llvm.external import external
+from ....codegen.llvm.external import apart, external
 from ....codegen.llvm.language import (
     Int,
     Pointer,
@@ -59,13 +59,16 @@ def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
         state[i] = mixed(state[i], state[i + 1], state[i + distance])
 
 
-@loops
+@loops(explicit=True, plain=True)
 def twist(state: Pointer[u32]) -> None:
     """All words of the state anew; the next one is the first."""
     mixed_in(state, 0, WORDS - PERIOD, PERIOD)
     mixed_in(state, WORDS - PERIOD, WORDS - 1, PERIOD - WORDS)
     state[WORDS - 1] = mixed(state[WORDS - 1], state[0], state[PERIOD - 1])
     state[WORDS] = 0
+
+
+_twist_apart = apart(twist)
 
 
 @loops
@@ -77,11 +80,11 @@ def tempered(word: S) -> S:
     return word ^ (word >> 18)
 
 
-@loops
+@loops(explicit=True, plain=True)
 def next_word(state: Pointer[u32]) -> u32:
     """The next word of the stream."""
     if state[WORDS] == WORDS:
-        twist(state)
+        _twist_apart(state)
     word = state[i64(state[WORDS])]
     state[WORDS] += 1
     return tempered(word)
@@ -100,7 +103,7 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
     to = out
     while left > 0:
         if state[WORDS] == WORDS:
-            twist(state)
+            _twist_apart(state)
         place = i64(state[WORDS])
         count = minimum(WORDS - place, left)
         whole = count - count % WIDTH
@@ -120,7 +123,7 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
             pairs[i] = exchanged(pairs[i])
 
 
-@loops
+@loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
     """The next number in [0, 1) of 53 random bits, the low bits of two words of which the first is the high half."""
     high = u64(next_word(state))

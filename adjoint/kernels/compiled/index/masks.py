@@ -30,7 +30,7 @@ _CHUNK = 1 << 14
 """Elements whose true ones are counted first, so that threads know where to write."""
 
 
-@loops
+@loops(explicit=True, plain=True)
 def compress_chunks(
     out: Pointer[T], x: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], start: Int, stop: Int
 ) -> None:
@@ -48,7 +48,7 @@ def compress_chunks(
             i += 1
 
 
-@loops
+@loops(explicit=True, plain=True)
 def expand_chunks(
     out: Pointer[T], source: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], n: Int, total: Int, KEEP: Static,
     start: Int, stop: Int,

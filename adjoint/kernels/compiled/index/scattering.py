@@ -214,7 +214,7 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     return target
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def write_ones(out: Pointer[i64], classes: Pointer[i64], count: Int, W: Static, start: Int, stop: Int) -> None:
     """Rows of `count` zeros, but a one at the class of each row."""
     for row in range(start, stop):

@@ -42,7 +42,7 @@ def goes_before(element: T, value: T, RIGHT: Static) -> boolean:
     return not (element > value) if RIGHT else not (element >= value)
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def search(
     places: Pointer[i64], sequences: Pointer[T], values: Pointer[T], length: Int, count: Int, shared: Int, RIGHT: Static,
     W: Static, start: Int, stop: Int,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ....codegen.llvm.atomics import call_address
+from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -124,6 +125,9 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
         )  # fmt: skip
 
 
+_run_ranges_apart = apart(run_ranges)
+
+
 @loops(noalias=False, plain=True)
 def multiply_alone(
     state: Pointer[i64], function: Int, table: Int, count: Int, threads: Int, shared: Pointer[i64]
@@ -131,7 +135,7 @@ def multiply_alone(
     """All parts, while OpenBLAS's own threads rest."""
     enter_alone(state)
     if threads > 1:
-        run_ranges(shared, function, table, count, i64(1), threads)
+        _run_ranges_apart(shared, function, table, i64(0), count, i64(1), threads)
     else:
         call_address(function, table, i64(0), count)
     leave_alone(state)
@@ -234,5 +238,5 @@ def product(a: Array, b: Array, added: Array | None = None) -> Any:
     if plan.by_blas:
         multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
     else:
-        run_ranges.compiled().call(shared, plan.function, place, plan.parts, 1, plan.threads)
+        run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, 1, plan.threads)
     return result

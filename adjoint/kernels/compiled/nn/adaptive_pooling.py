@@ -18,7 +18,7 @@ from ...nn.windows import divided
 Sizes = tuple[int, ...]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def largest(
     values: Pointer[T],
     indices: Pointer[i64],
@@ -52,7 +52,7 @@ def largest(
                     to += 1
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def averages(
     result: Pointer[T], x: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
 ) -> None:
@@ -80,7 +80,7 @@ def averages(
                     to += 1
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def spread_averages(
     result: Pointer[T], grad: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], start: Int, stop: Int
 ) -> None:

@@ -57,7 +57,7 @@ def copy_rows(
                 to[c] = row[columns[c]]
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def add_rows(
     result: Pointer[T], grad: Pointer[T], origins: Pointer[i64], sizes: Pointer[i64], start: Int, stop: Int, W: Static
 ) -> None:

@@ -37,7 +37,7 @@ _MOST = 16
 """More weights than these are not written out one by one."""
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def sum_rows(
     out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, K: Static, W: Static,
     start: Int, stop: Int,
@@ -61,7 +61,7 @@ def sum_rows(
             i += 1
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def sum_columns(
     out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, inner: Int,
     K: Static, W: Static, start: Int, stop: Int,

@@ -49,7 +49,7 @@ def takes_over(x: T, best: T, MAXIMUM: Static) -> boolean:
     return x >= best if MAXIMUM else x <= best
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def extremum_rows(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, LINES: Static,
     start: Int, stop: Int,
@@ -103,7 +103,7 @@ def extremum_line(
             i += width
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def extremum_columns(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], n: Int, inner: Int, MAXIMUM: Static, W: Static,
     start: Int, stop: Int,
@@ -137,7 +137,7 @@ def extremum_columns(
                 j += 1
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def sum_rows(out: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) -> None:
     """The sums so far in rows of `n` integers."""
     for row in range(start, stop):
@@ -147,7 +147,7 @@ def sum_rows(out: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) ->
             out[row * n + i] = total
 
 
-@loops(explicit=True)
+@loops(explicit=True, plain=True)
 def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int) -> None:
     """From (outer, n, inner): the sums so far of columns of integers, `_TILE` of them side by side."""
     tiles = (inner + _TILE - 1) // _TILE
