@@ -28,6 +28,13 @@ def magnitude(array: Array) -> Array:
 # --- general matrices -----------------------------------------------------------------------------------------
 
 
+_PANEL = 32
+"""So many columns are eliminated one after the other by compiled loops, of as many numbers at least."""
+
+_COMPILED = 1 << 11
+"""From so many elements, or multiplications, on compiled loops are faster."""
+
+
 def lu_factor(self: Array) -> tuple[Array, Array]:
     """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
     *batch, rows, columns = self.shape
@@ -46,6 +53,10 @@ def _eliminate(work: Array, pivots: Array) -> None:
     All but the pivots of single columns are products of matrices.
     """
     count = pivots.shape[1]
+    if work.shape[2] <= _PANEL and LOOPS.takes(work.size, _PANEL):
+        found = LOOPS.run("linalg.elimination.factor_panel", work, pivots)
+        if found is not NotImplemented:
+            return
     if work.shape[2] == 1:
         pivots[:, 0] = magnitude(work[:, :, 0]).argmax(1)
         exchange(work, pivots)
@@ -72,9 +83,15 @@ def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
 
 def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
     """Which row comes to each place when the rows are exchanged (or, `backwards`, when the exchanges are undone)."""
+    places = range(pivots.shape[1])
+    if len(pivots) == 1:
+        others, found = pivots[0].tolist(), list(range(rows))
+        for place in reversed(places) if backwards else places:
+            other = others[place]
+            found[other], found[place] = found[place], found[other]
+        return numpy.array([found], numpy.int64)
     batch = numpy.arange(len(pivots))
     order = numpy.broadcast_to(numpy.arange(rows), (len(pivots), rows)).copy()
-    places = range(pivots.shape[1])
     for place in reversed(places) if backwards else places:
         other = pivots[:, place]
         order[batch, other], order[:, place] = order[:, place].copy(), order[batch, other]
@@ -98,7 +115,6 @@ def diagonal(array: Array) -> Array:
 
 
 _SUBSTITUTED = 24  # rows; from here on substitution is faster than elimination, also in many systems
-_COMPILED = 1 << 11  # multiplications; from here on compiled loops are faster
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
