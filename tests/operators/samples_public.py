@@ -492,4 +492,4 @@ NOT_DIFFERENTIABLE = frozenset(
 # Of other precision than finite differences need, or of other devices.
 NOT_DOUBLE = frozenset(
     f"Tensor.{name}" for name in "bfloat16 bool byte cfloat char cuda float half int long short xpu".split()
-)
+) | {"nn.functional.grouped_mm"}
