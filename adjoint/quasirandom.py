@@ -27,13 +27,6 @@ class SobolEngine:
     Raises:
         ValueError: if there are no direction numbers for the dimension.
         ImportError: if SciPy is not installed.
-
-    >>> import adjoint as torch
-    >>> engine = torch.quasirandom.SobolEngine(dimension=2)
-    >>> engine.draw(3)
-    tensor([[0.0000, 0.0000],
-            [0.5000, 0.5000],
-            [0.7500, 0.2500]])
     """
 
     MAXBIT: ClassVar[int] = 30
