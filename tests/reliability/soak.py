@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import random
 import signal
@@ -198,16 +199,23 @@ class _Allocated(ctypes.Structure):
     )]  # fmt: skip
 
 
+@functools.cache
+def _mallinfo() -> Any:
+    """The function of the C library, loaded once: a library that ctypes loads is part of a cycle. None if there is none."""
+    ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is not None:
+        ask.restype = _Allocated
+    return ask
+
+
 def bytes_in_use() -> int:
     """The memory that has been allocated and not freed, arrays among it; 0 where the C library does not say.
 
     What a process occupies is more: eight threads free and allocate at once, so that each arena of the C library keeps holes.
     """
-    try:
-        ask = ctypes.CDLL(None).mallinfo2
-    except AttributeError:
+    ask = _mallinfo()
+    if ask is None:
         return 0
-    ask.restype = _Allocated
     found = ask()
     return int(found.uordblks + found.hblkhd)
 
