@@ -5,9 +5,9 @@ import os
 import pytest
 
 from tests import reliability
-from tests.reliability import exceptions, first_calls, forks, interrupts, soak
+from tests.reliability import alarms, exceptions, first_calls, forks, interrupts, soak
 
-MODULES = (exceptions, first_calls, forks, interrupts, soak)
+MODULES = (alarms, exceptions, first_calls, forks, interrupts, soak)
 """Those of files and of memory are in `test_reliability_files.py` and `test_reliability_memory.py`."""
 
 NAMES = [name for name, each in reliability.EXPERIMENTS.items() if each.run.__module__ in {m.__name__ for m in MODULES}]

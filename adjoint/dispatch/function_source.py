@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
-from .inplace_source import inplace_view_source, overwriting_body
+from .inplace_source import inplace_view_source, or_leave, overwriting_body
 from .kernel_source import kernel_lines, unfit_arrays
 from .recording_source import (
     RECORDING,
@@ -202,7 +202,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
 
 def body(op: Operator, leave: str, caller: int) -> list[str]:
     """Compute, make the results, record; the user's frame is most often `caller` frames above."""
-    lines = [*block("try:", kernel_lines(op)), "except Exception:", f"    {leave}"]
+    lines = [*block("try:", kernel_lines(op)), *or_leave(leave)]
     if op.view:
         lines += [
             "base = input._base",

@@ -20,7 +20,7 @@ from ..codegen.large_formulas import LargeFormula
 from ..first_use import computed_once
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
-from ..tape import modes, origin
+from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
 from ..tape.edges import current_edge
 from ..tape.node import NOWHERE, Node, sequence_numbers
@@ -96,6 +96,7 @@ _BASE: dict[str, Any] = {
     "call": slow_path.call,
     "call_slowly": slow_path.call_slowly,
     "shorten": shorten,
+    "refusals": refusals,
     "run_slow_path": slow_path.run_slow_path,
     "in_new_order": in_new_order,
     "detached_copy": recording.detached_copy,
@@ -119,11 +120,10 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         namespace["otherwise"] = otherwise
 
     def build(function: FunctionType) -> None:
-        defaults: dict[str, Any] = {}
-        if otherwise is not None:
-            source = sizes_source(op, variant == "sizes of contiguous")
-        else:
+        if otherwise is None:
             source, defaults = function_source(op, variant)
+        else:
+            source, defaults = sizes_source(op, variant == "sizes of contiguous"), {}
         namespace.update(defaults)
         if op.differentiable:
             namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class

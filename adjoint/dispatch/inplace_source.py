@@ -8,6 +8,17 @@ from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, n
 from .source import block, guard, indented, public_function, public_name
 
 
+def or_leave(leave: str, struck: tuple[str, ...] = ()) -> list[str]:
+    """After a `try`, execute `leave` if a kernel has refused its arguments; else `struck`, and let the exception go on."""
+    return [
+        "except refusals.REFUSALS as error:",
+        "    if not refusals.is_refusal(error):",
+        *(f"        {line}" for line in struck),
+        "        raise",
+        f"    {leave}",
+    ]
+
+
 def overwriting_body(op: Operator, leave: str) -> list[str]:
     """Overwrite the first argument: without recording, or if its history is not that of a view and has no hooks."""
     target = public_name(op.tensors[0])
@@ -27,8 +38,8 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     lines += [
         *block("else:", ["node = None"]),
         *block("try:", overwriting_lines(op, leave)),
-        *block("except Exception:", [leave]),
-        *block("except BaseException:", [*bump_lines(op, target), "raise"]),  # an interrupt, which may be half-way
+        *or_leave(leave, struck=tuple(bump_lines(op, target))),  # what strikes from outside may have done so half-way
+        *block("except BaseException:", [*bump_lines(op, target), "raise"]),
         *bump_lines(op, target),
     ]
     if is_recorded_inplace(op):
@@ -102,8 +113,7 @@ def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
         "self_array = input._array",
         *guard(["type(self_array) is not ndarray"], leave),
         *block("try:", [f"array = general({', '.join(passed_arguments(op))})"]),
-        "except Exception:",
-        f"    {leave}",
+        *or_leave(leave),
         *frame_lines(1),
         f"if edge_0 is not None and {RECORDING}:",
         *indented([*node_lines(op, "array.shape", "array.dtype"), *input_lines(op)]),

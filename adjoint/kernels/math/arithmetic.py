@@ -35,7 +35,7 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
         dtype = self.dtype
         if dtype.itemsize != 2 or dtype not in HALVES:
             return function(self, *others, **options)
-        if at_once is not None and options.get("alpha", 1) == 1:
+        if at_once is not None and type(alpha := options.get("alpha", 1)) is not bool and alpha == 1:
             return numpy.asarray(at_once(self, *others))
         widened = [widen(other) if isinstance(other, numpy.ndarray) else other for other in others]
         return numpy.asarray(function(widen(self), *widened, **options)).astype(dtype)

@@ -1,0 +1,50 @@
+"""Errors by which a kernel refuses its arguments, told from those that a signal handler of the program raises meanwhile.
+
+The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's error. What a
+handler raises, as of an alarm, is no refusal: it goes on to the caller, and the call is not repeated.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from functools import partial
+from types import CodeType
+from typing import Any
+
+REFUSALS = (
+    ArithmeticError,
+    AttributeError,
+    BufferError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    Warning,
+)
+"""What kernels raise: NumPy's errors and ours, and warnings that are errors."""
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an exception that was raised below the caller does not come from a signal handler."""
+    if not isinstance(error, REFUSALS):
+        return False
+    if threading.current_thread() is not threading.main_thread():
+        return True  # handlers run in the main thread
+    handlers = {code for number in signal.valid_signals() if (code := _code_of(signal.getsignal(number))) is not None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return False
+        trace = trace.tb_next
+    return True
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """The code that runs when a handler, a function or another object, is called; None if it is not of Python's."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    function = handler if hasattr(handler, "__code__") or hasattr(handler, "__func__") else type(handler).__call__
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
