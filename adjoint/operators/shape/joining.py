@@ -277,7 +277,7 @@ def _repeated_positions(repeats, size, output_size):
     # NumPy's own sum may wrap around; those of the upper and the lower halves do not.
     total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
     total *= size if repeats._array.size == 1 else 1
-    if output_size not in (None, total):
+    if size and output_size not in (None, total):
         raise RuntimeError("allocated size does not match required size")
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
