@@ -79,7 +79,7 @@ def lu_unpack(
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     rows, columns = self.shape[-2:]
     count = min(rows, columns)
-    if unpack_pivots and pivots.shape != (*self.shape[:-2], count):
+    if unpack_pivots and (count or pivots.size) and pivots.shape != (*self.shape[:-2], count):
         raise RuntimeError(
             f"torch.lu_unpack: LU_pivots is expected to have the shape {[*self.shape[:-2], count]}, but got "
             f"{list(pivots.shape)}"

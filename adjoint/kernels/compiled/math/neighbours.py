@@ -42,12 +42,12 @@ def _next_after(dtype: Any) -> Any:
     return next_after.compiled(T=type_of(dtype))
 
 
-def nextafter(x: ndarray, y: ndarray) -> Any:
+def nextafter(self: ndarray, other: ndarray) -> Any:
     """`numpy.nextafter`. NotImplemented if there is no loop for it."""
-    if x.dtype.char not in "fd" or x.dtype != y.dtype or x.shape != y.shape or not x.size:
+    if self.dtype.char not in "fd" or self.dtype != other.dtype or self.shape != other.shape or not self.size:
         return NotImplemented
-    if not x.flags.c_contiguous or not y.flags.c_contiguous:
+    if not self.flags.c_contiguous or not other.flags.c_contiguous:
         return NotImplemented
-    out = numpy.empty(x.shape, x.dtype)
-    launch(_next_after(x.dtype), x.size, 3 * x.itemsize, address(out), address(x), address(y))
+    out = numpy.empty(self.shape, self.dtype)
+    launch(_next_after(self.dtype), self.size, 3 * self.itemsize, address(out), address(self), address(other))
     return out
