@@ -155,16 +155,9 @@ def tanh(x: T) -> T:
     return copysign(where(a < 0.625, near, far), x)
 
 
-@loops
+@loops(flags="contract", in_float64=True)
 def sinh(x: T) -> T:
     """The hyperbolic sine; float32 by float64."""
-    if T.element is f32:
-        return T(_sinh(f64(x)))
-    return _sinh(x)
-
-
-@loops(flags="contract")
-def _sinh(x: T) -> T:
     a = fabs(x)
     z = a * a
     near = a + a * z * polynomial(z, _SINH64)
@@ -172,15 +165,8 @@ def _sinh(x: T) -> T:
     return copysign(where(a < 1, near, half - T(0.25) / half), x)
 
 
-@loops
+@loops(in_float64=True)
 def cosh(x: T) -> T:
     """The hyperbolic cosine; float32 by float64."""
-    if T.element is f32:
-        return T(_cosh(f64(x)))
-    return _cosh(x)
-
-
-@loops
-def _cosh(x: T) -> T:
     half = exp_times_power(clamped(fabs(x), (0.0, 711.0)), None, -1)
     return half + T(0.25) / half

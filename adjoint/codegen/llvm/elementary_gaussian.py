@@ -96,36 +96,19 @@ def _complement(a: T) -> T:
     return exp_times_power(-square, -low, 0) * value
 
 
-@loops
+@loops(in_float64=True)
 def erfc(x: T) -> T:
     """1 - erf(x), without cancellation; float32 by float64."""
-    if T.element is f32:
-        return T(_erfc(f64(x)))
-    return _erfc(x)
-
-
-@loops
-def _erfc(x: T) -> T:
     a = fabs(x)
     far = _complement(where(a < 27.25, a, T(27.25)))
     value = where(a < 0.5, T(1) - _near_zero(x), where(x < 0, T(2) - far, far))
     return where(x == x, value, x)
 
 
-@loops
+@loops(in_float64=True)
 def ndtr(x: T) -> T:
     """The normal distribution function, without cancellation in its lower tail; float32 by float64."""
-    if T.element is f32:
-        return T(_erfc(f64(x) * -_SQRT_HALF) * 0.5)
-    return _erfc(x * -_SQRT_HALF) * 0.5
-
-
-@loops
-def erfcx(x: T) -> T:
-    """exp(x ** 2) * erfc(x); float32 by float64."""
-    if T.element is f32:
-        return T(_erfcx(f64(x)))
-    return _erfcx(x)
+    return erfc(x * -_SQRT_HALF) * 0.5
 
 
 @loops
@@ -138,8 +121,9 @@ _FAR = 1e150
 """From here on `(a - 4) / (a + 4)` is 1."""
 
 
-@loops
-def _erfcx(x: T) -> T:
+@loops(in_float64=True)
+def erfcx(x: T) -> T:
+    """exp(x ** 2) * erfc(x); float32 by float64."""
     a = fabs(x)
     grown = _exp_of_square(x)
     far = _scaled_complement(where(a < _FAR, a, T(_FAR))) * where(a < _FAR, T(1), T(_FAR) / a)
@@ -158,19 +142,12 @@ def _exp_of_square(x: T) -> T:
     return where(finite, value, T(math.inf))
 
 
-@loops
+@loops(in_float64=True)
 def log_ndtr(x: T) -> T:
     """The logarithm of `ndtr`, without underflow; float32 by float64."""
-    if T.element is f32:
-        return T(_log_ndtr(f64(x)))
-    return _log_ndtr(x)
-
-
-@loops
-def _log_ndtr(x: T) -> T:
     tail = fabs(x) * _SQRT_HALF
     capped = where(tail < _FAR, tail, T(_FAR))
     low = log(_scaled_complement(where(capped > 0.5, capped, T(0.5))) * 0.5) - x * x * 0.5
-    high = log1p(_erfc(x * _SQRT_HALF) * -0.5)
+    high = log1p(erfc(x * _SQRT_HALF) * -0.5)
     value = where(x < -1, low, high)
     return where(x == x, value, x)

@@ -89,16 +89,9 @@ def atan(x: T) -> T:
     return copysign(eighths * PI[0] + _atan_series(numerator / denominator, eighths * PI[1]), x)
 
 
-@loops
+@loops(in_float64=True)
 def atan2(y: T, x: T) -> T:
     """The angle of the point (x, y); float32 by float64."""
-    if T.element is f32:
-        return T(_atan2(f64(y), f64(x)))
-    return _atan2(y, x)
-
-
-@loops
-def _atan2(y: T, x: T) -> T:
     PI = _PI[T.element]
     across, up = fabs(x), fabs(y)
     unordered = (x != x) | (y != y)
@@ -123,16 +116,9 @@ def _atan2(y: T, x: T) -> T:
     return where(unordered, T(math.nan), copysign(angle, y))
 
 
-@loops
+@loops(in_float64=True)
 def cbrt(x: T) -> T:
     """The cube root; float32 by float64. From a guess by the exponent, steps of Halley's method, which cube the error."""
-    if T.element is f32:
-        return T(_cbrt(f64(x)))
-    return _cbrt(x)
-
-
-@loops
-def _cbrt(x: T) -> T:
     a = fabs(x)
     m, e = parted(a)
     thirds = rint(e * (1 / 3))

@@ -108,16 +108,9 @@ def log1p(x: T) -> T:
     return where(x == 0, x, _with_limits(u, value))
 
 
-@loops
+@loops(in_float64=True)
 def asinh(x: T) -> T:
     """The inverse of the hyperbolic sine; float32 by float64."""
-    if T.element is f32:
-        return T(_asinh(f64(x)))
-    return _asinh(x)
-
-
-@loops
-def _asinh(x: T) -> T:
     a = fabs(x)
     large = a > 2.0**60
     square = a * a
@@ -125,16 +118,9 @@ def _asinh(x: T) -> T:
     return copysign(log1p(where(large, a, inner)) + where(large, T(LN2_WHOLE), T(0)), x)
 
 
-@loops
+@loops(in_float64=True)
 def acosh(x: T) -> T:
     """The inverse of the hyperbolic cosine; float32 by float64."""
-    if T.element is f32:
-        return T(_acosh(f64(x)))
-    return _acosh(x)
-
-
-@loops
-def _acosh(x: T) -> T:
     large = x > 2.0**60
     t = x - 1
     inner = t + sqrt(t * (t + 2))
@@ -142,16 +128,9 @@ def _acosh(x: T) -> T:
     return where(x >= 1, value, T(math.nan))
 
 
-@loops
+@loops(in_float64=True)
 def atanh(x: T) -> T:
     """The inverse of the hyperbolic tangent; float32 by float64."""
-    if T.element is f32:
-        return T(_atanh(f64(x)))
-    return _atanh(x)
-
-
-@loops
-def _atanh(x: T) -> T:
     a = fabs(x)
     doubled = a + a
     value = log1p(doubled + doubled * a / (T(1) - a)) * 0.5

@@ -14,22 +14,15 @@ from .. import special_coefficients as coefficients
 from .elementary_exponential import polynomial
 from .elementary_logarithm import log
 from .elementary_trigonometric import sin, sine_and_cosine_of_turns
-from .language import T, copysign, f32, f64, fabs, floor, loops, reduce_or, rint, sqrt, unrolled, where
+from .language import T, copysign, fabs, floor, loops, reduce_or, rint, sqrt, unrolled, where
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF = math.sqrt(0.5)
 
 
-@loops
+@loops(in_float64=True)
 def lgamma(x: T) -> T:
     """The logarithm of the absolute value of the gamma function; infinite at 0 and negative integers."""
-    if T.element is f32:
-        return T(_lgamma(f64(x)))
-    return _lgamma(x)
-
-
-@loops
-def _lgamma(x: T) -> T:
     negative = x < 0
     value = _lgamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -63,16 +56,9 @@ def _lgamma_positive(x: T) -> T:
     return where(large, far, near)
 
 
-@loops
+@loops(in_float64=True)
 def digamma(x: T) -> T:
     """The derivative of `lgamma`; -inf at 0, inf at -0, nan at negative integers."""
-    if T.element is f32:
-        return T(_digamma(f64(x)))
-    return _digamma(x)
-
-
-@loops
-def _digamma(x: T) -> T:
     negative = x < 0
     value = _digamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -96,16 +82,9 @@ def _digamma_positive(x: T) -> T:
     return value - where(small, shifted, T(0))
 
 
-@loops
+@loops(in_float64=True)
 def trigamma(x: T) -> T:
     """The derivative of `digamma`."""
-    if T.element is f32:
-        return T(_trigamma(f64(x)))
-    return _trigamma(x)
-
-
-@loops
-def _trigamma(x: T) -> T:
     left = x < 0.5
     value = _trigamma_right(where(left, T(1) - x, x))
     if reduce_or(left):
@@ -137,29 +116,15 @@ def _trigamma_right(x: T) -> T:
     return where(small, value + shifted, value)
 
 
-@loops
+@loops(in_float64=True)
 def ndtri(x: T) -> T:
     """The number that a standard normal variable is below with probability `x`."""
-    if T.element is f32:
-        return T(_ndtri(f64(x)))
-    return _ndtri(x)
-
-
-@loops
-def _ndtri(x: T) -> T:
     return _quantile(x - 0.5, where(x < 0.5, x, T(1) - x))
 
 
-@loops
+@loops(in_float64=True)
 def erfinv(x: T) -> T:
     """The inverse of `erf`: infinite at -1 and 1, nan beyond."""
-    if T.element is f32:
-        return T(_erfinv(f64(x)))
-    return _erfinv(x)
-
-
-@loops
-def _erfinv(x: T) -> T:
     return _quantile(x * 0.5, (T(1) - fabs(x)) * 0.5) * _SQRT_HALF
 
 

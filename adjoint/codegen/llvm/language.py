@@ -104,8 +104,9 @@ class Loops(LoopKernel):
         noalias: bool = True,
         explicit: bool = False,
         plain: bool = False,
+        in_float64: bool = False,
     ) -> None:
-        super().__init__(function, flags, noalias, explicit, plain)
+        super().__init__(function, flags, noalias, explicit, plain, in_float64)
         self._compiled: dict[Any, CompiledFunction] = {}
 
     def compiled(self, **given: Any) -> CompiledFunction:
@@ -143,7 +144,7 @@ class WrittenLoops(Loops):
 def loops(function: Callable[..., Any], /) -> Any: ...
 @overload
 def loops(
-    *, flags: str = "", noalias: bool = True, explicit: bool = False, plain: bool = False
+    *, flags: str = "", noalias: bool = True, explicit: bool = False, plain: bool = False, in_float64: bool = False
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def loops(
     function: Callable[..., Any] | None = None,
@@ -153,6 +154,7 @@ def loops(
     noalias: bool = True,
     explicit: bool = False,
     plain: bool = False,
+    in_float64: bool = False,
 ) -> Any:
     """Make a Python function into a kernel; it is lowered when it is compiled.
 
@@ -160,10 +162,11 @@ def loops(
     or "reassoc" (sums may be taken in another order). `noalias`: no two of its pointers lead to the same memory.
     `explicit`: its vectors are all written out; LLVM looks for no others and unrolls nothing, which halves the time to compile.
     `plain`: only what its text needs most is done, in a tenth of the time.
+    `in_float64`: where it is called with numbers of float32, they are computed in float64, and the result is rounded.
     """
     if function is None:
-        return lambda function: Loops(function, flags, noalias, explicit, plain)
-    return Loops(function, flags, noalias, explicit, plain)
+        return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64)
+    return Loops(function, flags, noalias, explicit, plain, in_float64)
 
 
 def address(array: ndarray) -> int:

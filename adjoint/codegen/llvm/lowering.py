@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .element_types import NumberType, Pointer, PointerType, Static, TypeVariable, VectorType, boolean, i64
+from .element_types import NumberType, Pointer, PointerType, Static, TypeVariable, VectorType, boolean, f32, f64, i64
 from .functions import Builtin, Frame, LoopKernel, LoopRange, Variable
 from .half_types import convert_half
 from .values import CompilationError, Value, alignment, constant, is_number, llvm_type, weak_type
@@ -466,6 +466,9 @@ class Lowering:
         """The body of another kernel in place of a call."""
         if any(frame.kernel is kernel for frame in self.frames):
             raise CompilationError(f"{kernel.name} calls itself")
+        if kernel.in_float64 and any(isinstance(item, Value) and item.type.element is f32 for item in arguments):
+            wide = [self.convert(item, f64) for item in arguments]
+            return self.convert(self.inline(kernel, wide, options), f32)
         frame = Frame(kernel, {})
         parameters = kernel.tree.args.args
         given = dict(zip([item.arg for item in parameters], arguments, strict=False), **options)
