@@ -96,7 +96,7 @@ _BASE: dict[str, Any] = {
     "call": slow_path.call,
     "call_slowly": slow_path.call_slowly,
     "shorten": shorten,
-    "refusals": refusals,
+    "is_refusal": refusals.is_refusal,
     "run_slow_path": slow_path.run_slow_path,
     "in_new_order": in_new_order,
     "detached_copy": recording.detached_copy,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .declaration import OPTIONAL_ARRAY, Operator
 from .kernel_source import overwriting_lines, passed_arguments
 from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 from .source import block, guard, indented, public_function, public_name
 
 
-def or_leave(leave: str, struck: tuple[str, ...] = ()) -> list[str]:
+def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
     """After a `try`, execute `leave` if a kernel has refused its arguments; else `struck`, and let the exception go on."""
     return [
-        "except refusals.REFUSALS as error:",
-        "    if not refusals.is_refusal(error):",
+        "except BaseException as error:",
+        "    if not is_refusal(error):",
         *(f"        {line}" for line in struck),
         "        raise",
         f"    {leave}",
@@ -38,8 +40,7 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     lines += [
         *block("else:", ["node = None"]),
         *block("try:", overwriting_lines(op, leave)),
-        *or_leave(leave, struck=tuple(bump_lines(op, target))),  # what strikes from outside may have done so half-way
-        *block("except BaseException:", [*bump_lines(op, target), "raise"]),
+        *or_leave(leave, struck=bump_lines(op, target)),  # what strikes from outside may have done so half-way
         *bump_lines(op, target),
     ]
     if is_recorded_inplace(op):
