@@ -209,22 +209,19 @@ def _forward_call(name: str, inputs: tuple[Any, ...], result: Any) -> Call | Non
     return None if packet is None else (packet, inputs, result)
 
 
-def _backward_calls(name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...]) -> list[Call]:
-    """What the node of an operator has computed, by the shapes of the operator's inputs."""
+def _backward_calls(name: str, inputs: tuple[Any, ...], out: Shape, needed: tuple[bool, ...]) -> list[Call]:
+    """What the node of an operator has computed, by the shapes of the operator's inputs and of its result."""
     if name == "recurrent_layer":
-        return _backward_calls("mm", _recurrent_product(inputs), (True, True))
+        states, weight = _recurrent_product(inputs)
+        return _backward_calls("mm", (states, weight), (states[0], weight[1]), (True, True))
     if name in ("mm", "addmm", "bmm", "baddbmm"):
         a, b = inputs[name in ("addmm", "baddbmm") :][:2]
-        out, packet = (*a[:-1], b[-1]), aten.bmm if "bmm" in name else aten.mm
+        packet = aten.bmm if "bmm" in name else aten.mm
         calls = [(packet, (out, _transposed(b)), a), (packet, (_transposed(a), out), b)]
         return [call for call, wanted in zip(calls, needed[-2:], strict=True) if wanted]
     if name == "convolution":
-        x, w, bias, stride, padding, dilation, transposed, output_padding, groups = inputs
-        result = _convolved(x, w, stride, padding, dilation, transposed, output_padding, groups)
-        options = (stride, padding, dilation, transposed, output_padding, groups)
-        return [(aten.convolution_backward, (result, x, w, bias, *options, needed), (x, w, bias))]
+        return [(aten.convolution_backward, (out, *inputs, needed), inputs[:3])]
     if name == "blocked_attention":
-        out = (*inputs[0][:-1], inputs[2][-1])
         return [(aten._scaled_dot_product_flash_attention_for_cpu_backward, (out, *inputs[:3]), inputs[:3])]
     return []
 
@@ -237,17 +234,6 @@ def _recurrent_product(inputs: tuple[Any, ...]) -> tuple[Shape, Shape]:
 
 def _transposed(shape: Shape) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2])
-
-
-def _convolved(
-    x: Shape, w: Shape, stride: Shape, padding: Shape, dilation: Shape, transposed: bool, more: Shape, groups: int
-) -> Shape:
-    """The shape of the result of a convolution."""
-    reach = [d * (k - 1) for k, d in zip(w[2:], dilation, strict=True)]
-    rest = zip(x[2:], reach, stride, padding, more, strict=True)
-    if transposed:
-        return (x[0], w[1] * groups, *(s * (n - 1) - 2 * p + r + m + 1 for n, r, s, p, m in rest))
-    return (x[0], w[0], *((n + 2 * p - r - 1) // s + 1 for n, r, s, p, _ in rest))
 
 
 # The counter
@@ -315,9 +301,11 @@ class FlopCounterMode:
         if call is not None:
             self._count(call, place)
 
-    def backward(self, name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...], place: frozenset[str]) -> None:
+    def backward(
+        self, name: str, inputs: tuple[Any, ...], result: Any, needed: tuple[bool, ...], place: frozenset[str]
+    ) -> None:
         """Count what a node has computed."""
-        for call in _backward_calls(name, inputs, needed):
+        for call in _backward_calls(name, inputs, result, needed):
             self._count(call, place)
 
     def _count(self, call: Call, place: frozenset[str]) -> None:

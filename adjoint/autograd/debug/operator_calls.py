@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
+from ...dispatch.arguments import MISSING
+from ...dispatch.declaration import Operator
 from ...tape import modes
 from ...tape.profile_recorder import Recorder
 from ...tensor import Tensor
@@ -19,10 +20,13 @@ class Observer(Protocol):
     def forward(self, name: str, inputs: tuple[Any, ...], result: Any, place: frozenset[str]) -> None:
         """An operator has run, in forward, or in a backward pass that is recorded."""
 
-    def backward(self, name: str, inputs: tuple[Any, ...], needed: tuple[bool, ...], place: frozenset[str]) -> None:
+    def backward(
+        self, name: str, inputs: tuple[Any, ...], result: Any, needed: tuple[bool, ...], place: frozenset[str]
+    ) -> None:
         """The node of an operator has run.
 
-        `inputs` are the operator's, with shapes in place of tensors; `needed` says for which tensors gradients were wanted.
+        `inputs` and `result` (the first of several) are the operator's, with shapes in place of tensors; `needed` says for which
+        tensors gradients were wanted.
         """
 
     def place(self) -> frozenset[str]:
@@ -46,15 +50,15 @@ class OperatorCalls:
     ...         return frozenset()
     ...     def forward(self, name, inputs, result, place):
     ...         print("forward", name, tuple(result.shape))
-    ...     def backward(self, name, inputs, needed, place):
-    ...         print("backward", name, inputs, needed)
+    ...     def backward(self, name, inputs, result, needed, place):
+    ...         print("backward", name, inputs, result, needed)
     >>> x = torch.ones(3, requires_grad=True)
     >>> with torch.autograd.profiler.OperatorCalls(Printer()):
     ...     x.exp().sum().backward()
     forward exp (3,)
     forward sum ()
-    backward sum (torch.Size([3]),) (True,)
-    backward exp (torch.Size([3]),) (True,)
+    backward sum (torch.Size([3]),) torch.Size([]) (True,)
+    backward exp (torch.Size([3]),) torch.Size([3]) (True,)
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -79,13 +83,10 @@ _ONE = ("alpha", "beta")
 """Parameters whose default is 1, wherever it is given."""
 
 
-def _given(op: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _given(op: Operator, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an operator without those at the end that have their default values, as PyTorch passes them on."""
-    if not hasattr(op, "forward"):
-        return inputs
-    parameters = inspect.signature(op.forward).parameters.values()
-    for parameter, value in reversed(list(zip(parameters, inputs, strict=False))):
-        default = 1 if parameter.name in _ONE else parameter.default
+    for name, value in reversed(list(zip(op.names, inputs, strict=False))):
+        default = 1 if name in _ONE else op.defaults.get(name, MISSING)
         if isinstance(value, Tensor) or type(value) is not type(default) or value != default:
             break
         inputs = inputs[:-1]
@@ -98,7 +99,7 @@ class _Teller(Recorder):
     def __init__(self, observer: Observer) -> None:
         super().__init__()
         self.observer = observer
-        self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], frozenset[str]]] = WeakKeys()
+        self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], Any, frozenset[str]]] = WeakKeys()
         self.places: list[frozenset[str]] = []  # of the nodes that run now
 
     def operation(self, name: str, function: Callable[..., Any], inputs: Any, *args: Any, **names: Any) -> Any:
@@ -109,7 +110,8 @@ class _Teller(Recorder):
         first = result[0] if isinstance(result, tuple) and result else result
         edge = getattr(first, "_edge", None)
         if type(edge) is tuple:
-            self.nodes[edge[0]] = name, tuple(getattr(item, "shape", item) for item in inputs), place
+            shapes = tuple(getattr(item, "shape", item) for item in inputs)
+            self.nodes[edge[0]] = name, shapes, first.shape, place
         return result
 
     def function(self, name: str, function: Callable[..., Any], args: Any, names: dict[str, Any]) -> Any:
@@ -119,7 +121,7 @@ class _Teller(Recorder):
         return function(args)
 
     def backward(self, node: Any, function: Callable[..., Any], grad: Any, *args: Any) -> Any:
-        name, shapes, place = self.nodes.get(node, ("", (), self.observer.place()))
+        name, shapes, shape, place = self.nodes.get(node, ("", (), None, self.observer.place()))
         self.places.append(place)
         try:
             results = function(node, grad, *args)
@@ -128,5 +130,5 @@ class _Teller(Recorder):
         if name:
             _, create_graph, edges = args
             if not create_graph:  # else the operators of its formula have told of themselves
-                self.observer.backward(name, shapes, tuple(edge is not None for edge in edges), place)
+                self.observer.backward(name, shapes, shape, tuple(edge is not None for edge in edges), place)
         return results

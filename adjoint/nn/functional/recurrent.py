@@ -109,18 +109,18 @@ def lstm_cell(
 def run_layers(
     mode: str,
     input: Tensor,
-    states: list[State],
+    hx: Sequence[Tensor],
     weights: Sequence[Weights],
     dropout: float,
     bidirectional: bool,
     batch_sizes: list[int] | None = None,
-) -> tuple[Tensor, list[State]]:
-    """Run all layers over a sequence; return the outputs of the last layer and the final states.
+) -> tuple[Tensor, list[Tensor]]:
+    """Run all layers over a sequence; return the outputs of the last layer and the final states, as `hx`.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
         input: `(L, N, features)`, or the data of packed sequences.
-        states: the first state of each layer and direction, `(N, hidden)`; for an LSTM a pair.
+        hx: the first hidden states, `(layers and directions, N, hidden)`, and for an LSTM the first cells.
         weights: those of each layer and direction.
         dropout: the probability of dropping outputs of all layers but the last.
         bidirectional: each layer has a second direction, over the reversed sequence.
@@ -129,6 +129,8 @@ def run_layers(
     if input.size(0) == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     directions = 2 if bidirectional else 1
+    parts = [part.unbind(0) for part in hx]
+    states: list[State] = list(zip(*parts, strict=True)) if len(parts) > 1 else list(parts[0])
     final = []
     for first in range(0, len(weights), directions):
         outputs = []
@@ -143,7 +145,7 @@ def run_layers(
         input = torch.cat(outputs, -1) if bidirectional else outputs[0]
         if dropout and first + directions < len(weights):
             input = drop(input, dropout)
-    return input, final
+    return input, [torch.stack(part) for part in (zip(*final, strict=True) if len(parts) > 1 else [final])]
 
 
 def _run_layer(mode: str, input: Tensor, state: State, weights: Weights, backwards: bool) -> tuple[Tensor, State]:
@@ -223,10 +225,8 @@ def _run(
     for part in hx:
         if part.dim() != 3 or part.size(0) != layers or part.size(1) != batch:
             raise RuntimeError(f"Expected hidden states of size ({layers}, {batch}, ...), got {list(part.shape)}")
-    states = list(zip(*(part.unbind(0) for part in hx), strict=True)) if len(hx) > 1 else list(hx[0].unbind(0))
-    output, final = run_layers(mode, input, states, weights, dropout if train else 0.0, bidirectional, sizes)
-    ended = zip(*final, strict=True) if len(hx) > 1 else [final]
-    return output.transpose(0, 1) if batch_first and sizes is None else output, [torch.stack(parts) for parts in ended]
+    output, final = run_layers(mode, input, hx, weights, dropout if train else 0.0, bidirectional, sizes)
+    return output.transpose(0, 1) if batch_first and sizes is None else output, final
 
 
 _OPTIONS = "params has_biases num_layers dropout train bidirectional"

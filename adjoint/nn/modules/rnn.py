@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import adjoint as torch
@@ -11,7 +11,7 @@ import adjoint as torch
 from ...notices import warn
 from .. import init
 from ..functional import recurrent
-from ..functional.recurrent import State, Weights
+from ..functional.recurrent import Weights
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
@@ -132,12 +132,12 @@ class RNNBase(Module):
         return ", ".join(part for part in parts if part)
 
     def _walk(
-        self, input: torch.Tensor, states: list[State], batch_sizes: list[int] | None = None
-    ) -> tuple[torch.Tensor, list[State]]:
-        """Run all layers over `input`, `(L, N, features)` or packed, from one state for each layer and direction."""
+        self, input: torch.Tensor, hx: Sequence[torch.Tensor], batch_sizes: list[int] | None = None
+    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Run all layers over `input`, `(L, N, features)` or packed, from the parts of a state, each `(layers, N, features)`."""
         weights = [self._weights(suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
         dropout = self.dropout if self.training else 0.0
-        return recurrent.run_layers(self.mode, input, states, weights, dropout, self.bidirectional, batch_sizes)
+        return recurrent.run_layers(self.mode, input, hx, weights, dropout, self.bidirectional, batch_sizes)
 
     def _weights(self, suffix: str) -> Weights:
         biases = (getattr(self, "bias_ih" + suffix), getattr(self, "bias_hh" + suffix)) if self.bias else (None, None)
@@ -193,15 +193,7 @@ class RNNBase(Module):
             for number, (part, width) in enumerate(zip(state, widths, strict=True)):
                 name = f"hidden[{number}]" if self.mode == "LSTM" else "hidden"
                 self._check_state(part, batch, width, f"Expected {name} size {{}}, got {{}}")
-        rows: list[Any] = list(zip(*(part.unbind(0) for part in state), strict=True))
-        if self.mode != "LSTM":
-            rows = [hidden for (hidden,) in rows]
-        output, states = self._walk(data, rows, batch_sizes)
-        final = (
-            [torch.stack(parts) for parts in zip(*states, strict=True)]
-            if self.mode == "LSTM"
-            else [torch.stack(states)]
-        )
+        output, final = self._walk(data, state, batch_sizes)
         if packed.unsorted_indices is not None:
             final = [part.index_select(1, packed.unsorted_indices) for part in final]
         return PackedSequence(output, *packed[1:]), final
@@ -228,8 +220,7 @@ class RNNBase(Module):
                 )
             hx = hx if batched else hx.unsqueeze(1)
             self._check_state(hx, input.size(1), self.hidden_size, "Expected hidden size {}, got {}")
-        output, states = self._walk(input, list(hx.unbind(0)))
-        hidden = torch.stack(states)
+        output, (hidden,) = self._walk(input, [hx])
         return self._finish(output, batched), hidden if batched else hidden.squeeze(1)
 
 
@@ -329,8 +320,7 @@ class LSTM(RNNBase):
             cell = input.new_zeros(layers, batch, self.hidden_size)
         else:
             hidden, cell = self._states(hx, batched, batch, output_size)
-        output, states = self._walk(input, list(zip(hidden.unbind(0), cell.unbind(0), strict=True)))
-        final = [torch.stack(parts) for parts in zip(*states, strict=True)]
+        output, final = self._walk(input, [hidden, cell])
         h_n, c_n = final if batched else [tensor.squeeze(1) for tensor in final]
         return self._finish(output, batched), (h_n, c_n)
 
