@@ -44,11 +44,15 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     if threads == 1:
         function.call(*arguments, 0, n)
         return
-    split = function.split
-    if split is None:
-        split = function.split = KERNELS.called(function, splitter(function))
+    split = function.split or _split(function)
     shared = WORKERS.address if WORKERS.threads >= threads else WORKERS.ready(threads)
     split(shared, *arguments, 0, n, row_bytes, threads)
+
+
+def _split(function: Any) -> Any:
+    """What lets workers call the function, made when it is first shared out."""
+    function.split = KERNELS.called(function, splitter(function))
+    return function.split
 
 
 def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any, ...]) -> None:
@@ -57,15 +61,14 @@ def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any
     A range may be divided anywhere, as threads do. Each part has rows for all threads: few long rows are one part.
     """
     threads = parallel.num_threads
-    if threads > 1 and function.split is None:
-        function.split = KERNELS.called(function, splitter(function))
+    split = None if threads == 1 else function.split or _split(function)
     begin, rows = 0, FIRST_BYTES // row_bytes
     while begin < n:
         rows = min(max(rows // threads, 1) * threads, n - begin)
         started = perf_counter()
-        if threads == 1:
+        if split is None:
             function.call(*arguments, begin, begin + rows)
         else:
-            function.split(WORKERS.ready(threads), *arguments, begin, rows, row_bytes, threads)
+            split(WORKERS.ready(threads), *arguments, begin, rows, row_bytes, threads)
         begin += rows
         rows = int(rows * min(PART_SECONDS / max(perf_counter() - started, 1e-6), GROWTH))

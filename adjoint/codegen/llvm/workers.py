@@ -239,7 +239,8 @@ def run_ranges(
         atomic_store(shared + SUBMITTED, 0)
 
 
-_run_ranges_apart = apart(run_ranges)
+run_ranges_apart = apart(run_ranges)
+"""`run_ranges`, compiled once for all that call it."""
 
 
 @loops(noalias=False, plain=True)
@@ -248,7 +249,7 @@ def run_rows(
 ) -> None:
     """As `run_ranges`, for rows that touch so many bytes each."""
     pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
-    _run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
+    run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
 
 
 @loops(noalias=False, plain=True)

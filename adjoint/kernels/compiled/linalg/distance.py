@@ -82,6 +82,12 @@ def norm_of(a: Pointer[T], b: Pointer[T], width: Int, order: T, NORM: Static, W:
 
 
 @loops
+def place_of_pair(i: Int, j: Int, count: Int) -> Int:
+    """Where the distance of rows i < j of `count` is among those of all pairs."""
+    return i * count - i * (i + 1) // 2 + (j - i - 1)
+
+
+@loops
 def distances(
     out: Pointer[T], x: Pointer[T], y: Pointer[T], rows: Int, others: Int, width: Int, order: T, NORM: Static, PAIRS: Static,
     W: Static, start: Int, stop: Int,
@@ -90,7 +96,7 @@ def distances(
     for i in range(start, stop):
         batch = i // rows
         for j in range(i + 1 if PAIRS else 0, others):
-            place = i * others - i * (i + 1) // 2 + (j - i - 1) if PAIRS else i * others + j
+            place = place_of_pair(i, j, others) if PAIRS else i * others + j
             out[place] = norm_of(x + i * width, y + (batch * others + j) * width, width, order, NORM, W)
 
 
@@ -125,8 +131,7 @@ def slopes(
         for k in vectorized(width):
             out[i * width + k] = T(0)
         for j in range(others):
-            low, high = minimum(i, j), maximum(i, j)
-            place = low * others - low * (low + 1) // 2 + (high - low - 1) if PAIRS else i * others + j
+            place = place_of_pair(minimum(i, j), maximum(i, j), others) if PAIRS else i * others + j
             apart = i != j if PAIRS else True
             if apart:
                 norm = norms[place]

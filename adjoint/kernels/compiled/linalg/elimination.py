@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy
 
-from ....codegen.llvm.language import Int, Pointer, T, address, f32, f64, fabs, i32, loops, vectorized
+from ....codegen.llvm.language import Int, Pointer, T, address, fabs, i32, loops, minimum, vectorized
 from ....codegen.llvm.launch import launch
+from .substitution import TYPES
 
 Array = numpy.ndarray[Any, Any]
-
-TYPES = {"f": f32, "d": f64}
 
 
 @loops
@@ -23,30 +22,29 @@ def factor(
     """Factor panels `start` to `stop`, of `columns` columns, in place; `pivots` become the rows exchanged, from 0 on."""
     for number in range(start, stop):
         panel = work + number * matrix_stride
-        for k in range(columns):
-            if k < rows:
-                chosen = k
-                most = fabs(panel[k * stride + k])
+        for k in range(minimum(rows, columns)):
+            chosen = k
+            most = fabs(panel[k * stride + k])
+            for i in range(k + 1, rows):
+                size = fabs(panel[i * stride + k])
+                if (size > most) | ((size != size) & (most == most)):
+                    most = size
+                    chosen = i
+            pivots[number * pivot_stride + k] = i32(chosen)
+            top = panel + k * stride
+            other = panel + chosen * stride
+            for j in vectorized(columns):
+                kept = top[j]
+                top[j] = other[j]
+                other[j] = kept
+            pivot = top[k]
+            if pivot != 0:
                 for i in range(k + 1, rows):
-                    size = fabs(panel[i * stride + k])
-                    if (size > most) | ((size != size) & (most == most)):
-                        most = size
-                        chosen = i
-                pivots[number * pivot_stride + k] = i32(chosen)
-                top = panel + k * stride
-                other = panel + chosen * stride
-                for j in vectorized(columns):
-                    kept = top[j]
-                    top[j] = other[j]
-                    other[j] = kept
-                pivot = top[k]
-                if pivot != 0:
-                    for i in range(k + 1, rows):
-                        row = panel + i * stride
-                        share = row[k] / pivot
-                        row[k] = share
-                        for j in vectorized(columns - k - 1):
-                            row[k + 1 + j] = row[k + 1 + j] - share * top[k + 1 + j]
+                    row = panel + i * stride
+                    share = row[k] / pivot
+                    row[k] = share
+                    for j in vectorized(columns - k - 1):
+                        row[k + 1 + j] = row[k + 1 + j] - share * top[k + 1 + j]
 
 
 @functools.lru_cache(4)

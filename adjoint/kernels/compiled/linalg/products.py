@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy
 
 from ....codegen.llvm.atomics import call_address
-from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -32,7 +31,7 @@ from ....codegen.llvm.language import (
     minimum,
     store,
 )
-from ....codegen.llvm.workers import WORKERS, run_ranges
+from ....codegen.llvm.workers import WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
@@ -125,9 +124,6 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
         )  # fmt: skip
 
 
-_run_ranges_apart = apart(run_ranges)
-
-
 @loops(noalias=False, plain=True)
 def multiply_alone(
     state: Pointer[i64], function: Int, table: Int, count: Int, threads: Int, shared: Pointer[i64]
@@ -135,7 +131,7 @@ def multiply_alone(
     """All parts, while OpenBLAS's own threads rest."""
     enter_alone(state)
     if threads > 1:
-        _run_ranges_apart(shared, function, table, i64(0), count, i64(1), threads)
+        run_ranges_apart(shared, function, table, i64(0), count, i64(1), threads)
     else:
         call_address(function, table, i64(0), count)
     leave_alone(state)
