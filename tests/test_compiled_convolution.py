@@ -87,26 +87,26 @@ def test_a_convolution_and_its_gradients(case, dtype):
     compare(case, dtype)
 
 
+@pytest.fixture
+def new_plans():
+    """Plans are made for this test, and for those after it, anew."""
+    compiled._plan.cache_clear()
+    yield
+    compiled._plan.cache_clear()
+
+
 @pytest.mark.parametrize("bytes_", [16, 32, 64])
 @pytest.mark.parametrize("case", CASES[:7] + CASES[13:15], ids=str)
-def test_vectors_of_every_width(case, bytes_, monkeypatch):
+def test_vectors_of_every_width(case, bytes_, monkeypatch, new_plans):
     monkeypatch.setattr(HOST, "vector_bytes", bytes_)
-    compiled._plan.cache_clear()
-    try:
-        compare(case, "f4")
-    finally:
-        compiled._plan.cache_clear()
+    compare(case, "f4")
 
 
 @pytest.mark.parametrize("besides", [0, 1 << 20])
 @pytest.mark.parametrize("case", [case for case in CASES if case[0][1] == case[1] == case[-1]], ids=str)
-def test_each_channel_by_itself_packed_and_read_where_it_is(case, besides, monkeypatch):
+def test_each_channel_by_itself_packed_and_read_where_it_is(case, besides, monkeypatch, new_plans):
     monkeypatch.setattr(convolution_channels, "_BESIDES_PACKED", besides)
-    compiled._plan.cache_clear()
-    try:
-        compare(case, "f4")
-    finally:
-        compiled._plan.cache_clear()
+    compare(case, "f4")
 
 
 def test_half_precision_is_computed_in_single():

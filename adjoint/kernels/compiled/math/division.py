@@ -79,18 +79,23 @@ def divide(
             divide_one_by_one(out + i, x + i, divisor, n - i, FLOOR, REMAINDER)
 
 
+@loops
+def one_divided(number: Int, divisor: Int, FLOOR: Static, REMAINDER: Static) -> Int:
+    """One number divided, of any size."""
+    quotient = number // divisor
+    left = number - quotient * divisor
+    if not FLOOR:
+        upward = (left != 0) & ((number < 0) != (divisor < 0))
+        quotient = quotient + 1 if upward else quotient
+        left = number - quotient * divisor
+    return left if REMAINDER else quotient
+
+
 @loops(plain=True)
 def divide_one_by_one(out: Pointer[T], x: Pointer[T], divisor: Int, n: Int, FLOOR: Static, REMAINDER: Static) -> None:
     """A few numbers divided, of any size."""
     for i in range(n):
-        number = i64(x[i])
-        quotient = number // divisor
-        left = number - quotient * divisor
-        if not FLOOR:
-            upward = (left != 0) & ((number < 0) != (divisor < 0))
-            quotient = quotient + 1 if upward else quotient
-            left = number - quotient * divisor
-        out[i] = T(left) if REMAINDER else T(quotient)
+        out[i] = T(one_divided(i64(x[i]), divisor, FLOOR, REMAINDER))
 
 
 @loops
@@ -129,15 +134,8 @@ def divide_each(
                     zeros[0] = 1
                     divisor = i64(1)
                 alone = divisor == -1  # the quotient of the least integer by -1 is none
-                divisor = i64(1) if alone else divisor
-                quotient = number // divisor
-                left = number - quotient * divisor
-                if not FLOOR:
-                    upward = (left != 0) & ((number < 0) != (divisor < 0))
-                    quotient = quotient + 1 if upward else quotient
-                    left = number - quotient * divisor
-                quotient = -quotient if alone else quotient
-                out[k] = T(left) if REMAINDER else T(quotient)
+                result = one_divided(number, i64(1) if alone else divisor, FLOOR, REMAINDER)
+                out[k] = T(-result if alone else result)  # of one such number, what is left is 0
 
 
 @functools.lru_cache(32)
