@@ -46,6 +46,8 @@ def is_there(owner: object, name: str) -> bool:
         warnings.simplefilter("ignore")
         try:
             return not is_absent(getattr(owner, name))
+        except ModuleNotFoundError as error:  # of a package that the name is from, which is not installed here
+            return (error.name or "").partition(".")[0] not in ("", "adjoint")
         except (AttributeError, ImportError, NotImplementedError):
             return False
         except Exception:  # noqa: BLE001  (a property of tensors, asked of the class)

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+import sys
 import types
 import warnings
 from dataclasses import dataclass, field
@@ -63,8 +64,11 @@ class PublicName:
 
     @property
     def is_described(self) -> bool:
-        """Whether it is something with a page of its own, and not a constant whose value says everything."""
-        return self.kind != "data" and not isinstance(self.value, (bool, int, float, str))
+        """Whether it has a page of its own: a constant's value says everything, and other packages describe what is theirs."""
+        if self.kind == "data" or isinstance(self.value, (bool, int, float, str)):
+            return False
+        package = str(getattr(self.value, "__module__", "adjoint")).partition(".")[0]
+        return package in ("adjoint", "torch", "numpy", "None") or package in sys.stdlib_module_names
 
     @property
     def family(self) -> str:

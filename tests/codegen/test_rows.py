@@ -211,6 +211,7 @@ def scans(x: Array, reverse: bool):
 UFUNCS = [numpy.add, numpy.multiply, numpy.maximum, numpy.minimum, numpy.logaddexp]
 
 
+@pytest.mark.one_each("dim", "dtype", "reverse", "finite")
 @pytest.mark.parametrize("finite", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64])
