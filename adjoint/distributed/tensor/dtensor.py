@@ -12,6 +12,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ...dispatch.declaration import Operator
 from ..collectives import all_gather_into_tensor, all_reduce
 from ..device_mesh import DeviceMesh
 from ..reductions import ReduceOp
@@ -34,16 +35,14 @@ OF_THE_PART = frozenset(
 
 BY_ELEMENT = frozenset(
     """
-    add sub mul div true_divide floor_divide remainder rsub pow neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt
-    square reciprocal sin cos tan tanh sigmoid relu gelu silu softplus erf clamp clip clamp_min clamp_max where lerp addcmul
-    addcdiv maximum minimum eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not nan_to_num zeros_like
-    ones_like empty_like full_like clone detach to float double half bfloat16 int long bool type type_as
-    contiguous copy_ fill_ zero_ add_ sub_ mul_ div_ pow_ neg_ abs_ sqrt_ clamp_ lerp_ addcmul_ addcdiv_ masked_fill_ masked_fill
-    detach_ cpu round floor ceil trunc exp_ log_ sign_ rsqrt_ reciprocal_ requires_grad_ positive
-    __iadd__ __isub__ __imul__ __itruediv__ __pos__ data alias view_as
+    pow pow_ div div_ true_divide floor_divide remainder rsub round square silu clamp clamp_ clip clamp_max clamp_min where
+    lerp lerp_ relu sigmoid tanh masked_fill masked_fill_ isnan isinf isfinite logical_not zeros_like ones_like empty_like
+    full_like clone copy_ fill_ zero_ alias data detach detach_ contiguous view_as requires_grad_ positive __pos__ to type
+    type_as cpu float double half bfloat16 int long bool abs_ hardtanh elu leaky_relu relu6 hardswish mish celu selu softsign
+    threshold hardsigmoid tanhshrink
     """.split()
 )
-"""Functions of single elements: they run on the parts."""
+"""Functions of single elements that choose between operators, or are none; of operators the declaration says it."""
 
 REDUCED = {
     **dict.fromkeys(("sum", "nansum"), "sum"),
@@ -168,7 +167,7 @@ class DTensor(torch.Tensor):
                 return func(*args, **kwargs)
         given = [each for each in _tensors((args, kwargs)) if isinstance(each, DTensor)]
         first = next((each for each in given if not _is_number(each)), given[0])
-        if name in BY_ELEMENT and _fits(first, name, args, kwargs):
+        if _is_by_element(func, name) and _fits(first, name, args, kwargs):
             return _by_element(func, name, first, args, kwargs)
         alone = len(args) == 1 and args[0] is first and not kwargs
         if alone and name in REDUCED and not _has_partial(first):
@@ -202,6 +201,18 @@ def _name(func: Any) -> str:
         setter = func.__name__ == "__set__"
         return f"{_PROPERTIES.get(id(owner), owner.fget.__name__)}{' =' if setter else ''}"
     return str(getattr(func, "__name__", func))
+
+
+def _is_by_element(func: Any, name: str) -> bool:
+    """Whether a function computes each element of its result from one element of each tensor, and may run on the parts."""
+    if name in BY_ELEMENT:
+        return True
+    declared = getattr(func, "operator", None)
+    return (
+        isinstance(declared, Operator)
+        and not declared.random
+        and (declared.tangent == "elementwise" or bool(declared.operands))
+    )
 
 
 _PROPERTIES = {id(value): name for name, value in vars(torch.Tensor).items() if isinstance(value, property)}

@@ -325,6 +325,15 @@ def check_tensors_in_parts(rank, size):
             result = function(made)
             assert isinstance(result, DTensor)
             torch.testing.assert_close(result.full_tensor(), function(whole))
+        for function in (
+            torch.atan, torch.erfc, torch.special.i0e, torch.nn.functional.hardtanh, torch.nn.functional.relu,
+            lambda x: x.atan2(x + 1), lambda x: torch.hypot(x, x), lambda x: x.clone().cosh_(), lambda x: x.clamp(2, 9) > 3,
+            lambda x: x.isneginf(),
+        ):  # fmt: skip
+            result = function(made)
+            assert result.placements == made.placements
+            torch.testing.assert_close(result.full_tensor(), function(whole))
+        assert torch.dist(made, made * 3).full_tensor() == torch.dist(whole, whole * 3)
     leaf = distribute_tensor(torch.nn.Parameter(whole.clone()), mesh, [Shard(0)])
     assert isinstance(leaf, torch.nn.Parameter) and leaf.requires_grad
     ((leaf * 3).sum() + leaf.full_tensor().pow(2).sum()).backward()
