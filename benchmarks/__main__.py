@@ -29,6 +29,7 @@ GROUPS = (
     "models",
     "optimizers",
     "random_numbers",
+    "survey",
     "loading",
     "memory",
     "distributed",
