@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from ..forks import code_of
 from .elementary import FUNCTIONS
 from .expression import (
     BOOL,
@@ -50,7 +51,7 @@ def compile_source(source: str, name: str, namespace: dict[str, Any]) -> None:
     filename = f"<adjoint kernel {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     SOURCES[name] = source
-    exec(compile(source, filename, "exec"), namespace)
+    exec(code_of(source, filename), namespace)
 
 
 def identifier(char: str) -> str:
