@@ -7,6 +7,7 @@ that has forked.
 
 from __future__ import annotations
 
+import linecache
 import os
 import threading
 import weakref
@@ -58,5 +59,6 @@ CODE: dict[tuple[str, str], CodeType] = {}
 
 
 def code_of(source: str, filename: str) -> CodeType:
-    """The code of generated source."""
+    """The code of generated source, which tracebacks and debuggers can then show."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     return CODE.pop((source, filename), None) or compile(source, filename, "exec")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,5 +44,4 @@ def guard(alternatives: Iterable[str], leave: str) -> list[str]:
 
 def compile_source(source: str, filename: str, namespace: dict[str, Any]) -> None:
     """Execute generated source so that tracebacks and debuggers can show it."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(code_of(source, filename), namespace)
