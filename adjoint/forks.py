@@ -7,9 +7,11 @@ that has forked.
 
 from __future__ import annotations
 
+import linecache
 import os
 import threading
 import weakref
+from types import CodeType
 from typing import Any
 
 _locks: set[weakref.ref[Any]] = set()
@@ -50,3 +52,13 @@ def _give_back() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold, after_in_parent=_give_back, after_in_child=_give_back)
+
+
+CODE: dict[tuple[str, str], CodeType] = {}
+"""Code that a process has compiled for those that it will fork, by its source and the name of its file."""
+
+
+def code_of(source: str, filename: str) -> CodeType:
+    """The code of generated source, which tracebacks and debuggers can then show."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return CODE.pop((source, filename), None) or compile(source, filename, "exec")

@@ -63,6 +63,23 @@ def small_rows(torch: ModuleType) -> Timed:
     return _passes(torch, dataset, batch_size=8)
 
 
+@case("dictionaries of tensors, 32 of four, up to 128 numbers")
+def dictionaries(torch: ModuleType) -> Timed:
+    class Texts(torch.utils.data.Dataset):
+        def __init__(self) -> None:
+            self.x = torch.randint(0, 30000, (2048, 128))
+
+        def __len__(self) -> int:
+            return len(self.x)
+
+        def __getitem__(self, index: int) -> Any:
+            tokens = self.x[index]
+            return {"tokens": tokens, "mask": tokens > 100, "label": index % 2, "length": float(index)}
+
+    loader = torch.utils.data.DataLoader(Texts(), batch_size=32, num_workers=WORKERS)
+    return lambda: sum(float(batch["mask"][-1, -1]) + float(batch["length"][-1]) for batch in loader)
+
+
 @case("rows of tensors, 64 of 3x32x32, workers that stay")
 def persistent(torch: ModuleType) -> Timed:
     dataset = torch.utils.data.TensorDataset(torch.randn(4096, 3, 32, 32), torch.arange(4096))

@@ -532,3 +532,31 @@ def test_later_workers_have_what_earlier_ones_have_compiled():
     new = first.keys() - here.keys()
     ours = {request.name: code.milliseconds for request, code in HOST.compiled.items()}
     assert new and all(again[name] == ours[name] != first[name] for name in new)
+
+
+FIRST_USE = """
+import adjoint as torch
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return index, torch.kron(torch.ones(2), torch.ones(2)).cumsum(0)
+
+loader = torch.utils.data.DataLoader(Data(), num_workers=1, batch_size=None)
+FILE = "<adjoint cumsum>"
+from adjoint.forks import CODE
+for number in range(2):
+    print(number, [each.tolist() for _, each in loader], any(FILE == name for _, name in CODE))
+print(torch.ones(3).cumsum(0).tolist(), any(FILE == name for _, name in CODE))
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
+def test_workers_begin_with_what_those_before_have_generated():
+    finished = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=60)
+    sums = "[[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]"
+    assert finished.stdout.splitlines() == [f"0 {sums} False", f"1 {sums} True", "[1.0, 2.0, 3.0] False"], (
+        finished.stderr
+    )

@@ -7,12 +7,12 @@ registered with `linecache`, so that tracebacks and debuggers show it.
 
 from __future__ import annotations
 
-import linecache
 from collections import Counter
 from typing import Any
 
 import numpy
 
+from ..forks import code_of
 from .elementary import FUNCTIONS
 from .expression import (
     BOOL,
@@ -48,9 +48,8 @@ _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
 def compile_source(source: str, name: str, namespace: dict[str, Any]) -> None:
     """Execute generated source so that tracebacks and debuggers can show it."""
     filename = f"<adjoint kernel {name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     SOURCES[name] = source
-    exec(compile(source, filename, "exec"), namespace)
+    exec(code_of(source, filename), namespace)
 
 
 def identifier(char: str) -> str:

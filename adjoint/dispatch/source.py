@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterable
 from typing import Any
+
+from ..forks import code_of
 
 SOURCES: dict[str, str] = {}
 """The source of each function and node that has been generated: `print(adjoint.operators.SOURCES["mul"])`."""
@@ -38,11 +39,9 @@ def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
 
 def guard(alternatives: Iterable[str], leave: str) -> list[str]:
     """Execute the statement `leave` if one of the conditions holds."""
-    condition = " or ".join(alternatives)
-    return [f"if {condition}:", f"    {leave}"] if condition else []
+    return [f"if {condition}:", f"    {leave}"] if (condition := " or ".join(alternatives)) else []
 
 
 def compile_source(source: str, filename: str, namespace: dict[str, Any]) -> None:
     """Execute generated source so that tracebacks and debuggers can show it."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), namespace)
+    exec(code_of(source, filename), namespace)

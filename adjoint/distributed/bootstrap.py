@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from .companions import Companions
 from .errors import DistNetworkError
+from .state import STATE
 from .stores import DEFAULT, FileStore, Store, TCPStore
 
 LAUNCHERS = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")
@@ -176,20 +178,21 @@ def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
     return address, int(port_text)
 
 
-def prepare(where: Place, timeout: float) -> subprocess.Popen[bytes] | None:
+def prepare(where: Place, timeout: float) -> None:
     """Tell MPI, which has not started yet, where it finds the others. Rank 0 starts the process that answers them.
+
+    From then on all end when one has failed.
 
     Raises:
         DistNetworkError: if rank 0 cannot listen, or cannot be reached.
     """
-    manager = None
     if where.rank == 0:
-        manager = _start_manager(where, timeout)
+        STATE.manager = _start_manager(where, timeout)
     else:
         _await(where, timeout)
     host = "127.0.0.1" if where.rank == 0 else where.address
     os.environ.update(PMI_PORT=f"{host}:{where.port}", PMI_ID=str(where.rank), PMI_SIZE=str(where.size))
-    return manager
+    STATE.companions = Companions(where.rank, host, where.port)
 
 
 def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:

@@ -167,9 +167,10 @@ def init_process_group(
     where = None
     if not bootstrap.started_by_mpi():
         where = bootstrap.place(init_method, world_size, rank, limit.total_seconds(), store)
-        if where is not None and not STATE.prepared and "mpi4py.MPI" not in sys.modules:
-            STATE.manager = bootstrap.prepare(where, limit.total_seconds())
-            STATE.prepared = True
+        if where is not None and "mpi4py.MPI" not in sys.modules:
+            bootstrap.prepare(where, limit.total_seconds())
+    if STATE.companions is not None:
+        STATE.companions.enter()
     MPI = mpi.load()
     if MPI.Is_finalized():
         raise RuntimeError("MPI has been finalized: this process cannot join a group any more")
@@ -261,6 +262,8 @@ def end_all(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     tell_launcher(status)
+    if STATE.companions is not None:
+        STATE.companions.end_all(status)
     if "mpi4py.MPI" in sys.modules and not mpi.load().Is_finalized():
         time.sleep(FORWARDING)
         mpi.load().COMM_WORLD.Abort(status)
@@ -290,6 +293,8 @@ def destroy_process_group(group: Any = None) -> None:
         if not STATE.broken:
             STATE.control.Free()
         STATE.world = STATE.control = None
+        if STATE.companions is not None:
+            STATE.companions.leave()
         if sys.excepthook is _show_and_end:
             sys.excepthook = sys.__excepthook__
 

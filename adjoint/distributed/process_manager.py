@@ -1,5 +1,7 @@
 """The process manager of ranks that no launcher of MPI has started: it answers them in the PMI-1 wire protocol, lines of text.
 
+It also tells the ranks when one has failed, or is gone without having left, so that all end (`companions.py`).
+
 It is a process of its own, which rank 0 starts: a thread of rank 0 could not answer, since MPI starts with the interpreter's
 lock held. It runs alone, without the rest of the package.
 
@@ -8,6 +10,7 @@ Reference: P. Balaji et al., "PMI: A scalable parallel process-management interf
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import secrets
@@ -18,6 +21,12 @@ import time
 
 LINGERING = 5
 """For how many seconds the others are answered after rank 0 has ended."""
+
+GRACE = 0.5
+"""For how many seconds a process is gone before the others end: they, or their parent, may be about to do so."""
+
+DIED = 1
+"""The exit status of the others then."""
 
 
 class Manager:
@@ -30,6 +39,9 @@ class Manager:
         self.lock = threading.Lock()
         self.barrier = threading.Barrier(size)
         self.left = threading.Semaphore(0)
+        self.belonging: dict[socket.socket, int] = {}
+        self.told: dict[socket.socket, int] = {}
+        self.gone: set[int] = set()
         self.server = socket.create_server(("", port), backlog=size + 8)
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -43,19 +55,58 @@ class Manager:
 
     def _serve(self, connection: socket.socket) -> None:
         """Answer one process until it leaves."""
-        with connection, connection.makefile("rw", encoding="ascii", newline="\n") as lines:
+        ended = False
+        with (
+            connection,
+            connection.makefile("rw", encoding="ascii", newline="\n") as lines,
+            contextlib.suppress(OSError),
+        ):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for line in lines:
                 words = dict(re.findall(r"(\w+)=(\S*)", line))
+                self._hear(connection, words)
                 answer = self._answer(words)
                 if answer:
                     lines.write(answer)
                     lines.flush()
                 if words.get("cmd") in ("finalize", "abort"):
+                    ended = True
                     break
-            else:
-                return
-        self.left.release()
+        if ended:
+            self.left.release()
+        if connection in self.told:
+            self._note_end(self.told.pop(connection))
+        rank = self.belonging.pop(connection, None)
+        if rank is not None:
+            time.sleep(GRACE)
+            self._tell_all(rank, DIED, said=False)
+
+    def _hear(self, connection: socket.socket, words: dict[str, str]) -> None:
+        """Note which ranks end together, and end them when one says that it fails; those that wait to end until all do, may."""
+        command, rank = words.get("cmd"), int(words.get("rank", -1))
+        if command == "enter":
+            self.belonging[connection] = rank
+            self.told[connection] = rank
+        elif command in ("leave", "end", "fail"):
+            self.belonging.pop(connection, None)
+        if command == "fail":
+            self._tell_all(rank, int(words["status"]), said=True)
+        elif command == "abort":
+            self._tell_all(rank, int(words.get("exitcode", DIED)), said=True)
+        elif command == "end":
+            self._note_end(rank)
+
+    def _note_end(self, rank: int) -> None:
+        """Note that a rank has come to its end; when all have, they may end."""
+        self.gone.add(rank)
+        if len(self.gone) == self.size:
+            self._tell_all(rank, 0, said=True)
+
+    def _tell_all(self, rank: int, status: int, said: bool) -> None:
+        """Tell all to end with an exit status, because a rank has failed; with 0, that they may."""
+        for connection in list(self.told):
+            with contextlib.suppress(OSError):
+                connection.sendall(f"{rank} {status} {int(said)}\n".encode())
 
     def _answer(self, words: dict[str, str]) -> str:
         """The reply to one command, as lines."""
@@ -83,7 +134,10 @@ class Manager:
                 return "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"
             return f"cmd=get_result rc=0 msg=success value={value}\n"
         if command == "barrier_in":
-            self.barrier.wait(self.timeout)
+            try:
+                self.barrier.wait(self.timeout)
+            except threading.BrokenBarrierError:
+                raise ConnectionAbortedError from None
             return "cmd=barrier_out\n"
         if command == "finalize":
             return "cmd=finalize_ack\n"

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from subprocess import Popen
 
+    from .companions import Companions
     from .groups import ProcessGroup
 
 
@@ -15,8 +16,9 @@ class _State:
     """`world`: the group of all; `control`: a communicator on which ranks ask where others are; `live`: the groups by name.
 
     `numbered`: how many groups have been numbered; `broken`: whether a wait has timed out, so that MPI cannot be left in
-    order; `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `prepared`: whether this
-    is such a process; `said`: whether it has been said what backends mean; `saving`: the checkpoint that is being written.
+    order; `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `companions`: in such a
+    process, how it ends with the others; `said`: whether it has been said what backends mean; `saving`: the checkpoint that is
+    being written.
     """
 
     def __init__(self) -> None:
@@ -27,7 +29,7 @@ class _State:
         self.numbered = 0
         self.broken = False
         self.manager: Popen[bytes] | None = None
-        self.prepared = False
+        self.companions: Companions | None = None
         self.said = False
         self.saving: Future[Any] | None = None
 

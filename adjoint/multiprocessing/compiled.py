@@ -1,53 +1,104 @@
-"""What worker processes have compiled: their parent compiles it too, before it forks others, which then have it."""
+"""What worker processes have compiled and imported: their parent does it too, before it forks others, which then have it.
+
+Parts of the library are imported, and functions generated, when they are first used. Without this, the workers of each pass over
+a dataset would do so again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import linecache
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["New", "prepare"]
+from .. import forks
+
+__all__ = ["New", "Work", "prepare"]
+
+PACKAGE = __name__.partition(".")[0]
+
+
+class Work(NamedTuple):
+    """What a process has done and others need not do again.
+
+    `requests` are those to compile kernels, `modules` the names of those imported, `sources` the file names and texts of
+    generated functions.
+    """
+
+    requests: list[tuple[Any, ...]]
+    modules: list[str]
+    sources: list[tuple[str, str]]
 
 
 def _host() -> Any:
     """The machine that kernels are compiled for; None while none has been."""
-    module = sys.modules.get("adjoint.codegen.llvm.host")
+    module = sys.modules.get(f"{PACKAGE}.codegen.llvm.host")
     return None if module is None else module.HOST
 
 
 class New:
-    """What this process compiles from now on."""
+    """What this process compiles and imports from now on."""
 
     def __init__(self) -> None:
+        self._records: list[tuple[dict[Any, Any], set[Any]]] = [(sys.modules, set()), (linecache.cache, set())]
+        self._counts = [-1, -1]
         host = _host()
         self._known = 0 if host is None else len(host.compiled)
+        self.take()
 
-    def take(self) -> list[tuple[Any, ...]]:
-        """The requests for what is new since the last call, in a form that can be sent."""
+    def take(self) -> Work | None:
+        """What is new since the last call, in a form that can be sent."""
         host = _host()
-        if host is None or len(host.compiled) == self._known:
+        requests: list[tuple[Any, ...]] = []
+        if host is not None and len(host.compiled) > self._known:
+            requests = [tuple(request) for request in list(host.compiled)[self._known :]]
+            self._known += len(requests)
+        modules, files = self._names(0), self._names(1)
+        sources = [(name, "".join(linecache.getlines(name))) for name in files if name.startswith(f"<{PACKAGE} ")]
+        ours = [name for name in modules if name.startswith(f"{PACKAGE}.")]
+        return Work(requests, ours, sources) if requests or ours or sources else None
+
+    def _names(self, place: int) -> list[str]:
+        """The names that have come to a record since the last call."""
+        record, known = self._records[place]
+        if len(record) == self._counts[place]:
             return []
-        found = list(host.compiled)[self._known :]
-        self._known += len(found)
-        return [tuple(request) for request in found]
+        names = [name for name in list(record) if name not in known]
+        known.update(names)
+        self._counts[place] = len(record)
+        return names
 
 
-_waiting: dict[tuple[Any, ...], None] = {}
+_waiting: list[Work] = []
 
 
-def note(requests: list[tuple[Any, ...]]) -> None:
-    """Remember what a worker has compiled."""
-    _waiting.update(dict.fromkeys(requests))
+def note(work: Work | None) -> None:
+    """Remember what a worker has done."""
+    if work is not None:
+        _waiting.append(work)
 
 
 def prepare() -> None:
-    """Compile what workers have compiled: a forked process then has it from its begin."""
+    """Do what workers have done: a forked process then has it from its begin."""
     while _waiting:
-        request, _ = _waiting.popitem()
-        from ..codegen.llvm.host import HOST
-        from ..codegen.llvm.values import CompilationError
+        work = _waiting.pop()
+        for name in work.modules:
+            importlib.import_module(name)
+        for request in work.requests:
+            _compile_kernel(*request)
+        for filename, source in work.sources:
+            _compile_function(filename, source)
 
-        name, text, explicit, plain, also = request
-        try:
-            HOST.compile(name, text, explicit=explicit, plain=plain, also=also)
-        except CompilationError:  # it refers to what only the worker has defined
-            pass
+
+def _compile_kernel(name: str, text: str, explicit: Any, plain: Any, also: Any) -> None:
+    from ..codegen.llvm.host import HOST
+    from ..codegen.llvm.values import CompilationError
+
+    with contextlib.suppress(CompilationError):  # it refers to what only the worker has defined
+        HOST.compile(name, text, explicit=explicit, plain=plain, also=also)
+
+
+def _compile_function(filename: str, source: str) -> None:
+    if filename not in linecache.cache:
+        forks.CODE[source, filename] = compile(source, filename, "exec")

@@ -18,6 +18,10 @@ dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=3))
 rank, t = dist.get_rank(), torch.ones(2)
 """
 
+joins_by_itself = pytest.mark.skipif(
+    is_open_mpi(find_mpiexec()), reason="Open MPI joins only processes that its launcher has started"
+)
+
 
 def ended(tmp_path, text, ranks=2, begin=BEGIN, **variables):
     """What a program printed as errors, its exit status, and how long it took."""
@@ -184,7 +188,7 @@ def free_port():
         return str(free.getsockname()[1])
 
 
-@pytest.mark.skipif(is_open_mpi(find_mpiexec()), reason="Open MPI joins only processes that its launcher has started")
+@joins_by_itself
 @pytest.mark.parametrize("how", ["torchrun", "slurm", "file", "store"])
 def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     script = tmp_path / "program.py"
@@ -211,6 +215,105 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
         return {"WHICH": str(rank)}
 
     assert started_by_hand(script, 2, variables) == [f"{rank} 2 {rank} [2.0, 2.0]\n" for rank in range(2)]
+
+
+def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN):
+    """The exit statuses of ranks that a shell loop has started, what each printed as errors, and how long all took."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        begin.replace("import torch, torch.", "import adjoint as torch, adjoint.") + text, encoding="utf-8"
+    )
+    port = free_port()
+    start = time.monotonic()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(script)],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(
+                RANK=str(rank),
+                WORLD_SIZE=str(ranks),
+                LOCAL_RANK=str(rank),
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=port,
+            ),
+        )
+        for rank in range(ranks)
+    ]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    return [process.returncode for process in processes], errors, time.monotonic() - start
+
+
+LONG = BEGIN.replace("seconds=3", "seconds=300")
+
+
+@joins_by_itself
+@pytest.mark.parametrize("failing", [0, 1])
+def test_ranks_of_no_launcher_end_when_one_raises(tmp_path, failing):
+    text = f"if rank == {failing}: raise ValueError('its own')\ndist.all_reduce(t)\n"
+    statuses, errors, seconds = ends_of_ranks(tmp_path, text, begin=LONG)
+    assert statuses == [1, 1, 1]
+    assert [f"[rank{failing}]: ValueError: its own" in text for text in errors] == [
+        rank == failing for rank in range(3)
+    ]
+    assert seconds < 30
+
+
+@joins_by_itself
+@pytest.mark.parametrize("failing", [0, 1])
+def test_ranks_of_no_launcher_end_when_one_is_killed(tmp_path, failing):
+    text = f"if rank == {failing}: os.kill(os.getpid(), 9)\ntime.sleep(100)\n"
+    statuses, errors, seconds = ends_of_ranks(tmp_path, text, begin=LONG)
+    assert statuses == [-9 if rank == failing else 1 for rank in range(3)]
+    assert [f"rank {failing} has died" in text for text in errors] == [rank != failing for rank in range(3)]
+    assert seconds < 30
+
+
+@joins_by_itself
+@pytest.mark.parametrize("text", ["time.sleep(100)", "sys.exit(3)"])
+def test_ranks_of_no_launcher_end_when_one_does_not_come(tmp_path, text):
+    statuses, errors, seconds = ends_of_ranks(tmp_path, f"if rank == 1: {text}\ndist.all_reduce(t)\n")
+    assert statuses == [1, 1, 1]
+    assert any("missing ranks, which wait in no call: 1" in text for text in errors)
+    assert seconds < 30
+
+
+@joins_by_itself
+def test_a_rank_that_has_left_may_end_in_any_way(tmp_path):
+    text = "dist.all_reduce(t)\ndist.destroy_process_group()\nif rank == 1: sys.exit(7)\ntime.sleep(2)\n"
+    assert ends_of_ranks(tmp_path, text)[0] == [0, 7, 0]
+
+
+PROCESSES = """
+import adjoint as torch, adjoint.distributed as dist, adjoint.multiprocessing as mp, sys, time
+
+def run(rank, port):
+    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    dist.all_reduce(t := torch.ones(1))
+    if sys.argv[2] == "raise" and rank:
+        raise ValueError("of a process")
+    time.sleep(2 * rank)  # one ends before the other
+    assert t.item() == 2
+
+if __name__ == "__main__":
+    if sys.argv[3] == "spawn":
+        mp.spawn(run, (int(sys.argv[1]),), nprocs=2)
+    else:
+        mp.start_processes(run, (int(sys.argv[1]),), nprocs=2, start_method="fork")
+"""
+
+
+@joins_by_itself
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("how", ["end", "raise"])
+def test_processes_of_multiprocessing_are_ranks(tmp_path, method, how):
+    script = tmp_path / "program.py"
+    script.write_text(PROCESSES, encoding="utf-8")
+    command = [sys.executable, str(script), free_port(), how, method]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, env=environment())
+    assert finished.returncode == (how == "raise"), finished.stderr
+    assert ("ProcessRaisedException" in finished.stderr and "of a process" in finished.stderr) == (how == "raise")
 
 
 def test_a_batch_script_of_slurm_is_alone(tmp_path):

@@ -140,7 +140,7 @@ def _error(task: Task, error: Exception) -> WorkerError:
     return WorkerError(error, f"in DataLoader worker process {task.number}")
 
 
-def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: list[Any]) -> bytes:
+def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: Any) -> bytes:
     """The message about a task; where it cannot be pickled, one that says so."""
     try:
         message: bytes = arena.message((number, kind, content, new_code))

@@ -223,7 +223,7 @@ class BatchesOfWorkers(Batches):
         if dead:
             self._fail(dead)
 
-    def _put(self, worker: _Worker, number: int, kind: int, content: Any, new_code: list[Any]) -> None:
+    def _put(self, worker: _Worker, number: int, kind: int, content: Any, new_code: Any) -> None:
         """Note what a worker has sent for a task."""
         worker.tasks -= 1
         torch.multiprocessing.compiled.note(new_code)

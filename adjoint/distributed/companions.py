@@ -1,0 +1,74 @@
+"""What becomes of the others when a process ends that no launcher of MPI has started: nobody but themselves would end them.
+
+Each process keeps a connection to the process manager, and reads from it in a thread. The manager tells all when one has failed,
+or has gone without a word, and then all end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing.util
+import os
+import socket
+import sys
+import threading
+import traceback
+from typing import NoReturn
+
+LAST = -1000
+"""The priority of what `multiprocessing` does after all else where a process ends: queues have sent what they hold."""
+
+
+class Companions:
+    """The connection of this process to the manager, at an address. It says that it belongs to the others until it leaves."""
+
+    def __init__(self, rank: int, host: str, port: int) -> None:
+        self.rank = rank
+        self._process = os.getpid()
+        self._connection = socket.create_connection((host, port))
+        self._all_end = threading.Event()
+        self.enter()
+        threading.Thread(target=self._listen, daemon=True, name="adjoint.distributed companions").start()
+        # Also called where a process of `multiprocessing` ends, which calls nothing else.
+        multiprocessing.util.Finalize(None, self._end_in_order, exitpriority=LAST)
+
+    def enter(self) -> None:
+        """From now on, the end of this process is the end of all."""
+        self._say(f"cmd=enter rank={self.rank}")
+
+    def leave(self) -> None:
+        """From now on, this process may end while others go on."""
+        self._say(f"cmd=leave rank={self.rank}")
+
+    def end_all(self, status: int) -> NoReturn:
+        """End all processes, this one at once, with an exit status."""
+        self._say(f"cmd=fail rank={self.rank} status={status}")
+        os._exit(status)
+
+    def _say(self, line: str) -> None:
+        if os.getpid() == self._process:  # and not a fork
+            with contextlib.suppress(OSError):
+                self._connection.sendall(f"{line}\n".encode())
+
+    def _end_in_order(self) -> None:
+        """At the end of the program: wait until the others end as well, as MPI does. After an error, do not wait for them."""
+        error = sys.exc_info()[1]  # where a process of `multiprocessing` ends; programs that are not have ended already
+        if error is not None and not isinstance(error, SystemExit):
+            traceback.print_exception(error)
+        if error is not None and (code := getattr(error, "code", 1)):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code if isinstance(code, int) else 1)
+        self._say(f"cmd=end rank={self.rank}")
+        self._all_end.wait()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError), self._connection.makefile(encoding="ascii") as lines:
+            for line in lines:
+                rank, status, said = (int(word) for word in line.split())
+                if not status:
+                    break
+                if not said:
+                    print(f"[rank{self.rank}]: rank {rank} has died, so all end", file=sys.stderr, flush=True)
+                os._exit(status)
+        self._all_end.set()
