@@ -18,6 +18,7 @@ from .groups import ProcessGroup, resolve, resolve_or_warn
 from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps
 from .progress import watch
 from .reductions import Array, ReduceOp, check
+from .sparse_reductions import all_reduce_sparse_steps, check_sparse
 from .steps import (
     Steps,
     all_gather_steps,
@@ -50,12 +51,20 @@ def _start(
     return None
 
 
+def _all_reduce_steps(group: ProcessGroup, tensor: Any, op: Any) -> Steps:
+    check(op, tensor.dtype, "all_reduce")
+    if tensor.is_sparse or tensor.is_sparse_csr:
+        check_sparse(tensor, op)
+        return all_reduce_sparse_steps(group, tensor, op)
+    return all_reduce_steps(group, target(tensor), op)
+
+
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Reduce the tensors of all ranks, in place; all have the same result, bit for bit.
 
     Args:
-        tensor: of the same shape and dtype on all ranks.
-        op: a `ReduceOp`.
+        tensor: of the same shape and dtype on all ranks; it may be sparse, and ranks hold different elements.
+        op: a `ReduceOp`; of sparse tensors SUM or AVG.
         group: the processes that take part; all if None.
         async_op: whether to return a handle at once, whose `wait()` returns when the result is there.
     """
@@ -63,8 +72,7 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op:
     found = resolve_or_warn(group, "all_reduce")
     if found is None:
         return None
-    check(op, tensor.dtype, "all_reduce")
-    steps = all_reduce_steps(found, target(tensor), op)
+    steps = _all_reduce_steps(found, tensor, op)
     return _start(found, "all_reduce", steps, async_op, tensor, ((tensor,), op, None))
 
 
@@ -77,9 +85,7 @@ def all_reduce_coalesced(
     found = resolve_or_warn(group, "all_reduce_coalesced")
     if found is None:
         return None
-    for tensor in tensors:
-        check(op, tensor.dtype, "all_reduce")
-    each = [all_reduce_steps(found, target(tensor), op) for tensor in tensors]
+    each = [_all_reduce_steps(found, tensor, op) for tensor in tensors]
     return _start(found, "all_reduce_coalesced", chain.from_iterable(each), async_op, tensors, (tensors, op, None))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import adjoint as torch
 
 from ..modules.module import Module
+from ..modules.sparse import Embedding, EmbeddingBag
 from .gradient_buckets import Reducer
 
 __all__ = ["DistributedDataParallel"]
@@ -18,6 +19,9 @@ FIRST_BUCKET = 1 << 20
 """The bytes of the first bucket, which is small so that communication begins early."""
 
 BUCKET_MB = 4.0
+
+EMBEDDINGS = (Embedding, EmbeddingBag)
+"""The modules that may ask for sparse gradients."""
 
 
 class DistributedDataParallel(Module):
@@ -105,6 +109,7 @@ class DistributedDataParallel(Module):
         self.reducer = Reducer(
             names,
             parameters,
+            set(self._sparse_names()),
             self.process_group,
             self.bucket_bytes_cap,
             first,
@@ -120,6 +125,11 @@ class DistributedDataParallel(Module):
         for name, parameter in self.module.named_parameters():
             if parameter.requires_grad and name not in self.parameters_to_ignore:
                 yield name, parameter
+
+    def _sparse_names(self) -> Iterator[str]:
+        """The names of the parameters whose gradients are sparse."""
+        sparse = {id(each.weight) for each in self.module.modules() if isinstance(each, EMBEDDINGS) and each.sparse}
+        return (name for name, parameter in self._synchronized_parameters() if id(parameter) in sparse)
 
     def _broadcast_each_forward(self) -> list[Any]:
         return [buffer for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore]
@@ -167,7 +177,7 @@ class DistributedDataParallel(Module):
         first_of_static = self.static_graph and self.reducer.uses is None
         searched = tensors_in(output) if self.find_unused_parameters and not self.static_graph else None
         self.reducer.expect(searched)
-        return _at_the_end(self.reducer, output) if first_of_static else output
+        return _through_sink(self.reducer, output) if first_of_static or searched is not None else output
 
     def _before_forward(self, synchronizes: bool) -> None:
         if self.reducer.expecting and self.reducer.arrived and synchronizes:
@@ -319,8 +329,8 @@ def tensors_in(output: Any) -> Iterator[Any]:
         yield from tensors_in(list(vars(output).values()))
 
 
-def _at_the_end(reducer: Reducer, output: Any) -> Any:
-    """The same result; the backward from it ends with `reducer.reduce_late`, also where it contains other backwards."""
+def _through_sink(reducer: Reducer, output: Any) -> Any:
+    """The same result. Its backward reaches all parameters below it, with no gradient from parts that the loss does not use."""
     tree: Any = torch.utils._pytree
     flat, structure = tree.tree_flatten(output)
     differentiable = [
@@ -343,5 +353,6 @@ class _Sink(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        torch.autograd.Variable._execution_engine.queue_callback(ctx.reducer.reduce_late)
+        if ctx.reducer.static:  # also where the backward contains others
+            torch.autograd.Variable._execution_engine.queue_callback(ctx.reducer.reduce_late)
         return None, *grads

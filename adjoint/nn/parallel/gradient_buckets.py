@@ -31,13 +31,19 @@ class Bucket:
         buffer: the tensor of one dimension into which gradients are copied.
         shared: the memory of the buffer, where all ranks of the group see it.
         views: by number, the parts of the buffer in the shapes of the parameters.
+        is_sparse: whether it is for one parameter, whose gradients are sparse; they are in no buffer.
         missing: how many gradients have not come yet in this backward.
     """
 
     def __init__(
-        self, numbers: list[int], parameters: list[Any], in_buffer: Callable[[Any], bool], sharing: Any = None
+        self,
+        numbers: list[int],
+        parameters: list[Any],
+        in_buffer: Callable[[Any], bool],
+        sharing: Any = None,
+        is_sparse: bool = False,
     ) -> None:
-        self.numbers = numbers
+        self.numbers, self.is_sparse = numbers, is_sparse
         self.parameters = [parameters[number] for number in numbers]
         copied = [number for number in numbers if in_buffer(parameters[number])]
         sizes = [parameters[number].numel() for number in copied]
@@ -57,7 +63,7 @@ class Bucket:
         """Take the gradient of a parameter; zeros if it has none."""
         grad, view = parameter.grad, self.views.get(number)
         if view is None:
-            self.placed[number] = torch.zeros_like(parameter) if grad is None else grad
+            self.placed[number] = self.zeros(parameter) if grad is None else grad
         elif grad is None:
             view.zero_()
         elif grad is not view:
@@ -65,6 +71,15 @@ class Bucket:
             if as_view:
                 parameter.grad = view
         self.missing -= 1
+
+    def zeros(self, parameter: Any) -> Any:
+        """The gradient of a parameter that has none."""
+        zeros = torch.zeros_like(parameter)
+        return zeros.detach().to_sparse(1) if self.is_sparse else zeros
+
+    def whole(self) -> Any:
+        """What a hook is given: all gradients in one tensor."""
+        return self.placed[self.numbers[0]] if self.is_sparse else self.buffer
 
     def pieces(self) -> list[Any]:
         """The tensors to reduce."""
@@ -82,6 +97,7 @@ class Reducer:
 
     Args:
         names, parameters: the parameters, in the same order in all processes.
+        sparse: the names of those whose gradients are sparse.
         group: the processes.
         cap_bytes: the size of a bucket; the first one is full at `first_bytes`, so that communication begins early.
         find_unused: whether parameters may take no part in a backward.
@@ -93,6 +109,7 @@ class Reducer:
         self,
         names: list[str],
         parameters: list[Any],
+        sparse: set[str],
         group: Any,
         cap_bytes: int,
         first_bytes: int,
@@ -101,6 +118,7 @@ class Reducer:
         static: bool,
     ) -> None:
         self.names, self.parameters, self.group = names, parameters, group
+        self.sparse = {number for number, name in enumerate(names) if name in sparse}
         self.cap_bytes, self.first_bytes = cap_bytes, first_bytes
         self.find_unused, self.as_views, self.static = find_unused, as_views, static
         self.hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
@@ -129,6 +147,9 @@ class Reducer:
         limit = self.first_bytes
         for number in order:
             parameter = self.parameters[number]
+            if number in self.sparse:
+                self._add([number])
+                continue
             held, size = filling.get(parameter.dtype, ([], 0))
             held.append(number)
             filling[parameter.dtype] = held, size + parameter.numel() * parameter.element_size()
@@ -141,7 +162,9 @@ class Reducer:
 
     def _add(self, numbers: list[int]) -> None:
         sharing = self.group if self.as_views and self.hook is None else None
-        self.buckets.append(Bucket(numbers, self.parameters, self._in_buffer, sharing))
+        is_sparse = numbers[0] in self.sparse
+        in_buffer = (lambda _: False) if is_sparse else self._in_buffer
+        self.buckets.append(Bucket(numbers, self.parameters, in_buffer, sharing, is_sparse))
 
     def _in_buffer(self, parameter: Any) -> bool:
         whole = self.as_views or self.hook is not None
@@ -207,6 +230,7 @@ class Reducer:
         """Take the gradient of a parameter, which has just been accumulated."""
         if not self.expecting:
             return
+        self._check_layout(number)
         first = not self.arrived
         self.arrived[number] = times = self.arrived.get(number, 0) + 1
         if self.static:
@@ -223,6 +247,16 @@ class Reducer:
                 self._place(other)
         self._place(number)
         self._launch()
+
+    def _check_layout(self, number: int) -> None:
+        """Raise RuntimeError if a gradient is sparse and none was expected, or the other way round."""
+        grad = self.parameters[number].grad
+        if grad is not None and grad.is_sparse != (number in self.sparse):
+            expected = "sparse" if number in self.sparse else "dense"
+            raise RuntimeError(
+                f"Expected variable to have {expected} gradient: parameter {self.names[number]!r}. Gradients are expected to be "
+                "sparse of the weights of nn.Embedding and nn.EmbeddingBag with sparse=True."
+            )
 
     def _place(self, number: int) -> None:
         self.bucket_of[number].place(number, self.parameters[number], self.as_views)
@@ -247,9 +281,9 @@ class Reducer:
         bucket = self.buckets[index]
         if self.hook is not None:
             state, hook = self.hook
-            views = [bucket.views[number] for number in bucket.numbers]
+            views = [bucket.views.get(number, bucket.whole()) for number in bucket.numbers]
             given = torch.distributed.GradBucket(
-                index, bucket.buffer, views, bucket.parameters, index == len(self.buckets) - 1
+                index, bucket.whole(), views, bucket.parameters, index == len(self.buckets) - 1
             )
             bucket.pending = hook(state, given)
         else:
@@ -264,7 +298,8 @@ class Reducer:
         """Count the processes that have used each parameter, where some may be unused."""
         if self.find_unused or self.static:
             self.used = torch.ones(len(self.parameters), dtype=torch.int32)
-            self.used[self.unused] = 0
+            without = [number for number in self.arrived if self.parameters[number].grad is None]
+            self.used[[*self.unused, *without]] = 0
             self.use_shared = torch.distributed.all_reduce(self.used, group=self.group, async_op=True)
 
     def reduce_late(self) -> None:
@@ -287,8 +322,8 @@ class Reducer:
             if self.hook is not None:
                 result = bucket.pending.wait()
                 result = result[0] if isinstance(result, list) else result
-                if result is not bucket.buffer:
-                    bucket.buffer.copy_(result)
+                if result is not bucket.whole():
+                    bucket.whole().copy_(result)
             else:
                 bucket.pending.wait()
                 if self.divisor is not None:
@@ -327,7 +362,7 @@ class Reducer:
             bucket.buffer.zero_()
             for number in bucket.numbers:
                 if number not in bucket.views:
-                    bucket.placed[number] = torch.zeros_like(self.parameters[number])
+                    bucket.placed[number] = bucket.zeros(self.parameters[number])
         for index in range(len(self.buckets)):
             self._start(index)
         if self.find_unused or self.static:

@@ -314,6 +314,22 @@ def check_monitored_barrier(rank, size):
     dist.monitored_barrier(wait_all_ranks=True)
 
 
+def check_sparse_tensors(rank, size):
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        own = torch.sparse_coo_tensor([[rank, 7, 7]], torch.tensor([[1, 2], [3, 4], [5, 6]], dtype=dtype), (9, 2))
+        handle = dist.all_reduce(own, async_op=True)
+        handle.wait()
+        assert own.is_sparse and own.is_coalesced() and own.dtype == dtype and own._nnz() == size + 1
+        assert own.to_dense().tolist() == [[1, 2]] * size + [[0, 0]] * (7 - size) + [[8 * size, 10 * size], [0, 0]]
+    empty = torch.zeros(3, 2).to_sparse(1)
+    dist.all_reduce(empty, ReduceOp.AVG)
+    assert empty._nnz() == 0
+    with pytest.raises(RuntimeError, match=r"SUM and ReduceOp\.AVG only"):
+        dist.all_reduce(empty, ReduceOp.MAX)
+    with pytest.raises(RuntimeError, match=r"layout torch\.sparse_coo, not torch\.sparse_csr"):
+        dist.all_reduce(torch.eye(3).to_sparse_csr())
+
+
 def check_functional(rank, size):
     import adjoint.distributed.nn.functional as functional
 

@@ -1,5 +1,6 @@
 """`DistributedDataParallel` against one process with the whole batch, and its corners."""
 
+import contextlib
 import copy
 import json
 import tempfile
@@ -135,6 +136,40 @@ def check_unused_parameters(rank, size):
     assert mean.tolist() == [1 / size] * 2  # one rank has used it
 
 
+class Outputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shared, self.a, self.b, self.never = (nn.Linear(2, 2) for _ in range(4))
+
+    def forward(self, x):
+        x = self.shared(x)
+        return {"a": self.a(x), "others": (self.b(x), x.detach())}
+
+
+def check_outputs_that_the_loss_does_not_use(rank, size):
+    model = DistributedDataParallel(Outputs(), find_unused_parameters=True)
+    for _ in range(3):
+        model(torch.ones(1, 2))["a"].sum().backward()
+    assert {name for name, each in model.module.named_parameters() if each.grad is None} == {
+        "b.weight", "b.bias", "never.weight", "never.bias"
+    }  # fmt: skip
+    assert model.module.a.bias.grad.tolist() == [3.0, 3.0]
+    model.zero_grad()
+    out = model(torch.ones(1, 2))
+    (out["a"] if rank else out["others"][0]).sum().backward()  # ranks use different outputs
+    assert model.module.b.bias.grad.tolist() == [1 / size] * 2
+    assert model.module.a.bias.grad.tolist() == [(size - 1) / size] * 2
+    same_gradients(model)
+
+
+def same_gradients(model):
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            everyone = [torch.empty_like(parameter) for _ in range(dist.get_world_size())]
+            dist.all_gather(everyone, parameter.grad)
+            assert all(torch.equal(each, everyone[0]) for each in everyone), name
+
+
 def check_second_backward_and_shared_parameters(rank, size):
     model = DistributedDataParallel(nn.Linear(1, 1, bias=False))
     y = model(torch.ones(1, 1) * (rank + 1)).sum()
@@ -150,6 +185,49 @@ def check_second_backward_and_shared_parameters(rank, size):
     embedding = DistributedDataParallel(nn.Embedding(5, 2))
     embedding(torch.tensor([rank])).sum().backward()
     assert embedding.module.weight.grad[:size].tolist() == [[1 / size] * 2] * size
+
+
+class Bag(nn.Module):
+    def __init__(self, sparse):
+        super().__init__()
+        self.words, self.out = nn.Embedding(9, 3, sparse=sparse), nn.Linear(6, 2)
+
+    def forward(self, x, only_out=False):
+        words = torch.ones(len(x), 2, 3, dtype=torch.float64) if only_out else self.words(x)
+        return self.out(words.flatten(1))
+
+
+def check_sparse_gradients(rank, size):
+    for options in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}):
+        torch.manual_seed(3)
+        dense = Bag(False).double()
+        sparse = copy.deepcopy(dense)
+        sparse.words.sparse = True
+        models = [DistributedDataParallel(each, **options) for each in (dense, sparse)]
+        for step in range(4):
+            x = torch.tensor([[rank, step], [rank + step, 8]])
+            for model in models:
+                with contextlib.nullcontext() if step != 2 else model.no_sync():
+                    model(x, only_out="find_unused_parameters" in options and rank == 0).pow(2).mean().backward()
+                if step != 2:
+                    assert model.module.words.weight.grad.is_sparse == (model is models[1])
+                    torch.optim.SGD(model.parameters(), lr=0.1).step()
+                    model.zero_grad()
+        for mine, whole in zip(sparse.parameters(), dense.parameters(), strict=True):
+            torch.testing.assert_close(mine, whole)
+        same_on_all_ranks(models[1])
+
+
+def check_sparse_gradients_of_a_hook_and_where_none_are_expected(rank, size):
+    model = DistributedDataParallel(nn.Embedding(9, 3, sparse=True))
+    model.register_comm_hook(None, default_hooks.allreduce_hook)
+    model(torch.tensor([rank, 8])).sum().backward()
+    expected = [1 / size] * size + [0.0] * (8 - size) + [1.0]
+    assert model.module.weight.grad.to_dense()[:, 0].tolist() == expected
+    model = DistributedDataParallel(nn.Embedding(9, 3))
+    model.module.sparse = True
+    with pytest.raises(RuntimeError, match="Expected variable to have dense gradient: parameter 'weight'"):
+        model(torch.tensor([rank, 8])).sum().backward()
 
 
 def check_different_models(rank, size):
