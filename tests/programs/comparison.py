@@ -1,0 +1,52 @@
+"""Whether two programs have printed the same: the same words, and numbers that are equal to the digits printed."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+RELATIVE = Decimal("0.001")
+"""How far numbers with a fraction may lie apart, as a part of the greater; or else by one in the last digit printed."""
+
+NOTHING = Decimal("0.000001")
+"""Numbers with a fraction that are less than this are what rounding leaves of nothing."""
+
+
+def difference(expected: str, found: str) -> str | None:
+    """The first line that differs, or None if none does.
+
+    >>> difference("loss 0.1234 of 3", "loss 0.1235 of 3")
+    >>> difference("loss 0.1234 of 3", "loss 0.1244 of 3")
+    "line 1: 'loss 0.1234 of 3' by PyTorch, 'loss 0.1244 of 3' by adjoint"
+    >>> difference("3 steps", "4 steps")
+    "line 1: '3 steps' by PyTorch, '4 steps' by adjoint"
+    """
+    theirs, ours = (text.strip().splitlines() for text in (expected, found))
+    for number, (first, second) in enumerate(zip(theirs, ours), 1):
+        if not same_line(first, second):
+            return f"line {number}: {first!r} by PyTorch, {second!r} by adjoint"
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} lines by PyTorch, {len(ours)} by adjoint"
+    return None
+
+
+def same_line(first: str, second: str) -> bool:
+    """Whether two lines have the same words and, to the digits printed, the same numbers."""
+    if first == second:
+        return True
+    words = [NUMBER.sub("#", line).split() for line in (first, second)]
+    numbers = [NUMBER.findall(line) for line in (first, second)]
+    return words[0] == words[1] and len(numbers[0]) == len(numbers[1]) and all(map(same_number, *numbers))
+
+
+def same_number(first: str, second: str) -> bool:
+    """Whether two numbers are equal to the digits printed: whole numbers exactly."""
+    if first == second:
+        return True
+    a, b = Decimal(first), Decimal(second)
+    if not any(mark in first + second for mark in ".e"):
+        return False
+    last = max(Decimal(1).scaleb(int(number.as_tuple().exponent)) for number in (a, b))
+    return abs(a - b) <= max(last, NOTHING, RELATIVE * max(abs(a), abs(b)))

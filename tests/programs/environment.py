@@ -1,0 +1,68 @@
+"""A virtual environment for the programs: without PyTorch, or with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .catalogue import HERE, Program
+
+ROOT = HERE.parents[1]
+CONSTRAINTS = HERE / "constraints.txt"
+PYTORCH = "torch==2.13.0"
+
+
+class Environment:
+    """A virtual environment in `folder`, made at its first use, in which a program's libraries are installed when it is to run.
+
+    Where the library is adjoint, pip itself runs by `adjoint run`: it finds the distribution `torch` that libraries require, and
+    installs everything else.
+    """
+
+    def __init__(self, folder: Path, library: str) -> None:
+        self.folder, self.library = folder.resolve(), library
+        self.record = self.folder / "installed.txt"
+
+    @property
+    def runner(self) -> list[str]:
+        """The command that runs a script in the environment."""
+        python = str(self.folder / "bin" / "python")
+        return [python] if self.library == "torch" else [python, "-m", "adjoint", "run"]
+
+    def make(self) -> None:
+        """Make the environment, unless it is there.
+
+        Raises:
+            subprocess.CalledProcessError: if pip fails.
+        """
+        if self.record.exists():
+            return
+        subprocess.run([sys.executable, "-m", "venv", self.folder], check=True)
+        what = [PYTORCH, "numpy"] if self.library == "torch" else ["-e", f"{ROOT}[fast,scipy]"]
+        subprocess.run([self.folder / "bin" / "pip", "install", "-q", *what], check=True, env=outer_environment())
+        self.record.write_text("")
+
+    def install(self, program: Program) -> str | None:
+        """Install what a program requires, in the versions of `constraints.txt`; return what pip says if that fails."""
+        if self.has(program):
+            return None
+        quietly = ["install", "-q", "--no-compile", "--prefer-binary", "--disable-pip-version-check"]
+        command = [*self.runner, "-m", "pip", *quietly, "-c", str(CONSTRAINTS), *program.requires]
+        done = subprocess.run(command, capture_output=True, text=True, env=outer_environment())
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            return (errors or done.stderr.strip().splitlines() or ["pip failed"])[0]
+        with self.record.open("a") as record:
+            record.write(f"{' '.join(program.requires)}\n")
+        return None
+
+    def has(self, program: Program) -> bool:
+        """Whether what a program requires has been installed."""
+        return " ".join(program.requires) in self.record.read_text().splitlines()
+
+
+def outer_environment() -> dict[str, str]:
+    """The variables of this process, less the search path."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

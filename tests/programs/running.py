@@ -1,0 +1,85 @@
+"""Running one program, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+
+from .catalogue import Program
+from .comparison import difference
+from .environment import Environment, outer_environment
+
+EQUAL, OTHER, FAILED, SLOW, NOT_INSTALLED, RAN = "equal", "other output", "failed", "too slow", "not installed", "ran"
+
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MPLBACKEND": "Agg",
+    "HF_HUB_OFFLINE": "1",
+    "COLUMNS": "120",
+    "PYTHONWARNINGS": "ignore",
+}
+"""What makes a program print the same each time, and ask no other machine."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a program: a verdict, what explains it, what the program printed, and how many seconds it took."""
+
+    verdict: str
+    why: str = ""
+    printed: str = ""
+    seconds: float = 0.0
+
+
+def outcome(program: Program, environment: Environment, limit: float) -> Outcome:
+    """Install what a program requires and run it, for at most `limit` seconds; compare with what PyTorch printed."""
+    mistake = environment.install(program)
+    if mistake is not None:
+        return Outcome(NOT_INSTALLED, mistake)
+    begin = time.perf_counter()
+    status, printed, errors = run(program, environment.runner, limit)
+    seconds = time.perf_counter() - begin
+    if status is None:
+        return Outcome(SLOW, f"over {limit:.0f} s", printed, seconds)
+    if status != 0:
+        return Outcome(FAILED, last_error(errors) or f"exit status {status}", printed, seconds)
+    if environment.library == "torch":
+        return Outcome(RAN, "", printed, seconds)
+    if not program.expected.exists():
+        return Outcome(RAN, "PyTorch's output is not known", printed, seconds)
+    other = difference(program.expected.read_text(encoding="utf-8"), printed)
+    return Outcome(EQUAL if other is None else OTHER, other or "", printed, seconds)
+
+
+def run(program: Program, runner: list[str], limit: float) -> tuple[int | None, str, str]:
+    """The exit status of a program, or None if it did not end in time, and what it wrote."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [*runner, str(program.script), *program.arguments],
+            cwd=folder,
+            env={**outer_environment(), **FIXED},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            printed, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None, *process.communicate()
+        return process.returncode, printed, errors
+
+
+def last_error(errors: str) -> str:
+    """The last line of a traceback that names the error, or else the last line."""
+    lines = [line for line in errors.splitlines() if line.strip()]
+    named = [line for line in lines if line[0].isalpha() and "Error" in line.partition(":")[0]]
+    return (named or lines or [""])[-1][:300]

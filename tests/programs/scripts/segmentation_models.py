@@ -1,0 +1,20 @@
+"""Networks of segmentation-models-pytorch and its Dice loss."""
+# kind: models
+# requires: segmentation-models-pytorch
+# cases: Unet FPN Linknet PSPNet DeepLabV3Plus
+
+import sys
+
+import segmentation_models_pytorch as smp
+import torch
+from shown import show, train
+
+torch.manual_seed(0)
+model = getattr(smp, sys.argv[1])("resnet18", encoder_weights=None, in_channels=1, classes=1)
+images = torch.randn(2, 1, 64, 64)
+masks = (images > 0).float()
+loss = smp.losses.DiceLoss("binary")
+with torch.no_grad():
+    show("masks", model.eval()(images))
+model.train()
+train(model.parameters(), lambda: loss(model(images), masks), steps=4)

@@ -1,0 +1,53 @@
+"""Spiking neurons of snntorch, norse and spikingjelly."""
+# kind: layers
+# requires: snntorch norse spikingjelly
+# cases: snntorch norse spikingjelly
+
+import sys
+
+import torch
+from shown import show, train
+
+torch.manual_seed(0)
+x, labels = torch.rand(10, 4, 6), torch.arange(4) % 3
+first, second = torch.nn.Linear(6, 16), torch.nn.Linear(16, 3)
+if sys.argv[1] == "snntorch":
+    import snntorch
+    from snntorch import surrogate
+
+    hidden, out = (snntorch.Leaky(beta=0.9, spike_grad=surrogate.fast_sigmoid(), learn_beta=True) for _ in range(2))
+
+    def scores():
+        total, a, b = 0.0, hidden.init_leaky(), out.init_leaky()
+        for step in x:
+            spikes, a = hidden(first(step), a)
+            spikes, b = out(second(spikes), b)
+            total = total + spikes + b
+        return total
+
+elif sys.argv[1] == "norse":
+    import norse.torch as norse
+
+    model = norse.SequentialState(first, norse.LIFCell(), second, norse.LICell())
+
+    def scores():
+        total, state = 0.0, None
+        for step in x:
+            out, state = model(step * 10, state)
+            total = total + out
+        return total
+
+else:
+    from spikingjelly.activation_based import functional, layer, neuron
+
+    model = torch.nn.Sequential(layer.Linear(6, 16), neuron.LIFNode(), layer.Linear(16, 3), neuron.IFNode())
+    model[0].weight, model[2].weight = first.weight, second.weight
+    functional.set_step_mode(model, "m")
+
+    def scores():
+        functional.reset_net(model)
+        return model(x * 3).mean(0)
+
+
+show("scores", scores())
+train([*first.parameters(), *second.parameters()], lambda: torch.nn.functional.cross_entropy(scores(), labels), steps=8, lr=0.05)

@@ -1,0 +1,18 @@
+"""Summaries and counts of operations: torchsummary, thop, ptflops, fvcore."""
+# kind: looking in
+# requires: torchsummary thop ptflops fvcore
+
+import torch
+from fvcore.nn import FlopCountAnalysis, parameter_count
+from ptflops import get_model_complexity_info
+from thop import profile
+from torchsummary import summary
+
+model = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 10)
+)
+summary(model, (3, 8, 8), device="cpu")
+print(profile(model, inputs=(torch.ones(1, 3, 8, 8),), verbose=False))
+print(get_model_complexity_info(model, (3, 8, 8), as_strings=False, print_per_layer_stat=False, verbose=False))
+print(sorted(parameter_count(model).items()))
+print(FlopCountAnalysis(model, torch.ones(1, 3, 8, 8)).total())

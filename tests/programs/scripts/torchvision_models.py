@@ -1,0 +1,21 @@
+"""Models of torchvision with random weights: some steps of training on one small batch."""
+# kind: models
+# requires: torchvision
+# cases: resnet18 mobilenet_v3_small squeezenet1_1 shufflenet_v2_x0_5 mnasnet0_5 densenet121 efficientnet_b0
+# cases: regnet_y_400mf convnext_tiny vgg11_bn swin_t
+
+import sys
+
+import torch
+import torchvision
+from shown import show, train
+
+name = sys.argv[1]
+torch.manual_seed(0)
+model = torchvision.models.get_model(name, weights=None, num_classes=5)
+images, labels = torch.randn(4, 3, 64, 64), torch.tensor([0, 1, 2, 3])
+model.eval()
+with torch.no_grad():
+    show("scores", model(images))
+model.train()
+train(model.parameters(), lambda: torch.nn.functional.cross_entropy(model(images), labels), steps=5, lr=0.001)
