@@ -7,7 +7,7 @@ from efficientnet_pytorch import EfficientNet
 from shown import show, train
 
 torch.manual_seed(0)
-model = EfficientNet.from_name("efficientnet-b0", num_classes=4, image_size=64, depth_coefficient=0.3, width_coefficient=0.5)
+model = EfficientNet.from_name("efficientnet-b0", override_params={"num_classes": 4, "image_size": 64})
 images = torch.randn(4, 3, 64, 64)
 show("features", model.eval().extract_features(images))
 model.set_swish(memory_efficient=True)

@@ -24,4 +24,4 @@ for manifold in (geoopt.Stiefel(), geoopt.Sphere(), geoopt.PoincareBall(), geoop
         show(f"{manifold.name} {kind.__name__}", loss, point)
 ball = geoopt.PoincareBall()
 x, y = torch.tensor([0.1, 0.2]), torch.tensor([-0.3, 0.4])
-show("ball", ball.dist(x, y), ball.mobius_add(x, y), ball.expmap(x, y), ball.logmap(x, y), ball.ptransp(x, y, y))
+show("ball", ball.dist(x, y), ball.mobius_add(x, y), ball.expmap(x, y), ball.logmap(x, y), ball.transp(x, y, y))

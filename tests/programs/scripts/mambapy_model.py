@@ -3,7 +3,6 @@
 # requires: mambapy
 
 import torch
-from mambapy.lm import LM
 from mambapy.mamba import Mamba, MambaConfig
 from shown import show, train
 
@@ -13,6 +12,3 @@ for length in (8, 13):
     x = torch.randn(2, length, 8)
     show("out", model(x))
     train(model.parameters(), lambda m=model, x=x: (m(x) - x.cumsum(1)).square().mean(), steps=8)
-tokens = torch.randint(0, 20, (2, 9))
-model = LM(MambaConfig(d_model=8, n_layers=1), vocab_size=20)
-show("logits", model(tokens))

@@ -1,7 +1,7 @@
-"""Spiking neurons of snntorch, norse and spikingjelly."""
+"""Spiking neurons of snntorch and norse."""
 # kind: layers
-# requires: snntorch norse spikingjelly
-# cases: snntorch norse spikingjelly
+# requires: snntorch norse
+# cases: snntorch norse
 
 import sys
 
@@ -25,7 +25,7 @@ if sys.argv[1] == "snntorch":
             total = total + spikes + b
         return total
 
-elif sys.argv[1] == "norse":
+else:
     import norse.torch as norse
 
     model = norse.SequentialState(first, norse.LIFCell(), second, norse.LICell())
@@ -36,18 +36,6 @@ elif sys.argv[1] == "norse":
             out, state = model(step * 10, state)
             total = total + out
         return total
-
-else:
-    from spikingjelly.activation_based import functional, layer, neuron
-
-    model = torch.nn.Sequential(layer.Linear(6, 16), neuron.LIFNode(), layer.Linear(16, 3), neuron.IFNode())
-    model[0].weight, model[2].weight = first.weight, second.weight
-    functional.set_step_mode(model, "m")
-
-    def scores():
-        functional.reset_net(model)
-        return model(x * 3).mean(0)
-
 
 show("scores", scores())
 train([*first.parameters(), *second.parameters()], lambda: torch.nn.functional.cross_entropy(scores(), labels), steps=8, lr=0.05)

@@ -1,9 +1,8 @@
-"""Summaries and counts of operations: torchsummary, thop, ptflops, fvcore."""
+"""Summaries and counts of operations: torchsummary, thop, ptflops,."""
 # kind: looking in
-# requires: torchsummary thop ptflops fvcore
+# requires: torchsummary thop ptflops
 
 import torch
-from fvcore.nn import FlopCountAnalysis, parameter_count
 from ptflops import get_model_complexity_info
 from thop import profile
 from torchsummary import summary
@@ -14,5 +13,3 @@ model = torch.nn.Sequential(
 summary(model, (3, 8, 8), device="cpu")
 print(profile(model, inputs=(torch.ones(1, 3, 8, 8),), verbose=False))
 print(get_model_complexity_info(model, (3, 8, 8), as_strings=False, print_per_layer_stat=False, verbose=False))
-print(sorted(parameter_count(model).items()))
-print(FlopCountAnalysis(model, torch.ones(1, 3, 8, 8)).total())

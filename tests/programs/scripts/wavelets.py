@@ -1,9 +1,8 @@
-"""Wavelets of pytorch-wavelets and scattering of kymatio."""
+"""Wavelets of pytorch-wavelets: real, complex and in one dimension."""
 # kind: mathematics
-# requires: pytorch-wavelets kymatio pywavelets
+# requires: pytorch-wavelets
 
 import torch
-from kymatio.torch import Scattering1D, Scattering2D
 from pytorch_wavelets import DTCWTForward, DTCWTInverse, DWT1DForward, DWTForward, DWTInverse
 from shown import show
 
@@ -15,4 +14,3 @@ show("gradient", *torch.autograd.grad(low.square().sum() + high[0].abs().sum(), 
 low, high = DTCWTForward(J=2, biort="near_sym_b", qshift="qshift_b")(x)
 show("complex", low, *high, DTCWTInverse(biort="near_sym_b", qshift="qshift_b")((low, high)))
 show("line", *DWT1DForward(wave="haar", J=1)(x[0])[1])
-show("scattered", Scattering1D(J=3, shape=64, Q=2)(torch.randn(64)), Scattering2D(J=2, shape=(16, 16))(x))
