@@ -77,7 +77,7 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    __config__ _C _dynamo _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda distributed
+    __config__ _C _dynamo _functorch _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda distributed
     distributions fft func functional futures fx hub inspect jit library linalg masked multiprocessing
     nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
     signal sparse special storage testing torch_version types utils version
@@ -103,7 +103,12 @@ _NAMES = {
     ),
     "_higher_order_ops.cond": "cond",
     "_higher_order_ops.while_loop": "while_loop",
+    "_checks": (
+        "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
+        "_check_type _check_value _check_with _has_compatible_shallow_copy_type _shape_as_tensor"
+    ),
     "_utils": "_assert",
+    "accelerator": "AcceleratorError OutOfMemoryError",
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
     "autograd.debug.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",

@@ -9,6 +9,18 @@ from .first_use import import_late
 from .tracebacks import end_at_caller
 
 
+class AcceleratorError(RuntimeError):
+    """PyTorch's error of a kernel on an accelerator; it is never raised here."""
+
+    __module__ = "torch"
+
+
+class OutOfMemoryError(RuntimeError):
+    """PyTorch's error of an accelerator whose memory is spent; it is never raised here."""
+
+    __module__ = "torch"
+
+
 def is_available() -> bool:
     """Whether there is an accelerator; never."""
     return False

@@ -19,6 +19,8 @@ from urllib.request import url2pathname
 
 import adjoint as torch
 
+from .tracebacks import end_at_caller
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
@@ -148,3 +150,17 @@ def load_state_dict_from_url(
             folder.mkdir(parents=True, exist_ok=True)
         download_url_to_file(url, str(there), found[1] if found else None, progress)
     return torch.load(str(there), map_location=map_location, weights_only=weights_only)
+
+
+def __getattr__(name: str) -> Any:
+    """The bar of progress, which libraries import from here; it is that of the package tqdm."""
+    if name == "tqdm":
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            raise AttributeError("torch.hub.tqdm needs the package tqdm: pip install tqdm") from None
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

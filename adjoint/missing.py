@@ -23,7 +23,7 @@ REASONS = (
     ),
     (r"torch\.nn\.Module\.(xpu|mtia|ipu)", "there is only the CPU"),
     (
-        r"torch\.(Stream|Event|StreamObjType|DeviceObjType|get_device_module|OutOfMemoryError|AcceleratorError)",
+        r"torch\.(Stream|Event|StreamObjType|DeviceObjType|get_device_module)",
         "there is only the CPU",
     ),
     (r"torch\.(cudnn|miopen|mkldnn|fbgemm|batch_norm_(?!)|_cudnn)\w*", "it names a library that is not used"),
@@ -99,7 +99,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     Args:
         module: the name of the module.
         name: the name in it.
-        everything: whether all public names have one; else, only those of TorchScript's, symbols', and PyTorch's own.
+        everything: whether all public names have one; else, only types of elements, and names with a capital: classes.
 
     Raises:
         AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
@@ -109,7 +109,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     if name not in pytorch_names().get(theirs, ()):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     why = reason(full)
-    if everything or why is NO_TYPE or (why in (MACHINERY, AHEAD) and name[0].isupper()):
+    if everything or why is NO_TYPE or name[0].isupper():
         return absent(full, why)
     raise AttributeError(
         f"module {module!r} has no attribute {name!r}: PyTorch has it, adjoint has not, because {why}. {TABLE}"

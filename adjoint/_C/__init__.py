@@ -11,6 +11,7 @@ from ..autograd.bindings import will_engine_execute_node as _will_engine_execute
 from ..autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from ..autograd.graph_task import current_task_id as _current_graph_task_id
+from ..device import device
 from ..first_use import import_late
 from ..tape.modes import is_grad_enabled as is_grad_enabled
 from ..tape.modes import set_grad as _set_grad_enabled
@@ -88,6 +89,16 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use is counted."""
+
+
+def _get_accelerator() -> device:
+    """The device that computes: the CPU."""
+    return device("cpu")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transform of functions is running in this thread."""
+    return bool(import_late("adjoint.transforms.wrapped_tensors").transforms_active())
 
 
 def _get_tracing_state() -> None:

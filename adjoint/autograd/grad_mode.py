@@ -36,8 +36,8 @@ def check_bool(name: str, mode: Any) -> None:
         raise TypeError(f"{name}(): argument 'enabled' (position 1) must be bool, not {type_name(mode)}")
 
 
-class _Mode:
-    """A context manager that can be entered again, and that decorates functions, generators and classes."""
+class Decorating:
+    """A context manager that decorates functions, generators and classes; each call enters a clone of it."""
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
@@ -86,6 +86,16 @@ class _Mode:
     def clone(self) -> Any:
         """A new context manager of the same mode."""
         return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exception: object) -> None:
+        raise NotImplementedError
+
+
+class _Mode(Decorating):
+    """A context manager of a mode, which can be entered again."""
 
     def __enter__(self) -> None:
         raise TypeError("a mode is entered through its subclasses")

@@ -86,8 +86,10 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 
 def __getattr__(name: str) -> Any:
     """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
-    if name == "amp":
-        return import_late("adjoint.cuda.amp")
+    if name in ("amp", "nvtx"):
+        return import_late(f"adjoint.cuda.{name}")
+    if name in ("AcceleratorError", "OutOfMemoryError"):
+        return getattr(import_late("adjoint.accelerator"), name)
     if name.endswith("Tensor"):
         from ..operators.create.legacy import ON_CUDA
 

@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
     """A name of a module that is imported now; what is not there says so when it is used."""
     if name in _PLACES:
         return _late(name)
-    if name in ("device_mesh", "rpc"):
+    if name in ("autograd", "device_mesh", "rpc"):
         return import_late(f"{__name__}.{name}")
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
 

@@ -172,6 +172,7 @@ _script_if_tracing = script_if_tracing
 
 save = absent("torch.jit.save", _NO_FILES)
 load = absent("torch.jit.load", _NO_FILES)
+_get_trace_graph = absent("torch.jit._get_trace_graph", "there is no graph of TorchScript; `torch.fx` captures graphs")
 CompilationUnit = absent("torch.jit.CompilationUnit", "call the Python functions")
 Error = cast("type[Exception]", type("Error", (RuntimeError,), {"__doc__": "What TorchScript's interpreter raises."}))
 

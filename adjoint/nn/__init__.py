@@ -10,6 +10,7 @@ from .parameter import Parameter as Parameter
 
 _LATE = {
     **{name: f"modules.{place}" for name, place in LATE.items() if name != place},
+    "_reduction": "_reduction",
     "UninitializedBuffer": "uninitialized",
     "UninitializedParameter": "uninitialized",
     "attention": "attention",

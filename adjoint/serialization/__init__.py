@@ -12,6 +12,9 @@ from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, saf
 from .checkpoint import load, save
 from .storages import MAP_LOCATION
 
+DEFAULT_PROTOCOL = 2
+"""The version of pickle that PyTorch's files are written in."""
+
 __all__ = [
     "MAP_LOCATION", "LoadEndianness", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
     "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",

@@ -1,4 +1,8 @@
-"""`vmap`: turn a function of tensors into a function of batches, computed for the whole batch at once."""
+"""`vmap`: turn a function of tensors into a function of batches, computed for the whole batch at once.
+
+The private functions have the names and parameters of those of `torch._functorch.vmap`, and are looked up at each call: libraries
+put others in their place, which batch containers of their own.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ def vmap(
     @functools.wraps(func)
     @ending_at_caller
     def mapped(*args: Any, **keywords: Any) -> Any:
-        leaves, structure, dims, size = _batch_of(func, in_dims, args)
+        size, dims, leaves, structure = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None or size <= chunk_size:
             return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
         results = []
@@ -69,15 +73,17 @@ def vmap(
     return mapped
 
 
-def _name(func: Any) -> str:
+def _get_name(func: Any) -> str:
     if isinstance(func, functools.partial):
-        return f"functools.partial({_name(func.func)}, ...)"
+        return f"functools.partial({_get_name(func.func)}, ...)"
     return getattr(func, "__name__", repr(func))
 
 
-def _batch_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], TreeSpec, list[Any], int]:
-    """The flat list of inputs, their structure, the batch dimension of each, and the batch size."""
-    name = _name(func)
+def _process_batched_inputs(
+    in_dims: Any, args: tuple[Any, ...], func: Any
+) -> tuple[int, list[Any], list[Any], TreeSpec]:
+    """The batch size, the batch dimension of each input, the flat list of inputs, and their structure."""
+    name = _get_name(func)
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
@@ -123,7 +129,7 @@ def _batch_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    return leaves, structure, dims, sizes[0]
+    return sizes[0], dims, leaves, structure
 
 
 def _run(
@@ -140,24 +146,39 @@ def _run(
     for dim in tree_flatten(out_dims)[0]:
         if not isinstance(dim, int) and dim is not None:
             raise ValueError(
-                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+                f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
                 "representing where in the outputs the vmapped dimension should appear."
             )
     level = VmapInterpreter(size, randomness)
     level.begin()
     level.enter()
     try:
-        seen = [
-            leaf if dim is None else BatchedTensor(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)
-        ]
-        result = func(*tree_unflatten(seen, structure), **keywords)
+        result = func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
     finally:
         level.end()
         level.leave()
+    return _unwrap_batched(result, out_dims, level, size, func)
+
+
+def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterpreter, structure: TreeSpec) -> Any:
+    """The inputs as `func` sees them."""
+    seen = [leaf if dim is None else _add_batch_dim(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)]
+    return tree_unflatten(seen, structure)
+
+
+def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
+    """A tensor without the batch dimension `dim`, as `func` sees it in the `vmap` that is `level`."""
+    return BatchedTensor(value, wrap_dim(dim, value.dim()), level)
+
+
+def _unwrap_batched(result: Any, out_dims: Any, level: VmapInterpreter, size: int, func: Any) -> Any:
+    """The outputs, with the batch dimension at the positions `out_dims`."""
     outputs, shape = tree_flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
+    name = _get_name(func)
     return tree_unflatten(
-        [_output(level, output, dim, func) for output, dim in zip(outputs, places, strict=True)], shape
+        [_maybe_remove_batch_dim(name, output, level, size, dim) for output, dim in zip(outputs, places, strict=True)],
+        shape,
     )
 
 
@@ -166,32 +187,33 @@ def _out_places(func: Any, out_dims: Any, outputs: list[Any], shape: TreeSpec) -
     dims = _broadcast_to_and_flatten(out_dims[0] if single else out_dims, shape)
     if dims is None:
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"vmap({_get_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {shape}."
         )
     return dims
 
 
-def _output(level: VmapInterpreter, output: Any, dim: int | None, func: Any) -> Any:
-    """One output with the batch dimension at position `dim`."""
+def _maybe_remove_batch_dim(name: str, output: Any, level: VmapInterpreter, size: int, dim: int | None) -> Any:
+    """One output of the function `name`, with the batch dimension at position `dim`."""
     if not isinstance(output, Tensor):
         if dim is None:
             return output
-        name = _name(func)
         raise ValueError(
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you mean to set out_dims= to "
             "None for output?"
         )
     if dim is None:
         if level.has(output):
-            raise ValueError(
-                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
-            )
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
         return level.first(output)
+    return _remove_batch_dim(output, level, size, dim)
+
+
+def _remove_batch_dim(output: Any, level: VmapInterpreter, size: int, dim: int) -> Tensor:
+    """The tensor of the whole batch, with the batch dimension at position `dim`."""
     if not level.has(output):
         return level.expanded(output).movedim(0, dim)
-    value: Any = output
-    return value.value if value.bdim == dim else value.value.movedim(value.bdim, dim)
+    return output.value if output.bdim == dim else output.value.movedim(output.bdim, dim)
 
 
 def _joined(results: list[Any], out_dims: Any, func: Any) -> Any:

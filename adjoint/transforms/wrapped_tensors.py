@@ -110,6 +110,11 @@ def maybe_current_level() -> int | None:
     return len(modes.STATE.transforms) or None
 
 
+def transforms_active() -> bool:
+    """Whether a transform of functions is running in this thread."""
+    return bool(modes.STATE.transforms)
+
+
 def get_unwrapped(tensor: Tensor) -> Tensor:
     """Unwrap a tensor by one level, the innermost."""
     if not is_functorch_wrapped_tensor(tensor):

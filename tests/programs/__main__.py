@@ -21,9 +21,16 @@ from .running import EQUAL, RAN, Outcome, outcome
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit status: 0 if every program has printed what it should."""
     parser = argparse.ArgumentParser(prog="python -m tests.programs", description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="programs (SCRIPT or SCRIPT:CASE); without, all of them")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="programs (SCRIPT or SCRIPT:CASE); without, all of them"
+    )
     parser.add_argument("--library", choices=("adjoint", "torch"), default="adjoint")
-    parser.add_argument("--environment", type=Path, metavar="DIR", help="the virtual environment; default: ~/.cache/adjoint-programs/LIBRARY")
+    parser.add_argument(
+        "--environment",
+        type=Path,
+        metavar="DIR",
+        help="the virtual environment; default: ~/.cache/adjoint-programs/LIBRARY",
+    )
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="for one program (300)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="programs that run side by side (1)")
     parser.add_argument("--record", action="store_true", help="write the results, and the table of the documentation")

@@ -62,11 +62,11 @@ def programs_of(script: Path) -> list[Program]:
         raise ValueError(f"{script.name} must say `# kind:` and `# requires:`")
     about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     cases = " ".join(said.get("cases", [])).split()
-    stops = dict(line.split(" ", 1) for line in said.get("stops", [])) if cases else {"": " ".join(said.get("stops", []))}
+    stops = (
+        dict(line.split(" ", 1) for line in said.get("stops", [])) if cases else {"": " ".join(said.get("stops", []))}
+    )
     requires = tuple(" ".join(said["requires"]).split())
-    return [
-        Program(script, case, about, said["kind"][0], requires, stops.get(case, "")) for case in cases or [""]
-    ]
+    return [Program(script, case, about, said["kind"][0], requires, stops.get(case, "")) for case in cases or [""]]
 
 
 def chosen(names: list[str]) -> list[Program]:

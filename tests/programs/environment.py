@@ -64,5 +64,5 @@ class Environment:
 
 
 def outer_environment() -> dict[str, str]:
-    """The variables of this process, less the search path."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    """The variables of this process, less the search path; and bytecode is written, which makes later imports fast."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}

@@ -61,4 +61,7 @@ def counted(some: list[Program]) -> list[str]:
     for program in some:
         for library in program.requires:
             counts[library] = counts.get(library, 0) + 1
-    return [f"{library} ({count})" if count > 1 else library for library, count in sorted(counts.items(), key=lambda c: c[0].lower())]
+    return [
+        f"{library} ({count})" if count > 1 else library
+        for library, count in sorted(counts.items(), key=lambda c: c[0].lower())
+    ]

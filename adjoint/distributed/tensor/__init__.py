@@ -1,5 +1,7 @@
 """`torch.distributed.tensor`: tensors of which each process holds a part."""
 
+from . import experimental as experimental
+
 from ..device_mesh import DeviceMesh as DeviceMesh
 from ..device_mesh import init_device_mesh as init_device_mesh
 from .dtensor import DTensor as DTensor

@@ -15,12 +15,16 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     """The reduction for the two deprecated arguments, if either is given; it may be invalid."""
     if size_average is None and reduce is None:
         return reduction
-    if reduce is False:
-        meant = "none"
-    else:
-        meant = "sum" if size_average is False else "mean"
+    meant = meant_by(size_average, reduce)
     torch.notices.warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
     return meant
+
+
+def meant_by(size_average: bool | None, reduce: bool | None) -> str:
+    """The reduction that the two deprecated arguments mean; None stands for true."""
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
 
 
 def checked_reduction(

@@ -14,6 +14,7 @@ from ...notices import warn
 from ...tracebacks import end_at_caller
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
+from .fetching import DatasetKind as _DatasetKind
 from .iteration import Batches, BatchesOfOneProcess
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .worker_info import get_worker_info
@@ -118,7 +119,8 @@ class DataLoader(Generic[T_co]):
         self.drop_last = drop_last
         self.collate_fn: Callable[[Any], Any]
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
-        self._reported_length: int | None = None
+        self._IterableDataset_len_called: int | None = None
+        self._dataset_kind = _DatasetKind.of(dataset)
         self._iterator: Any = None
         self._initialized = True
         self.check_worker_number_rationality()
@@ -172,14 +174,19 @@ class DataLoader(Generic[T_co]):
 
     def __len__(self) -> int:
         if not isinstance(self.dataset, IterableDataset):
-            return len(self._indices)  # type: ignore[arg-type]
-        length = self._reported_length = len(self.dataset)  # type: ignore[arg-type]
+            return len(self._index_sampler)  # type: ignore[arg-type]
+        length = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
     @property
-    def _indices(self) -> Iterable[Any]:
+    def _auto_collation(self) -> bool:
+        """Whether an item that the loader yields is a batch."""
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Iterable[Any]:
         """The indices for each item that the loader yields: one index, or a list of indices."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
@@ -240,6 +247,7 @@ def _checked_context(context: Any, num_workers: int) -> Any:
     return context
 
 
+_collate_fn_t = Callable[[list[Any]], Any]
 _BaseDataLoaderIter = Batches
 _SingleProcessDataLoaderIter = BatchesOfOneProcess
 

@@ -9,15 +9,26 @@ from typing import Any
 from .collate import default_collate
 from .dataset import IterableDataset, gather
 
-__all__ = ["Fetcher", "fetcher"]
+__all__ = ["DatasetKind", "Fetcher", "fetcher"]
 
 Fetcher = Callable[[Any], Any]
 """Gives the batch for one item of a loader's indices; StopIteration where the samples end."""
 
 
-def fetcher(dataset: Any, is_batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Fetcher:
-    """The function that fetches from a dataset."""
-    if isinstance(dataset, IterableDataset):
+class DatasetKind:
+    """How a loader reads its dataset: by indices, or one sample after another. Loaders of other libraries say it, too."""
+
+    Map, Iterable = 0, 1
+
+    @staticmethod
+    def of(dataset: Any) -> int:
+        """The kind of a dataset."""
+        return DatasetKind.Iterable if isinstance(dataset, IterableDataset) else DatasetKind.Map
+
+
+def fetcher(kind: int, dataset: Any, is_batched: bool, collate: Callable[[Any], Any], drop_last: bool) -> Fetcher:
+    """The function that fetches from a dataset of a kind."""
+    if kind == DatasetKind.Iterable:
         return _from_iterator(dataset, is_batched, collate, drop_last)
     if not is_batched:
         return lambda index: collate(dataset[index])

@@ -1,4 +1,7 @@
-"""One pass over a loader's dataset, in the calling process: the seed, the batches, and warnings about how many there are."""
+"""One pass over a loader's dataset, in the calling process: the seed, the batches, and warnings about how many there are.
+
+What a pass asks its loader for has PyTorch's names, private ones too: libraries pass objects of their own in place of a loader.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,9 @@ class Batches(Iterator[Any]):
     def _begin(self) -> None:
         """Start at the first index."""
         loader = self._loader
-        self._indices = iter(loader._indices)
+        self._indices = iter(loader._index_sampler)
         self._yielded = 0
-        self._reported_length = loader._reported_length
+        self._reported_length = loader._IterableDataset_len_called
 
     def __next__(self) -> Any:
         batch = self._next_batch()
@@ -57,7 +60,7 @@ class Batches(Iterator[Any]):
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._loader._indices)  # type: ignore[arg-type]
+        return len(self._loader._index_sampler)  # type: ignore[arg-type]
 
     def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
@@ -70,8 +73,9 @@ class BatchesOfOneProcess(Batches):
         if loader.timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         super().__init__(loader)
-        is_batched = loader.batch_sampler is not None
-        self._fetch = fetcher(loader.dataset, is_batched, loader.collate_fn, loader.drop_last)
+        self._fetch = fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
 
     def _next_batch(self) -> Any:
         return self._fetch(next(self._indices))

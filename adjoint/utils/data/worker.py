@@ -33,6 +33,7 @@ class Task:
     """
 
     dataset: Any
+    dataset_kind: int
     is_batched: bool
     collate: Callable[[Any], Any]
     drop_last: bool
@@ -119,7 +120,7 @@ def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
             if failure is None:
                 try:
                     if fetch is None:
-                        fetch = fetcher(task.dataset, task.is_batched, task.collate, task.drop_last)
+                        fetch = fetcher(task.dataset_kind, task.dataset, task.is_batched, task.collate, task.drop_last)
                     kind, content = BATCH, fetch(item)
                 except Exception as error:  # noqa: BLE001
                     kind, content = _outcome(task, error)

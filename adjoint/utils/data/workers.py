@@ -101,8 +101,8 @@ class BatchesOfWorkers(Batches):
             torch.multiprocessing.compiled.prepare()
         for number in range(loader.num_workers):
             task = Task(
-                loader.dataset, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last, self._base_seed,
-                number, loader.num_workers, loader.worker_init_fn,
+                loader.dataset, loader._dataset_kind, loader._auto_collation, loader.collate_fn, loader.drop_last,
+                self._base_seed, number, loader.num_workers, loader.worker_init_fn,
             )  # fmt: skip
             worker = _Worker(context, task)
             self._started.append(worker)

@@ -8,7 +8,11 @@ from shown import show
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
-    torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(16, 3)
+    torch.nn.Conv2d(1, 4, 3, padding=1),
+    torch.nn.ReLU(),
+    torch.nn.AdaptiveAvgPool2d(2),
+    torch.nn.Flatten(),
+    torch.nn.Linear(16, 3),
 )
 images = torch.randn(2, 1, 6, 6, requires_grad=True)
 for name in ("IntegratedGradients", "Saliency", "InputXGradient", "GuidedBackprop", "Deconvolution", "DeepLift"):

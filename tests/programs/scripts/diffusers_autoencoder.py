@@ -7,7 +7,13 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 from shown import show, train
 
 torch.manual_seed(0)
-encoder = AutoencoderKL(block_out_channels=(8, 8), down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2, latent_channels=2, norm_num_groups=4)
+encoder = AutoencoderKL(
+    block_out_channels=(8, 8),
+    down_block_types=("DownEncoderBlock2D",) * 2,
+    up_block_types=("UpDecoderBlock2D",) * 2,
+    latent_channels=2,
+    norm_num_groups=4,
+)
 images = torch.randn(2, 3, 16, 16)
 train(encoder.parameters(), lambda: (encoder(images).sample - images).square().mean(), steps=4)
 latent = encoder.encode(images).latent_dist

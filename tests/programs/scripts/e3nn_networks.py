@@ -15,8 +15,14 @@ product = o3.FullyConnectedTensorProduct("4x0e + 2x1o", "0e + 1o + 2e", "3x0e + 
 x = torch.randn(6, 10)
 show("product", product(x, harmonics))
 rotation = o3.rand_matrix()
-turned = product(x @ o3.Irreps("4x0e + 2x1o").D_from_matrix(rotation).T, harmonics @ o3.Irreps("0e + 1o + 2e").D_from_matrix(rotation).T)
-show("equivariant", torch.allclose(turned, product(x, harmonics) @ o3.Irreps("3x0e + 2x1o").D_from_matrix(rotation).T, atol=1e-4))
+turned = product(
+    x @ o3.Irreps("4x0e + 2x1o").D_from_matrix(rotation).T,
+    harmonics @ o3.Irreps("0e + 1o + 2e").D_from_matrix(rotation).T,
+)
+show(
+    "equivariant",
+    torch.allclose(turned, product(x, harmonics) @ o3.Irreps("3x0e + 2x1o").D_from_matrix(rotation).T, atol=1e-4),
+)
 train(product.parameters(), lambda: (product(x, harmonics) - 1).square().mean(), lr=0.05)
 gate = Gate("2x0e", [torch.tanh], "1x0e", [torch.sigmoid], "1x1o")
 show("gate", gate(torch.randn(4, 6)), BatchNorm("2x0e + 1x1o")(torch.randn(4, 5)))

@@ -21,6 +21,8 @@ model = torch.nn.Sequential(
     torch.nn.GELU(),
     Reduce("b t o -> b o", "mean"),
 )
-train(model.parameters(), lambda: torch.nn.functional.cross_entropy(model(images.detach()), torch.tensor([0, 1])), lr=0.05)
+train(
+    model.parameters(), lambda: torch.nn.functional.cross_entropy(model(images.detach()), torch.tensor([0, 1])), lr=0.05
+)
 reduce(images, "b c h w -> b c", "max").sum().backward()
 show("gradient", images.grad.count_nonzero())

@@ -2,6 +2,8 @@
 # kind: training
 # requires: fastai
 
+import fastai.callback.progress
+import fastai.callback.schedule  # noqa: F401  adds methods to Learner
 import torch
 from fastai.data.core import DataLoaders
 from fastai.data.load import DataLoader

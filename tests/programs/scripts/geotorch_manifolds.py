@@ -6,7 +6,14 @@ import geotorch
 import torch
 from shown import show, train
 
-for constrain in (geotorch.orthogonal, geotorch.skew, geotorch.symmetric, geotorch.positive_definite, geotorch.sphere, geotorch.sln):
+for constrain in (
+    geotorch.orthogonal,
+    geotorch.skew,
+    geotorch.symmetric,
+    geotorch.positive_definite,
+    geotorch.sphere,
+    geotorch.sln,
+):
     torch.manual_seed(0)
     layer = torch.nn.Linear(4, 4)
     constrain(layer, "weight" if constrain is not geotorch.sphere else "bias")

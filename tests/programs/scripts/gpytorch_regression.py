@@ -15,7 +15,9 @@ class Exact(gpytorch.models.ExactGP):
     def __init__(self, likelihood):
         super().__init__(x, y, likelihood)
         self.mean_module = gpytorch.means.ConstantMean()
-        self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel() + gpytorch.kernels.MaternKernel(nu=1.5))
+        self.covar_module = gpytorch.kernels.ScaleKernel(
+            gpytorch.kernels.RBFKernel() + gpytorch.kernels.MaternKernel(nu=1.5)
+        )
 
     def forward(self, x):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -23,7 +25,9 @@ class Exact(gpytorch.models.ExactGP):
 
 class Sparse(gpytorch.models.ApproximateGP):
     def __init__(self, points):
-        strategy = gpytorch.variational.VariationalStrategy(self, points, gpytorch.variational.CholeskyVariationalDistribution(points.size(0)))
+        strategy = gpytorch.variational.VariationalStrategy(
+            self, points, gpytorch.variational.CholeskyVariationalDistribution(points.size(0))
+        )
         super().__init__(strategy)
         self.mean_module = gpytorch.means.ZeroMean()
         self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())

@@ -11,7 +11,9 @@ from shown import show
 
 torch.manual_seed(0)
 ball = PoincareBall(c=Curvature(requires_grad=True))
-model = torch.nn.Sequential(hnn.HLinear(4, 8, manifold=ball), hnn.HReLU(manifold=ball), hnn.HLinear(8, 3, manifold=ball))
+model = torch.nn.Sequential(
+    hnn.HLinear(4, 8, manifold=ball), hnn.HReLU(manifold=ball), hnn.HLinear(8, 3, manifold=ball)
+)
 optimizer = RiemannianSGD(model.parameters(), lr=0.1)
 x = torch.randn(6, 4) * 0.3
 losses = []

@@ -15,10 +15,19 @@ show("rotated", kornia.geometry.transform.rotate(image, torch.tensor([30.0])))
 show("corners", kornia.feature.harris_response(image[:, :1]))
 show("morphology", kornia.morphology.dilation(image, torch.ones(3, 3)))
 augment = kornia.augmentation.AugmentationSequential(
-    kornia.augmentation.RandomAffine(20.0, p=1.0), kornia.augmentation.ColorJitter(0.1, 0.1, 0.1, 0.1, p=1.0), data_keys=["input"]
+    kornia.augmentation.RandomAffine(20.0, p=1.0),
+    kornia.augmentation.ColorJitter(0.1, 0.1, 0.1, 0.1, p=1.0),
+    data_keys=["input"],
 )
 show("augmented", tuple(augment(image).shape))
 matrix = torch.eye(3)[None].requires_grad_()
-target = kornia.geometry.transform.warp_perspective(image, torch.tensor([[[1.0, 0.1, 1.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]]), (24, 24))
-train([matrix], lambda: (kornia.geometry.transform.warp_perspective(image, matrix, (24, 24)) - target).square().mean(), steps=10, lr=0.001)
+target = kornia.geometry.transform.warp_perspective(
+    image, torch.tensor([[[1.0, 0.1, 1.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]]), (24, 24)
+)
+train(
+    [matrix],
+    lambda: (kornia.geometry.transform.warp_perspective(image, matrix, (24, 24)) - target).square().mean(),
+    steps=10,
+    lr=0.001,
+)
 show("loss", kornia.losses.ssim_loss(image, target, 5), kornia.losses.total_variation(image))

@@ -43,7 +43,14 @@ model = Regression()
 with tempfile.TemporaryDirectory() as folder:
     checkpoint = pl.callbacks.ModelCheckpoint(folder, monitor="validation")
     trainer = pl.Trainer(
-        max_epochs=4, accelerator="cpu", logger=False, callbacks=[checkpoint], enable_progress_bar=False, enable_model_summary=False, gradient_clip_val=1.0, default_root_dir=folder
+        max_epochs=4,
+        accelerator="cpu",
+        logger=False,
+        callbacks=[checkpoint],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        gradient_clip_val=1.0,
+        default_root_dir=folder,
     )
     trainer.fit(model, data, data)
     show("fitted", trainer.global_step, *trainer.callback_metrics.values())

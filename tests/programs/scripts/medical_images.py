@@ -8,7 +8,10 @@ import torchkbnufft
 from shown import show
 
 torch.manual_seed(0)
-subject = torchio.Subject(image=torchio.ScalarImage(tensor=torch.rand(1, 12, 12, 8)), labels=torchio.LabelMap(tensor=torch.rand(1, 12, 12, 8) > 0.5))
+subject = torchio.Subject(
+    image=torchio.ScalarImage(tensor=torch.rand(1, 12, 12, 8)),
+    labels=torchio.LabelMap(tensor=torch.rand(1, 12, 12, 8) > 0.5),
+)
 for change in (torchio.ZNormalization(), torchio.CropOrPad(10), torchio.Resample(2), torchio.Flip(0)):
     show(type(change).__name__, change(subject)["image"].data)
 for change in (torchio.RandomNoise(), torchio.RandomAffine(), torchio.RandomBlur()):

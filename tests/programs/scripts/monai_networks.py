@@ -23,6 +23,13 @@ with torch.no_grad():
 metric = DiceMetric(include_background=False)
 metric(whole.argmax(1, keepdim=True), labels)
 show("dice", metric.aggregate())
-change = Compose([NormalizeIntensity(), Resize((8, 8, 8)), RandFlip(1.0, 0), RandGaussianNoise(1.0)]).set_random_state(0)
+change = Compose([NormalizeIntensity(), Resize((8, 8, 8)), RandFlip(1.0, 0), RandGaussianNoise(1.0)]).set_random_state(
+    0
+)
 show("changed", change(volume[0]).as_tensor())
-show("dense", DenseNet121(spatial_dims=2, in_channels=1, out_channels=2, init_features=8, growth_rate=4, block_config=(1, 1)).eval()(volume[:, :, 0]))
+show(
+    "dense",
+    DenseNet121(
+        spatial_dims=2, in_channels=1, out_channels=2, init_features=8, growth_rate=4, block_config=(1, 1)
+    ).eval()(volume[:, :, 0]),
+)

@@ -14,4 +14,6 @@ expression = opt_einsum.contract_expression("ab,bcd->acd", (3, 4), (4, 5, 6))
 show("expression", expression(a, b))
 path, info = opt_einsum.contract_path("ab,bcd,dae,ce->", a, b, c, d)
 show("path", path, info.largest_intermediate)
-show("shared", opt_einsum.contract("ij,jk,kl->il", torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 2), backend="torch"))
+show(
+    "shared", opt_einsum.contract("ij,jk,kl->il", torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 2), backend="torch")
+)

@@ -20,7 +20,12 @@ sampled.to_standard_module().zero_grad()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 engine = PrivacyEngine()
 private, optimizer, data = engine.make_private(
-    module=model, optimizer=optimizer, data_loader=DataLoader(TensorDataset(x, y), batch_size=8), noise_multiplier=0.8, max_grad_norm=1.0, poisson_sampling=False
+    module=model,
+    optimizer=optimizer,
+    data_loader=DataLoader(TensorDataset(x, y), batch_size=8),
+    noise_multiplier=0.8,
+    max_grad_norm=1.0,
+    poisson_sampling=False,
 )
 for _ in range(2):
     for inputs, labels in data:

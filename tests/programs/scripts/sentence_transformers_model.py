@@ -15,7 +15,9 @@ with tempfile.TemporaryDirectory() as folder:
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c d red blue cat dog runs sleeps".split()
     Path(folder, "vocab.txt").write_text("\n".join(words))
     BertTokenizer(f"{folder}/vocab.txt").save_pretrained(folder)
-    config = BertConfig(vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
     BertModel(config).save_pretrained(folder)
     base = models.Transformer(folder, max_seq_length=8)
 model = SentenceTransformer(modules=[base, models.Pooling(16), models.Normalize()], device="cpu")

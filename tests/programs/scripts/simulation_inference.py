@@ -16,4 +16,8 @@ estimator = inference.append_simulations(parameters, data).train(max_num_epochs=
 show("losses", *inference.summary["training_loss"])
 posterior = inference.build_posterior(estimator)
 samples = posterior.sample((20,), x=torch.zeros(2), show_progress_bars=False)
-show("samples", tuple(samples.shape), posterior.log_prob(torch.tensor([[0.1, 0.1]]), x=torch.zeros(2), norm_posterior=False))
+show(
+    "samples",
+    tuple(samples.shape),
+    posterior.log_prob(torch.tensor([[0.1, 0.1]]), x=torch.zeros(2), norm_posterior=False),
+)

@@ -27,8 +27,29 @@ elif sys.argv[1] == "egnn":
 else:
     from perceiver_pytorch import Perceiver, PerceiverIO
 
-    model = Perceiver(input_channels=3, num_freq_bands=2, depth=1, max_freq=4.0, num_latents=4, latent_dim=8, latent_heads=2, latent_dim_head=4, cross_dim_head=4, num_classes=3)
+    model = Perceiver(
+        input_channels=3,
+        num_freq_bands=2,
+        depth=1,
+        max_freq=4.0,
+        num_latents=4,
+        latent_dim=8,
+        latent_heads=2,
+        latent_dim_head=4,
+        cross_dim_head=4,
+        num_classes=3,
+    )
     images = torch.randn(2, 8, 8, 3)
     train(model.parameters(), lambda: torch.nn.functional.cross_entropy(model(images), torch.arange(2)), steps=8)
-    model = PerceiverIO(dim=8, queries_dim=6, logits_dim=5, depth=1, num_latents=4, latent_dim=8, latent_heads=2, latent_dim_head=4, cross_dim_head=4)
+    model = PerceiverIO(
+        dim=8,
+        queries_dim=6,
+        logits_dim=5,
+        depth=1,
+        num_latents=4,
+        latent_dim=8,
+        latent_heads=2,
+        latent_dim_head=4,
+        cross_dim_head=4,
+    )
     show("queried", model(torch.randn(2, 10, 8), queries=torch.randn(7, 6)))

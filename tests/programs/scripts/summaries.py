@@ -1,4 +1,4 @@
-"""Summaries and counts of operations: torchsummary, thop, ptflops,."""
+"""Summaries and counts of operations: torchsummary, thop, ptflops."""
 # kind: looking in
 # requires: torchsummary thop ptflops
 

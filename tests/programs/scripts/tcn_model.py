@@ -8,7 +8,11 @@ from shown import show, train
 
 torch.manual_seed(0)
 x = torch.randn(2, 3, 24)
-for options in ({"causal": True}, {"causal": False, "use_norm": "layer_norm"}, {"use_skip_connections": True, "use_norm": "batch_norm"}):
+for options in (
+    {"causal": True},
+    {"causal": False, "use_norm": "layer_norm"},
+    {"use_skip_connections": True, "use_norm": "batch_norm"},
+):
     torch.manual_seed(0)
     model = TCN(3, [4, 4], kernel_size=3, dropout=0.0, **options)
     train(model.parameters(), lambda m=model: (m(x) - 1).square().mean())

@@ -11,7 +11,14 @@ import torch
 from shown import show, train
 
 name = sys.argv[1]
-fixed = {"convnext_atto": {}, "resnet18": {}, "regnetx_002": {}, "densenet121": {}, "mobilenetv3_small_050": {}, "efficientnet_lite0": {}}
+fixed = {
+    "convnext_atto": {},
+    "resnet18": {},
+    "regnetx_002": {},
+    "densenet121": {},
+    "mobilenetv3_small_050": {},
+    "efficientnet_lite0": {},
+}
 sizes = {"swin_tiny_patch4_window7_224": {"img_size": 56, "depths": (1, 1, 1, 1)}, "mixer_s32_224": {"img_size": 64}}
 sizes |= {"cait_xxs24_224": {"img_size": 32, "depth": 2}, "levit_128s": {"img_size": 224}}
 options = fixed.get(name, sizes.get(name, {"img_size": 32, "depth": 3}))

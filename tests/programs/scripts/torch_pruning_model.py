@@ -11,7 +11,11 @@ torch.manual_seed(0)
 model, images = resnet18(num_classes=4).eval(), torch.randn(2, 3, 32, 32)
 show("before", *torch_pruning.utils.count_ops_and_params(model, images))
 pruner = torch_pruning.pruner.MagnitudePruner(
-    model, images, importance=torch_pruning.importance.MagnitudeImportance(p=2), pruning_ratio=0.5, ignored_layers=[model.fc]
+    model,
+    images,
+    importance=torch_pruning.importance.MagnitudeImportance(p=2),
+    pruning_ratio=0.5,
+    ignored_layers=[model.fc],
 )
 pruner.step()
 show("after", *torch_pruning.utils.count_ops_and_params(model, images))

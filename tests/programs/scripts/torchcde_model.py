@@ -10,7 +10,10 @@ torch.manual_seed(0)
 times = torch.linspace(0, 1, 8)
 x = torch.stack([times.expand(4, 8), torch.randn(4, 8)], -1)
 x[0, 3, 1] = float("nan")
-for coefficients in (torchcde.hermite_cubic_coefficients_with_backward_differences(x), torchcde.natural_cubic_coeffs(x)):
+for coefficients in (
+    torchcde.hermite_cubic_coefficients_with_backward_differences(x),
+    torchcde.natural_cubic_coeffs(x),
+):
     show("coefficients", coefficients)
 path = torchcde.CubicSpline(coefficients)
 show("path", path.evaluate(torch.tensor(0.3)), path.derivative(torch.tensor(0.3)))
@@ -29,7 +32,19 @@ field = Field()
 
 
 def loss():
-    return torchcde.cdeint(X=path, func=field, z0=torch.ones(4, 3), t=path.interval, method="rk4", options={"step_size": 0.2}, adjoint=False)[:, -1].square().mean()
+    return (
+        torchcde.cdeint(
+            X=path,
+            func=field,
+            z0=torch.ones(4, 3),
+            t=path.interval,
+            method="rk4",
+            options={"step_size": 0.2},
+            adjoint=False,
+        )[:, -1]
+        .square()
+        .mean()
+    )
 
 
 train(field.parameters(), loss, steps=8, lr=0.1)

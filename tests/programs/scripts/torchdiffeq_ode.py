@@ -25,6 +25,9 @@ for method in ("dopri5", "rk4", "euler", "bosh3", "explicit_adams"):
 for solve in (odeint, odeint_adjoint):
     train(field.parameters(), lambda s=solve: (s(field, start, times) - true).abs().mean(), steps=8)
 when, where = odeint_event(
-    lambda t, y: torch.stack([y[1], -torch.ones(())]), torch.tensor([1.0, 0.0]), torch.tensor(0.0), event_fn=lambda t, y: y[0]
+    lambda t, y: torch.stack([y[1], -torch.ones(())]),
+    torch.tensor([1.0, 0.0]),
+    torch.tensor(0.0),
+    event_fn=lambda t, y: y[0],
 )
 show("event", when, where[-1])

@@ -15,7 +15,9 @@ for make in (torchopt.adam, torchopt.sgd, torchopt.rmsprop, torchopt.adamw):
     state = optimizer.init(parameters)
     for _ in range(10):
         loss = (x @ parameters[0].T + parameters[1] - y).square().mean()
-        updates, state = optimizer.update(torch.autograd.grad(loss, parameters), state, params=parameters, inplace=False)
+        updates, state = optimizer.update(
+            torch.autograd.grad(loss, parameters), state, params=parameters, inplace=False
+        )
         parameters = torchopt.apply_updates(parameters, updates, inplace=False)
     show(make.__name__, loss, *parameters)
 meta = torch.tensor(1.0, requires_grad=True)

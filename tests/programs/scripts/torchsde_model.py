@@ -31,4 +31,9 @@ def motion():
 
 for method in ("euler", "milstein", "srk"):
     show(method, torchsde.sdeint(equation, start, times, bm=motion(), dt=0.1, method=method))
-train(equation.parameters(), lambda: torchsde.sdeint(equation, start, times, bm=motion(), dt=0.25)[-1].square().mean(), steps=6, lr=0.1)
+train(
+    equation.parameters(),
+    lambda: torchsde.sdeint(equation, start, times, bm=motion(), dt=0.25)[-1].square().mean(),
+    steps=6,
+    lr=0.1,
+)

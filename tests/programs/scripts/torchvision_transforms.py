@@ -27,5 +27,11 @@ print(type(image).__name__, type(boxes).__name__, type(mask).__name__)
 show("image", image)
 show("boxes", boxes)
 show("mask", mask)
-for change in (v2.Pad(2), v2.CenterCrop(16), v2.RandomErasing(p=1.0), v2.ElasticTransform(20.0), v2.RandomPerspective(p=1.0)):
+for change in (
+    v2.Pad(2),
+    v2.CenterCrop(16),
+    v2.RandomErasing(p=1.0),
+    v2.ElasticTransform(20.0),
+    v2.RandomPerspective(p=1.0),
+):
     show(type(change).__name__, change(image))

@@ -15,7 +15,16 @@ tokens = torch.randint(0, 30, (32, 6))
 data = [{"input_ids": row, "labels": int(row[0] > 15)} for row in tokens]
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(
-        folder, max_steps=20, per_device_train_batch_size=8, learning_rate=1e-2, report_to=[], disable_tqdm=True, save_strategy="no", logging_strategy="no", use_cpu=True, seed=0
+        folder,
+        max_steps=20,
+        per_device_train_batch_size=8,
+        learning_rate=1e-2,
+        report_to=[],
+        disable_tqdm=True,
+        save_strategy="no",
+        logging_strategy="no",
+        use_cpu=True,
+        seed=0,
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=data, eval_dataset=data)
     print("steps", trainer.train().global_step)

@@ -19,12 +19,23 @@ fixed = equilibrium(lambda x, a: (x + a / x) / 2, start, params=(a,), method="br
 show("fixed", fixed, *torch.autograd.grad(fixed.sum(), a))
 least = minimize(lambda x, a: ((x - a) ** 2).sum() + (x**4).sum(), start, params=(a,), method="broyden1")
 show("least", least, *torch.autograd.grad(least.sum(), a))
-integral = quad(lambda t, a: (a * t).sin(), 0.0, 1.0, params=(a,))
+integral = quad(
+    lambda t, a: (a * t).sin(), torch.zeros((), dtype=torch.float64), torch.ones((), dtype=torch.float64), params=(a,)
+)
 show("integral", integral, *torch.autograd.grad(integral.sum(), a))
-path = solve_ivp(lambda t, y, a: -a * y, torch.linspace(0, 1, 4, dtype=torch.float64), start, params=(a,), method="rk45")
+path = solve_ivp(
+    lambda t, y, a: -a * y, torch.linspace(0, 1, 4, dtype=torch.float64), start, params=(a,), method="rk45"
+)
 show("path", path, *torch.autograd.grad(path.sum(), a))
 matrix = torch.diag(a) + 0.1
 operator = xitorch.LinearOperator.m(matrix)
 values, vectors = linalg.symeig(operator)
 show("eigenvalues", values, linalg.solve(operator, start[:, None]))
-show("interpolated", Interp1D(torch.linspace(0, 1, 5, dtype=torch.float64), torch.linspace(0, 1, 5, dtype=torch.float64) ** 2, method="cspline")(torch.tensor([0.3], dtype=torch.float64)))
+show(
+    "interpolated",
+    Interp1D(
+        torch.linspace(0, 1, 5, dtype=torch.float64),
+        torch.linspace(0, 1, 5, dtype=torch.float64) ** 2,
+        method="cspline",
+    )(torch.tensor([0.3], dtype=torch.float64)),
+)

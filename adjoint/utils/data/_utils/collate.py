@@ -1,5 +1,7 @@
 """PyTorch's names of the functions that make batches of samples."""
 
+import re
+
 from ..collate import (
     collate,
     collate_float_fn,
@@ -24,4 +26,8 @@ __all__ = [
     "default_collate",
     "default_collate_fn_map",
     "default_convert",
+    "np_str_obj_array_pattern",
 ]
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+"""In the name of a NumPy dtype: that its elements are texts or objects, of which there are no tensors."""

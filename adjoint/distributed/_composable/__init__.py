@@ -1,0 +1,1 @@
+"""Former names of parts of `torch.distributed`, which libraries import."""

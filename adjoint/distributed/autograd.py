@@ -1,0 +1,18 @@
+"""`torch.distributed.autograd`: backward through remote calls, of which there are none; libraries ask whether it is there."""
+
+from __future__ import annotations
+
+from ..absent import absent
+
+__all__ = ["backward", "context", "get_gradients", "is_available"]
+
+_WHY = "there are no remote calls; processes send tensors with `torch.distributed.nn`"
+
+backward, context, get_gradients = (
+    absent(f"torch.distributed.autograd.{name}", _WHY) for name in ("backward", "context", "get_gradients")
+)
+
+
+def is_available() -> bool:
+    """False: there are no remote calls."""
+    return False

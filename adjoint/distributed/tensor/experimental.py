@@ -1,0 +1,10 @@
+"""`torch.distributed.tensor.experimental`: names that libraries import."""
+
+from ...absent import absent
+
+__all__ = ["implicit_replication"]
+
+implicit_replication = absent(
+    "torch.distributed.tensor.experimental.implicit_replication",
+    "make each tensor a `DTensor` with `distribute_tensor`",
+)

@@ -1,0 +1,30 @@
+"""PyTorch's numbers for the reductions of losses, and its former arguments; libraries with losses of their own ask here."""
+
+from __future__ import annotations
+
+from .functional.reduction import checked_reduction, legacy_reduction, meant_by
+
+__all__ = ["get_enum", "legacy_get_enum", "legacy_get_string"]
+
+_NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def get_enum(reduction: str) -> int:
+    """The number of a reduction.
+
+    Raises:
+        ValueError: if there is no such reduction.
+    """
+    return _NUMBERS[checked_reduction(None, None, reduction)]
+
+
+def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
+    """The reduction that the former arguments ask for."""
+    if emit_warning:
+        legacy_reduction(size_average is None or size_average, reduce is None or reduce, "mean")
+    return meant_by(size_average, reduce)
+
+
+def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
+    """The number of the reduction that the former arguments ask for."""
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
