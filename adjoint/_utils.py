@@ -19,6 +19,7 @@ from typing import Any
 from . import dtypes
 from .device import device as device_class
 from .dispatch.decorators import tensors as operators
+from .first_use import import_late
 from .overrides import handle_torch_function
 from .serialization.tensors import rebuild_meta as _rebuild_meta_tensor_no_storage
 from .serialization.tensors import rebuild_parameter as _rebuild_parameter
@@ -298,3 +299,25 @@ def _assert(condition: Any, message: str) -> None:
     if not condition:
         raise AssertionError(message)
     return None
+
+
+# --- devices ----------------------------------------------------------------------------------------------------
+
+
+def _get_available_device_type() -> str | None:
+    """The kind of the accelerator that is there: None."""
+    return None
+
+
+def _get_device_module(device_type: str) -> ModuleType:
+    """The module of a kind of devices, such as `torch.cpu`.
+
+    Raises:
+        RuntimeError: if there is none.
+    """
+    try:
+        return import_late(f"adjoint.{device_type}")
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        ) from None

@@ -21,6 +21,8 @@ LAYERS = [
         "adjoint.distributed",
         "adjoint.as_torch",
         "adjoint._utils",
+        "adjoint._checks",
+        "adjoint._functorch",
         "adjoint.__config__",
         "adjoint._custom_ops",
     },

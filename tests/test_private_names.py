@@ -18,6 +18,10 @@ from adjoint.utils import _foreach_utils
         "autograd._functions",
         "autograd._functions.utils",
         "autograd._functions.tensor",
+        "cuda.nvtx",
+        "distributed.autograd",
+        "nn._reduction",
+        "_functorch.make_functional",
     ],
 )
 def test_modules_are_imported_by_their_names(name):
@@ -85,3 +89,163 @@ def test_nothing_hears_ranges():
         itt.mark("here")
     with pytest.raises(KeyError, match="step"), itt.range("{step}"):
         pass
+
+
+UNSAID = "Expected cond to be True, but got False"
+
+
+@pytest.mark.parametrize(
+    ("check", "error", "message"),
+    [
+        (lambda: torch._check(False), RuntimeError, UNSAID),
+        (lambda: torch._check(False, lambda: "why"), RuntimeError, "why"),
+        (lambda: torch._check(1), TypeError, "cond must be a bool, but got <class 'int'>"),
+        (lambda: torch._check(False, "why"), TypeError, "message must be a callable"),
+        (lambda: torch._check_with(KeyError, False, lambda: "k"), KeyError, "k"),
+        (lambda: torch._check_index(False), IndexError, UNSAID),
+        (lambda: torch._check_value(False, lambda: "v"), ValueError, "v"),
+        (lambda: torch._check_type(False), TypeError, UNSAID),
+        (lambda: torch._check_not_implemented(False), NotImplementedError, UNSAID),
+        (lambda: torch._check_is_size(-1), RuntimeError, UNSAID),
+        (lambda: torch._check_tensor_all(torch.tensor([True, False])), RuntimeError, UNSAID),
+        (lambda: torch._assert_async(torch.tensor(0), "zero"), RuntimeError, "zero"),
+    ],
+)
+def test_conditions_are_checked(check, error, message):
+    with pytest.raises(error, match=message):
+        check()
+
+
+def test_conditions_that_hold():
+    assert torch._check(True) is torch._check_is_size(3, max=4) is torch._assert_async(torch.tensor(2)) is None
+    assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
+    assert torch._has_compatible_shallow_copy_type(torch.ones(1), torch.ones(2, dtype=torch.float64))
+    assert not torch._has_compatible_shallow_copy_type(torch.ones(1), torch.ones(2).to_sparse())
+
+
+def test_classes_of_accelerators_can_be_named_and_errors_caught():
+    assert torch.cuda.OutOfMemoryError is torch.OutOfMemoryError
+    assert issubclass(torch.OutOfMemoryError, RuntimeError) and issubclass(torch.AcceleratorError, RuntimeError)
+    assert not isinstance(torch.ones(1), torch.Stream)
+    with pytest.raises(NotImplementedError, match="there is only the CPU"):
+        torch.Stream()
+
+
+def test_marks_for_a_profiler_decorate_and_say_what_is_missing_when_used():
+    @torch.cuda.nvtx.range("marked")
+    def marked():
+        pass
+
+    with pytest.raises(RuntimeError, match="NVTX functions not installed"):
+        marked()
+
+
+def test_numbers_of_reductions():
+    reduction = importlib.import_module("adjoint.nn._reduction")
+    assert [reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert reduction.legacy_get_enum(False, True) == 2
+
+
+def test_members_are_exchanged_by_name():
+    swap = importlib.import_module("adjoint.nn.utils._named_member_accessor").swap_tensor
+    module = torch.nn.BatchNorm1d(2)
+    weight = module.weight
+    assert swap(module, "weight", torch.zeros(2)) is weight and module.weight.tolist() == [0, 0]
+    absent = swap(module, "new", torch.ones(1), allow_missing=True)
+    assert swap(module, "new", absent).tolist() == [1] and not hasattr(module, "new")
+    for name, error, message in (
+        ("a.b", KeyError, "contain"),
+        ("", KeyError, "empty"),
+        ("no", AttributeError, "`no`"),
+    ):
+        with pytest.raises(error, match=message):
+            swap(module, name, None)
+    with pytest.raises(TypeError, match="attribute `eps`"):
+        swap(module, "eps", None)
+
+
+def test_contexts_that_decorate():
+    base = importlib.import_module("adjoint.utils._contextlib")
+    seen = []
+
+    class Noting(base._DecoratorContextManager):
+        def __enter__(self):
+            seen.append("in")
+
+        def __exit__(self, *error):
+            seen.append("out")
+
+    @Noting()
+    def numbers():
+        seen.append("first")
+        yield 1
+        seen.append("second")
+
+    assert Noting()(lambda: seen.append("called"))() is None
+    assert list(numbers()) == [1]
+    assert seen == ["in", "called", "out", "in", "first", "out", "in", "second", "out"]
+
+    class Bare(base._NoParamDecoratorContextManager, Noting):
+        pass
+
+    seen.clear()
+    Bare(lambda: seen.append("called"))()
+    assert seen == ["in", "called", "out"]
+
+
+def test_a_library_may_batch_containers_of_its_own(monkeypatch):
+    vmap = importlib.import_module("adjoint._functorch.vmap")
+    calls = []
+    create = vmap._create_batched_inputs
+
+    def created(dims, leaves, level, structure):
+        calls.append(dims)
+        return create(dims, leaves, level, structure)
+
+    monkeypatch.setattr(vmap, "_create_batched_inputs", created)
+    assert torch.vmap(torch.sum, in_dims=1)(torch.ones(2, 3)).tolist() == [2, 2, 2]
+    assert calls == [[1]]
+    assert not torch._C._are_functorch_transforms_active()
+    assert torch.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).tolist() == [1, 1]
+
+
+def test_modules_as_functions_by_the_former_interface():
+    former = importlib.import_module("adjoint._functorch.functorch")
+    model = torch.nn.Linear(2, 1)
+    function, parameters = former.make_functional(model)
+    x = torch.ones(3, 2)
+    assert torch.equal(function(parameters, x), model(x)) and parameters[0] is not model.weight
+    with pytest.raises(RuntimeError, match="use make_functional_with_buffers"):
+        former.make_functional(torch.nn.BatchNorm1d(2))
+    models = [torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).eval() for _ in range(3)]
+    function, parameters, buffers = former.combine_state_for_ensemble(models)
+    together = former.vmap(function, in_dims=(0, 0, None))(parameters, buffers, x)
+    assert torch.allclose(together, torch.stack([each(x) for each in models]))
+    for wrong, message in (
+        ([], "at least one"),
+        ([model, models[0].train()], "same class"),
+        ([model, models[1]], "mode"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            former.combine_state_for_ensemble(wrong)
+
+
+def test_a_loader_of_another_library_is_read():
+    from adjoint.utils.data import dataloader
+
+    class Loader:
+        _IterableDataset_len_called, _auto_collation, drop_last, _index_sampler = None, False, False, [None] * 3
+        _dataset_kind, dataset, generator, pin_memory, timeout = (
+            dataloader._DatasetKind.Iterable,
+            [4, 5],
+            None,
+            False,
+            0,
+        )
+
+        @staticmethod
+        def collate_fn(sample):
+            return -sample
+
+    assert list(dataloader._SingleProcessDataLoaderIter(Loader())) == [-4, -5]

@@ -207,3 +207,12 @@ def _list_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 _ordereddict_flatten_with_keys, _tuple_flatten_with_keys = _dict_flatten_with_keys, _list_flatten_with_keys
+
+
+Context = Any
+"""What a container's flattening returns beside its items; libraries name it in annotations."""
+
+
+def is_structseq_instance(value: Any) -> bool:
+    """Whether a value is a tuple with named fields that is made in C, such as `time.localtime()`, or what operators return."""
+    return isinstance(value, tuple) and hasattr(type(value), "n_fields")

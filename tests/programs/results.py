@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from .catalogue import HERE, Program, programs
 from .running import EQUAL
 

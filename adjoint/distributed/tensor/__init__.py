@@ -1,9 +1,8 @@
 """`torch.distributed.tensor`: tensors of which each process holds a part."""
 
-from . import experimental as experimental
-
 from ..device_mesh import DeviceMesh as DeviceMesh
 from ..device_mesh import init_device_mesh as init_device_mesh
+from . import experimental as experimental
 from .dtensor import DTensor as DTensor
 from .making import distribute_module as distribute_module
 from .making import distribute_tensor as distribute_tensor

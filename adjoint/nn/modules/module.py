@@ -27,6 +27,9 @@ from .call import (
     watched_call,
 )
 from .printing import printed
+from .registration import _global_buffer_registration_hooks as _global_buffer_registration_hooks
+from .registration import _global_module_registration_hooks as _global_module_registration_hooks
+from .registration import _global_parameter_registration_hooks as _global_parameter_registration_hooks
 from .registration import (
     add_hook,
     register_module_buffer_registration_hook,

@@ -7,6 +7,7 @@ import torch
 from shown import show, train
 
 torch.manual_seed(0)
+torch.set_default_dtype(torch.float64)
 x = torch.linspace(0, 1, 24)
 y = (6 * x).sin() + 0.1 * torch.randn(24)
 

@@ -15,4 +15,4 @@ for options in ({"causal": True}, {"look_forward": 1}, {"use_xpos": True, "causa
     show("attention", out, *torch.autograd.grad(out.square().sum(), (q, k, v)))
 tokens = torch.randint(0, 20, (2, 17))
 model = LocalTransformer(num_tokens=20, dim=16, depth=2, max_seq_len=32, local_attn_window_size=4, dim_head=8, heads=2)
-train(model.parameters(), lambda: model(tokens, return_loss=True), lr=0.1)
+train(model.parameters(), lambda: model(tokens, return_loss=True), lr=0.02)

@@ -6,7 +6,6 @@
 import sys
 
 import stable_baselines3
-import torch
 from shown import show
 
 kind = getattr(stable_baselines3, sys.argv[1])

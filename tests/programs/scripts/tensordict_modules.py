@@ -27,3 +27,8 @@ class Pair:
 
 pair = Pair(left=torch.ones(3), right=torch.zeros(3, 2), batch_size=[3])
 show("pair", pair[:2].left, pair.to_tensordict()["right"])
+print(
+    "mapped",
+    torch.vmap(lambda d: d["x"].sum() + d["more", "y"])(data).shape,
+    torch.vmap(lambda d: d.clone())(data).batch_size,
+)

@@ -1,5 +1,6 @@
-"""`functorch`, which comes with PyTorch: the transforms of functions, by the names that they had before `torch.func`."""
+"""The package `functorch`, which comes with PyTorch; libraries import it."""
 
-from torch.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+import sys
+from importlib import import_module
 
-__all__ = ["functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+sys.modules[__name__] = import_module("torch._functorch.functorch")
