@@ -50,6 +50,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
+        super().__init__()  # of another base class, which a subclass may have
 
     def _check_parameters(self) -> None:
         try:

@@ -1,7 +1,7 @@
 """`vmap`: turn a function of tensors into a function of batches, computed for the whole batch at once.
 
-The private functions have the names and parameters of those of `torch._functorch.vmap`, and are looked up at each call: libraries
-put others in their place, which batch containers of their own.
+The private functions have the names and parameters of those of `torch._functorch.vmap`, and are looked up at each call:
+libraries put others in their place, which batch containers of their own.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _run(
     for dim in tree_flatten(out_dims)[0]:
         if not isinstance(dim, int) and dim is not None:
             raise ValueError(
-                f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
-                "representing where in the outputs the vmapped dimension should appear."
+                f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                "ints representing where in the outputs the vmapped dimension should appear."
             )
     level = VmapInterpreter(size, randomness)
     level.begin()

@@ -209,3 +209,24 @@ def test_transformed_distributions_agree_with_known_ones():
     broadcast = D.TransformedDistribution(D.Normal(0.0, 1.0), X.AffineTransform(PAIR, 1.0))
     assert broadcast.batch_shape == (2,)
     assert torch.allclose(broadcast.log_prob(x), D.Normal(PAIR, 1.0).log_prob(x))
+
+
+def test_transforms_and_distributions_may_be_modules():
+    class Scaling(X.Transform, torch.nn.Module):
+        domain = codomain = constraints.real
+
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.full((2,), 3.0))
+
+        def _call(self, x):
+            return x * self.weight
+
+    class Shifted(torch.distributions.Normal, torch.nn.Module):
+        def __init__(self):
+            super().__init__(torch.zeros(2), 1.0)
+            self.shift = torch.nn.Parameter(torch.ones(2))
+
+    assert [name for name, _ in Scaling().named_parameters()] == ["weight"]
+    assert Scaling()(torch.ones(2)).tolist() == [3, 3]
+    assert [name for name, _ in Shifted().named_parameters()] == ["shift"]

@@ -1,4 +1,4 @@
-"""`python -m tests.programs [NAME...]`: run programs by `adjoint run` in an environment without PyTorch, and say what came of them.
+"""`python -m tests.programs [NAME...]`: run programs by `adjoint run`, without PyTorch, and say what came of them.
 
 `--library torch` runs them with PyTorch in an environment of its own, and writes what they print as the output to expect.
 `--record` writes what came of them to results.txt and, from it, the table of docs/howto/run-a-pytorch-script.md.
@@ -60,7 +60,7 @@ def run_all(programs: list[Program], environment: Environment, limit: float, pro
     found = {}
     with ThreadPoolExecutor(processes) as pool:
         outcomes = pool.map(lambda program: outcome(program, environment, limit), programs)
-        for program, came in zip(programs, outcomes):
+        for program, came in zip(programs, outcomes, strict=True):
             found[program] = came
             print(f"{program.name:40} {came.verdict:14} {came.seconds:6.1f} s  {came.why}", flush=True)
             if environment.library == "torch" and came.verdict == RAN:

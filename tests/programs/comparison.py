@@ -24,7 +24,7 @@ def difference(expected: str, found: str) -> str | None:
     "line 1: '3 steps' by PyTorch, '4 steps' by adjoint"
     """
     theirs, ours = (text.strip().splitlines() for text in (expected, found))
-    for number, (first, second) in enumerate(zip(theirs, ours), 1):
+    for number, (first, second) in enumerate(zip(theirs, ours, strict=False), 1):
         if not same_line(first, second):
             return f"line {number}: {first!r} by PyTorch, {second!r} by adjoint"
     if len(theirs) != len(ours):

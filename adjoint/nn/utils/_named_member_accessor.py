@@ -8,7 +8,7 @@ import adjoint as torch
 
 __all__ = ["set_tensor", "swap_tensor"]
 
-_MISSING = object()
+_MISSING: Any = object()
 
 
 def swap_tensor(module: torch.nn.Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:

@@ -16,7 +16,7 @@ from shown import show
 set_seed(0, reproducible=True)
 x = torch.randn(64, 6)
 y = x.argmax(1)
-data = list(zip(x, y))
+data = list(zip(x, y, strict=True))
 loaders = DataLoaders(DataLoader(data, bs=16), DataLoader(data, bs=32))
 model = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.ReLU(), torch.nn.Linear(32, 6))
 learner = Learner(loaders, model, loss_func=torch.nn.CrossEntropyLoss(), opt_func=Adam, metrics=accuracy)

@@ -1,6 +1,7 @@
 """Shapes and dtypes of tensors checked at calls, by jaxtyping and typeguard."""
 # kind: looking in
 # requires: jaxtyping typeguard
+# ruff: noqa: F722
 
 import torch
 from jaxtyping import Bool, Float, Int, jaxtyped

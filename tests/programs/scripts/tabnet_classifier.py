@@ -15,7 +15,7 @@ model.fit(
     labels,
     eval_set=[(numbers, labels)],
     eval_metric=["logloss"],
-    max_epochs=4,
+    max_epochs=2,
     batch_size=32,
     virtual_batch_size=16,
 )

@@ -9,7 +9,11 @@ import torch_optimizer
 from shown import show
 
 warnings.filterwarnings("ignore")
-for name in "A2GradUni AccSGD AdaBound AdaMod AdamP AggMo Apollo DiffGrad Lamb MADGRAD NovoGrad PID QHAdam QHM RAdam SGDP SGDW Shampoo SWATS Yogi".split():
+NAMES = """
+A2GradUni AccSGD AdaBound AdaMod AdamP AggMo Apollo DiffGrad Lamb MADGRAD
+NovoGrad PID QHAdam QHM RAdam SGDP SGDW Shampoo SWATS Yogi
+"""
+for name in NAMES.split():
     point = torch.tensor([-1.0, 1.5], requires_grad=True)
     optimizer = getattr(torch_optimizer, name)([point], lr=0.001)
     for _ in range(20):

@@ -14,8 +14,16 @@ small = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_atten
 images = {"image_size": 16, "num_channels": 3, "patch_size": 4}
 settings = {
     "bert": ("BertForMaskedLM", "BertConfig", small),
-    "gpt2": ("GPT2LMHeadModel", "GPT2Config", {"vocab_size": 50, "n_embd": 16, "n_layer": 2, "n_head": 2, "bos_token_id": 1, "eos_token_id": 2}),
-    "distilbert": ("DistilBertForMaskedLM", "DistilBertConfig", {"vocab_size": 50, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}),
+    "gpt2": (
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        {"vocab_size": 50, "n_embd": 16, "n_layer": 2, "n_head": 2, "bos_token_id": 1, "eos_token_id": 2},
+    ),
+    "distilbert": (
+        "DistilBertForMaskedLM",
+        "DistilBertConfig",
+        {"vocab_size": 50, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32},
+    ),
     "roberta": ("RobertaForMaskedLM", "RobertaConfig", small),
     "electra": ("ElectraForMaskedLM", "ElectraConfig", {**small, "embedding_size": 16}),
     "albert": ("AlbertForMaskedLM", "AlbertConfig", {**small, "embedding_size": 8}),
@@ -23,13 +31,50 @@ settings = {
     "llama": ("LlamaForCausalLM", "LlamaConfig", small),
     "mistral": ("MistralForCausalLM", "MistralConfig", {**small, "num_key_value_heads": 1}),
     "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", small),
-    "t5": ("T5ForConditionalGeneration", "T5Config", {"vocab_size": 50, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "decoder_start_token_id": 0}),
-    "bart": ("BartForConditionalGeneration", "BartConfig", {"vocab_size": 50, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32}),
+    "t5": (
+        "T5ForConditionalGeneration",
+        "T5Config",
+        {
+            "vocab_size": 50,
+            "d_model": 16,
+            "d_kv": 8,
+            "d_ff": 32,
+            "num_layers": 2,
+            "num_heads": 2,
+            "decoder_start_token_id": 0,
+        },
+    ),
+    "bart": (
+        "BartForConditionalGeneration",
+        "BartConfig",
+        {
+            "vocab_size": 50,
+            "d_model": 16,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "encoder_attention_heads": 2,
+            "decoder_attention_heads": 2,
+            "encoder_ffn_dim": 32,
+            "decoder_ffn_dim": 32,
+        },
+    ),
     "vit": ("ViTForImageClassification", "ViTConfig", {**small, **images, "num_labels": 4}),
-    "resnet": ("ResNetForImageClassification", "ResNetConfig", {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "layer_type": "basic", "num_labels": 4}),
-    "convnext": ("ConvNextForImageClassification", "ConvNextConfig", {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2, "num_labels": 4}),
-    "clip": ("CLIPModel", "CLIPConfig", {"text_config": small, "vision_config": {**small, **images}, "projection_dim": 8}),
-}  # fmt: skip
+    "resnet": (
+        "ResNetForImageClassification",
+        "ResNetConfig",
+        {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "layer_type": "basic", "num_labels": 4},
+    ),
+    "convnext": (
+        "ConvNextForImageClassification",
+        "ConvNextConfig",
+        {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2, "num_labels": 4},
+    ),
+    "clip": (
+        "CLIPModel",
+        "CLIPConfig",
+        {"text_config": small, "vision_config": {**small, **images}, "projection_dim": 8},
+    ),
+}
 
 torch.manual_seed(0)
 model_name, config_name, options = settings[name]
