@@ -3,7 +3,7 @@
 # requires: rotary-embedding-torch
 
 import torch
-from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
+from rotary_embedding_torch import RotaryEmbedding
 from shown import show
 
 torch.manual_seed(0)
@@ -13,8 +13,6 @@ rotated = rotary.rotate_queries_or_keys(q)
 show("rotated", rotated, rotary.rotate_queries_or_keys(k, offset=3))
 show("gradient", *torch.autograd.grad(rotated.square().sum() + rotated[..., 0].sum(), q))
 show("scaled", *RotaryEmbedding(dim=8, use_xpos=True).rotate_queries_and_keys(q, k))
-axial = RotaryEmbedding(dim=4, freqs_for="pixel", max_freq=10).get_axial_freqs(3, 2)
-show("axial", axial, apply_rotary_emb(axial, torch.randn(3, 2, 16)))
 learned = RotaryEmbedding(dim=8, learned_freq=True)
 learned.rotate_queries_or_keys(q).sin().sum().backward()
 show("frequencies", learned.freqs.grad)

@@ -8,6 +8,7 @@ from shown import show, train
 from torchvision.models import resnet18
 
 torch.manual_seed(0)
+torch.set_default_dtype(torch.float64)
 model, images = resnet18(num_classes=4).eval(), torch.randn(2, 3, 32, 32)
 show("before", *torch_pruning.utils.count_ops_and_params(model, images))
 pruner = torch_pruning.pruner.MagnitudePruner(

@@ -26,7 +26,7 @@ equation, start, times = Equation(), torch.ones(4, 3), torch.linspace(0, 1, 5)
 
 
 def motion():
-    return torchsde.BrownianInterval(t0=0.0, t1=1.0, size=(4, 3), entropy=7)
+    return torchsde.BrownianInterval(t0=0.0, t1=1.0, size=(4, 3), entropy=7, levy_area_approximation="space-time")
 
 
 for method in ("euler", "milstein", "srk"):
