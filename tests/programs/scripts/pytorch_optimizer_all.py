@@ -1,7 +1,7 @@
 """Optimizers of pytorch-optimizer on one small regression."""
 # kind: training
 # requires: pytorch-optimizer
-# stops: SOAP multiplies by eigenvectors of singular matrices, which LAPACK's builds choose differently
+# stops: SOAP differs from its fourth step on; it rotates by eigenvectors of singular matrices, which are not unique
 # cases: AdaBelief AdamP Adan Lamb Lion MADGRAD Ranger21 SAM Shampoo SophiaH DAdaptAdam Prodigy ScheduleFreeAdamW SOAP
 
 import sys

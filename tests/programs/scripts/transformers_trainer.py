@@ -6,7 +6,7 @@ import tempfile
 
 import torch
 from shown import show
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+from transformers import BertConfig, BertForSequenceClassification, PrinterCallback, Trainer, TrainingArguments
 
 torch.manual_seed(0)
 small = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -27,6 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
         seed=0,
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=data, eval_dataset=data)
+    trainer.remove_callback(PrinterCallback)  # which prints times
     print("steps", trainer.train().global_step)
     show("loss", trainer.evaluate()["eval_loss"])
     show("predictions", torch.tensor(trainer.predict(data).predictions))
