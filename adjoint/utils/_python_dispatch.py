@@ -13,7 +13,7 @@ class TorchDispatchMode:
     """A context within which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
 
     The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher; it returns the result. It
-    runs below autograd: operators are received in forward and backward, what the method calls is not recorded, and what it returns
+    runs below autograd: it receives operators of forward and backward, what it calls is not recorded, and what it returns
     is recorded as the result of the operator. Operators that the method calls go to the enclosing mode.
 
     >>> import adjoint as torch
