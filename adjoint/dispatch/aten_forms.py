@@ -350,8 +350,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "native_group_norm": lambda input, weight, bias, N, C, HxW, group, eps: tensors.native_group_norm(
         input, weight, bias, group, eps
     ),
-    "binary_cross_entropy_with_logits": lambda self, target, weight=None, pos_weight=None, reduction=1: tensors.bce_with_logits(
-        self, target, weight, pos_weight, _WORDS[reduction]
+    "binary_cross_entropy_with_logits": lambda self, target, weight=None, pos_weight=None, reduction=1: (
+        tensors.bce_with_logits(self, target, weight, pos_weight, _WORDS[reduction])
     ),
     "_prelu_kernel": lambda self, weight: tensors.prelu_kernel(self, weight),
     "rsub": lambda self, other, alpha=1: (

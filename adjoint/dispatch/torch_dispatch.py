@@ -15,6 +15,7 @@ from ..dtypes import scalar_dtype
 from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, innermost, lower
+from ..tape.node import NOWHERE
 from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
@@ -153,8 +154,8 @@ def _own(result: Any, args: tuple[Any, ...]) -> Any:
         raise RuntimeError(f"Unable to cast {result!r} to Tensor")
     if result._base is None and result._edge is None and not any(result is arg for arg in args):
         return result
-    if result._base is not None and result._edge is None:  # a view that was made below autograd
-        result._base = None
+    if result._base is not None and (result._edge is None or result._edge is NOWHERE):  # a view made below autograd
+        result._base = result._edge = None
         return result
     made = result.detach() if type(result) in DISPATCHING else wrap(result._array)
     made._counter = shared_counter(result)

@@ -68,8 +68,8 @@ def _make_wrapper_subclass(
 ) -> T:
     """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
 
-    It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. What else describes a memory is of no
-    consequence to a tensor that has none.
+    It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. What else describes a
+    memory is of no consequence to a tensor that has none.
     """
     _check(cls)
     if cls.__torch_dispatch__ is disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
