@@ -28,6 +28,9 @@ MODULES = {
     "as_strided_node": "operators.memory.storage_views",
     "check_new_grad": "autograd.methods",
     "complex_view": "operators.memory.storage_views",
+    "dispatched": "dispatch.torch_dispatch",
+    "dispatched_inplace": "dispatch.torch_dispatch",
+    "dispatching_class_defined": "dispatch.torch_dispatch",
     "enter_device": "tape.mode_switches",
     "in_inference_mode": "tape.modes",
     "is_grad_enabled": "tape.modes",
@@ -60,6 +63,9 @@ class LateBound:
         "as_strided_node",
         "check_new_grad",
         "complex_view",
+        "dispatched",
+        "dispatched_inplace",
+        "dispatching_class_defined",
         "engine_globals",
         "enter_device",
         "forward_tangent",
@@ -102,6 +108,15 @@ class LateBound:
 
     engine_globals: dict[str, Any]
     """The globals of the engine, which identify its frames; an empty dictionary until the engine is imported."""
+
+    dispatched: Callable[..., Any]
+    """The result of an operator, computed by a class of tensors that takes it over."""
+
+    dispatched_inplace: Callable[..., Tensor]
+    """The same for an operator that changes its first argument."""
+
+    dispatching_class_defined: Callable[[type[Tensor]], None]
+    """Have a class of tensors that defines `__torch_dispatch__` take over operators."""
 
     enter_device: Callable[[device], device]
     """Create new tensors on the device from now on."""

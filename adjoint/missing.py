@@ -40,7 +40,8 @@ REASONS = (
     (r"torch\.(Tensor\.)?chalf", "NumPy has no complex numbers of two halves"),
     (r"torch\.nested\b.*", "there are no nested tensors"),
     (r"torch\.Tensor\.to_padded_tensor", "there are no nested tensors"),
-    (r"torch\.(export|onnx)\b.*", "graphs are not exported; `torch.fx` captures them"),
+    (r"torch\.export\b.*", "graphs are not exported; `torch.fx` captures them, and `torch.onnx.export` writes them"),
+    (r"torch\.onnx\b.*", "it belongs to PyTorch's older exporter, or to its own machinery"),
     (
         (
             r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"

@@ -15,6 +15,8 @@ from ..device import device
 from ..first_use import import_late
 from ..tape.modes import is_grad_enabled as is_grad_enabled
 from ..tape.modes import set_grad as _set_grad_enabled
+from ..tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDispatch
+from ..tape.torch_dispatch import disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
 from ..tape.torch_function import DisableTorchFunction as DisableTorchFunction
 from ..tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ..tape.torch_function import classes_are_asked as _is_torch_function_enabled
@@ -29,14 +31,17 @@ from ..tracebacks import end_at_caller
 __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
+    "_DisableTorchDispatch",
     "_autograd",
     "_current_autograd_node",
     "_current_graph_task_id",
+    "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
     "_enter_dual_level",
     "_exit_dual_level",
     "_functions",
     "_functorch",
+    "_get_dispatch_stack_at",
     "_has_torch_function",
     "_has_torch_function_unary",
     "_has_torch_function_variadic",
@@ -44,7 +49,10 @@ __all__ = [
     "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled",
     "_is_view_replay_enabled",
+    "_len_torch_dispatch_stack",
     "_len_torch_function_stack",
+    "_pop_torch_dispatch_stack",
+    "_push_on_torch_dispatch_stack",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
     "_will_engine_execute_node",
@@ -60,6 +68,13 @@ _OF_FORWARD_MODE = {
     "_set_fwd_grad_enabled": "_set_fwd_grad_enabled",
 }
 
+
+_OF_DISPATCH = {
+    "_get_dispatch_stack_at": "mode_at",
+    "_len_torch_dispatch_stack": "modes_pushed",
+    "_pop_torch_dispatch_stack": "pop_mode",
+    "_push_on_torch_dispatch_stack": "push_mode",
+}
 
 _OF_TORCHSCRIPT = frozenset(
     """
@@ -116,6 +131,8 @@ def __getattr__(name: str) -> Any:
         return import_late(f"{__name__}.{name}")
     if name in _OF_FORWARD_MODE:
         return getattr(import_late("adjoint.transforms.forward_mode"), _OF_FORWARD_MODE[name])
+    if name in _OF_DISPATCH:
+        return getattr(import_late("adjoint.dispatch.torch_dispatch"), _OF_DISPATCH[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -10,6 +10,7 @@ import numpy
 from ..codegen.backend import NUMPY
 from ..device import Size
 from ..dispatch.meta import has_meta
+from ..dispatch.torch_dispatch import is_watched, ones_like
 from ..dtypes import from_numpy
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta
@@ -116,6 +117,9 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
             raise AssertionError("Expected output to be a torch.Tensor")
         if isinstance(root, Tensor) and ((edge := asked_edge(root)) is None or edge is NOWHERE):
             raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
+        if value is None and isinstance(root, Tensor) and root._array.size == 1 and is_watched(root):
+            results.append(ones_like(root))
+            continue
         if value is None and type(root) is Tensor and root._array.ndim == 0 and root._array.dtype.kind == "f":
             results.append(first_grad(root, as_tensors))
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy
@@ -37,13 +38,18 @@ def constant(number: Any, like: Any) -> Any:
     return found
 
 
+def of_its_own_dtype(number: Any) -> Tensor:
+    """A number as a zero-dimensional tensor of the dtype that it has without other operands."""
+    return wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
+
+
 def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
     try:
         array = NUMPY.constant(number, kind)
     except OverflowError:
         return number
     tensor = wrap(array)
-    tensor._own_extra().number = lambda: wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
+    tensor._own_extra().number = partial(of_its_own_dtype, number)
     if (number != 0 or type(number) is int) and number == number:
         if len(table) >= _LIMIT:
             table.clear()

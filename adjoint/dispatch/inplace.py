@@ -15,6 +15,7 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
+from ..late_bound import LATE
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
 from ..tape.node import start
@@ -67,6 +68,8 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         views.check_view_creation(target, any(edge is not None for edge in edges) or target._base.requires_grad)
     views.check_inference(target)
     special = special_class(args)
+    if special is Tensor:
+        return LATE.dispatched_inplace(op, args)
     if special is Meta:
         check_change(op, args, arrays)
         record_change(op, args, tensors, edges, lambda: None)
@@ -146,6 +149,8 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
             return interpreter.process_inplace_view(op, args)
     views.check_inplace(target)
     views.check_inference(target)
+    if special_class(args) is Tensor:
+        return LATE.dispatched_inplace(op, args)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
     result = with_lazy_bits(compute(op, arrays), lazy_bits_of(target._array))

@@ -16,6 +16,7 @@ from ..kernels.runtime.meta_array import Meta, parked, zeros
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.interpreters import tensors_in
+from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
 from .declaration import Operator
 from .operands import given_arrays
@@ -24,21 +25,29 @@ _SPECIAL = frozenset((Meta, SparseArray))
 
 
 def special_class(args: Iterable[Any]) -> type | None:
-    """`Meta` or `SparseArray`, if one of the tensors among arguments has such an array; else None."""
+    """`Meta` or `SparseArray`, if one of the tensors among arguments has such an array; else None.
+
+    `Tensor`, if the class of one of them takes operators over (`__torch_dispatch__`).
+    """
+    found = None
     for value in args:  # tests what `tensors_in` finds, without the cost of a generator
         if isinstance(value, Tensor):
+            if type(value) in DISPATCHING and dispatching_types((value,)):
+                return Tensor
             if type(value._array) in _SPECIAL:
-                return type(value._array)
+                found = found or type(value._array)
         elif isinstance(value, (list, tuple)):
             for item in tensors_in((value,)):
+                if type(item) in DISPATCHING and dispatching_types((item,)):
+                    return Tensor
                 if type(item._array) in _SPECIAL:
-                    return type(item._array)
-    return None
+                    found = found or type(item._array)
+    return found
 
 
 def has_meta(args: Iterable[Any]) -> bool:
-    """Whether one of the tensors among arguments is on `meta`."""
-    return special_class(args) is Meta
+    """Whether one of the tensors among arguments is on `meta`, or of a class that takes operators over."""
+    return special_class(args) in (Meta, Tensor)
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy
@@ -16,6 +17,7 @@ from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments
 from .calls import call_of
+from .constants import of_its_own_dtype
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
 
@@ -163,7 +165,7 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
     except (OverflowError, TypeError):
         array = wrapped_integer(number, kind)
     tensor = wrap(array)
-    tensor._own_extra().number = lambda: wrap(numpy.asarray(number, dtype=dtypes.scalar_dtype(number).numpy))
+    tensor._own_extra().number = partial(of_its_own_dtype, number)
     return tensor
 
 

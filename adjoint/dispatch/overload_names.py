@@ -5,10 +5,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..first_use import import_late
+from ..first_use import computed_once, import_late
+from ..tensor import Tensor
 from ..tracebacks import ending_at_caller
-from .declaration import OPERATORS, Operator
+from .declaration import OPERATORS, VALUE, Operator
 from .registry import load_all
+from .schemas import FunctionSchema, overload_names, schema_of
+
+REDUCTIONS = ("none", "mean", "sum")
+"""How losses are reduced, by PyTorch's numbers for it."""
 
 
 class OpOverload:
@@ -18,11 +23,33 @@ class OpOverload:
         self._packet = packet
         self._overloadname = name
         self.__name__ = f"{packet.__name__}.{name}"
+        self.operator: Operator | None = None  # what it is here, and whether that changes its first argument
+        self.changes = False
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
         """All overloads of the operator."""
         return self._packet
+
+    @computed_once
+    def _schema(self) -> FunctionSchema | None:
+        """The signature, or None if it is not known."""
+        return schema_of(self._packet.__name__, self._overloadname)
+
+    @property
+    def _opname(self) -> str:
+        """The name of the operator."""
+        return self._packet.__name__
+
+    @property
+    def namespace(self) -> str:
+        """The library of the operator."""
+        return "aten"
+
+    @property
+    def is_view(self) -> bool:
+        """Whether its result is a view of an argument."""
+        return self._schema is not None and self._schema.is_view
 
     def name(self) -> str:
         """The name, as in `aten::mul.Tensor`; `default` is omitted."""
@@ -36,8 +63,43 @@ class OpOverload:
         return f"<OpOverload(op='aten.{self._packet.__name__}', overload='{self._overloadname}')>"
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        """Apply the operator."""
+        """Apply the operator.
+
+        Raises:
+            RuntimeError: for more arguments than the operator has.
+        """
+        schema = self._schema
+        if schema is not None and len(args) > len(schema.arguments):
+            raise RuntimeError(
+                f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args)} argument(s). "
+                f"Declaration: {schema}"
+            )
+        function = function_named(self._packet.__name__)
+        if function is None and self.operator is not None:
+            return applied_by_name(self.operator, schema, args, names, self.changes)
         return self._packet(*args, **names)
+
+
+def applied_by_name(
+    op: Operator, schema: FunctionSchema | None, args: tuple[Any, ...], names: dict[str, Any], inplace: bool = False
+) -> Any:
+    """Apply an operator to PyTorch's arguments: by their names, or in their order if the operator has other names for them."""
+    out = names.pop("out", None)
+    given = dict(zip(op.names, args, strict=False)) | names
+    if schema is not None and all(each.name in op.names or not each.required for each in schema.arguments):
+        known = {each.name: each.whole_default() for each in schema.arguments if each.default_value is not None}
+        known |= dict(zip((each.name for each in schema.arguments), args, strict=False)) | names
+        given = {name: value for name, value in known.items() if name in op.names}
+    if isinstance(given.get("reduction"), int):
+        given["reduction"] = REDUCTIONS[given["reduction"]]
+    values = [given.get(name, op.defaults.get(name)) for name in op.names]
+    values = [tuple(value) if type(value) is list and op.kinds[name] == VALUE else value
+              for name, value in zip(op.names, values, strict=True)]  # fmt: skip
+    positional = [value for name, value in zip(op.names, values, strict=True) if name not in op.keyword_only]
+    keywords = {name: value for name, value in zip(op.names, values, strict=True) if name in op.keyword_only}
+    if inplace:
+        return op.inplace_function(*positional, **keywords)
+    return op.function(*positional, **keywords, **({} if out is None else {"out": out}))
 
 
 class OpOverloadPacket:
@@ -49,9 +111,15 @@ class OpOverloadPacket:
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
             raise AttributeError(overload)
+        if (known := overload_names(self.__name__)) and overload not in known:
+            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{overload}'")
         made = OpOverload(self, overload)
         setattr(self, overload, made)
         return made
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads."""
+        return overload_names(self.__name__)
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
@@ -61,7 +129,9 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **names: Any) -> Any:
         """Apply the operator."""
-        function = _functions().get(self.__name__)
+        function = function_named(self.__name__)
+        if function is None and (op := _operators().get(self.__name__)) is not None:
+            return applied_by_name(op, schema_of(self.__name__, op.aten), args, names)
         if function is None:
             raise NotImplementedError(
                 f"torch.ops.aten.{self.__name__} is not in adjoint: call the function of `torch`."
@@ -74,7 +144,9 @@ class _Namespace:
 
     @ending_at_caller
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = not name.startswith("__") and (name in _functions() or name in _names_of_pytorch())
+        known = not name.startswith("__") and (
+            name in _names_of_pytorch() or name in _operators() or function_named(name) is not None
+        )
         if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         packet = OpOverloadPacket(name)
@@ -88,17 +160,42 @@ def _names_of_pytorch() -> frozenset[str]:
 
 
 @cache
-def _functions() -> dict[str, Any]:
+def _operators() -> dict[str, Operator]:
+    load_all()
+    return {name: op for op in reversed(OPERATORS.values()) for name in (op.name, op.aten_name)}
+
+
+@cache
+def _public_functions() -> tuple[dict[str, Any], ...]:
     from .decorators import PUBLIC
 
     load_all()
-    by_name = {op.function_name: op.function for op in OPERATORS.values()}
-    for functions in PUBLIC.values():
-        by_name.update(functions)
-    return by_name
+    return tuple(functions for namespace, functions in PUBLIC.items() if namespace not in ("aten", "functional"))
 
 
 aten = _Namespace()
+
+
+@cache
+def function_named(name: str) -> Any:
+    """What computes the operator of this name, with PyTorch's arguments: a public function, a method, or an operator; or None."""
+    from .aten_forms import FUNCTIONS
+
+    for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):
+        if (function := functions.get(name)) is not None and callable(function):
+            return function
+    return None
+
+
+def overload_named(packet: str, overload: str) -> OpOverload:
+    """An overload by its names, known or not."""
+    found = aten.__dict__.get(packet) or OpOverloadPacket(packet)
+    setattr(aten, packet, found)
+    made: OpOverload | None = found.__dict__.get(overload)
+    if made is None:
+        made = OpOverload(found, overload)
+        setattr(found, overload, made)
+    return made
 
 
 def overload_of(op: Operator) -> OpOverload:

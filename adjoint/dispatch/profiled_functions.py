@@ -10,11 +10,13 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
+from ..first_use import import_late
 from ..forks import lock_across_forks
 from ..tape.modes import STATE
 from ..tensor import Tensor
 from ..tracebacks import duplicate
 from ..uninterrupted import uninterrupted
+from .aten_forms import LEAVES
 from .decorators import PUBLIC
 from .lazy_stubs import cells, put_code, standing_in, stub_of
 from .registry import load_all
@@ -83,7 +85,7 @@ class _Watch:
         """Call the function."""
         recorder = STATE.recorder
         if recorder is None:
-            return self.behind(*args, **kwargs)
+            return import_late("adjoint.dispatch.torch_dispatch").function_called(self.name, self.behind, args, kwargs)
         return recorder.function(self.name, self.behind, args, kwargs)
 
 
@@ -111,6 +113,9 @@ _lock = lock_across_forks()
 _profiles: dict[int, Any] = {}
 """The profiles that are running, by identity."""
 
+_takers: dict[int, Any] = {}
+"""What takes over operators, by identity: then functions are watched that are one operator of PyTorch's."""
+
 
 def watch(profile: Any) -> None:
     """Report calls of composite functions: a profile begins."""
@@ -125,8 +130,29 @@ def stop_watching(profile: Any) -> None:
     _arrange()
 
 
+def watch_leaves(taker: Any) -> None:
+    """Report calls of functions that are one operator of PyTorch's, to what takes over operators."""
+    _leaves()
+    _takers[id(taker)] = taker
+    if len(_takers) == 1:
+        _arrange()
+
+
+def stop_watching_leaves(taker: Any) -> None:
+    """Stop reporting them to this taker."""
+    _takers.pop(id(taker), None)
+    if not _takers:
+        _arrange()
+
+
+@cache
+def _leaves() -> list[_Watch]:
+    """The wrappers of functions that are one operator of PyTorch's."""
+    return [wrapper for wrapper in _watches() if wrapper.name in LEAVES]
+
+
 def _arrange() -> None:
-    """Have the wrappers on all functions while a profile runs, else on none. An interrupt waits until that is done."""
+    """Have the wrappers on all functions while a profile runs, else on leaves or none. An interrupt waits until that is done."""
     with _lock:
         try:
             _arrange_all()
@@ -136,11 +162,19 @@ def _arrange() -> None:
 
 
 def _arrange_all() -> None:
-    for wrapper in _watches():
-        if _profiles:
+    global _all_are_watched
+    every = _all_are_watched or bool(_profiles)
+    _all_are_watched = every  # an interrupt may come before the last is arranged
+    for wrapper in _watches() if every else _leaves():
+        if _profiles or (_takers and wrapper.name in LEAVES):
             wrapper.put()
         else:
             wrapper.take_away()
+    _all_are_watched = bool(_profiles)
+
+
+_all_are_watched = False
+"""Whether the wrappers of other functions than leaves may be in place."""
 
 
 class unwatched:
@@ -148,12 +182,12 @@ class unwatched:
 
     def __enter__(self) -> None:
         _lock.acquire()
-        for wrapper in _watches() if _profiles else ():
+        for wrapper in _watches() if _profiles or _takers else ():
             wrapper.take_away()
 
     def __exit__(self, *exception: object) -> None:
         try:
-            if _profiles:
+            if _profiles or _takers:
                 _arrange()
         finally:
             _lock.release()

@@ -30,6 +30,7 @@ OTHER_METHODS = {
         "requires_grad_ retain_grad retains_grad volatile"
     ),
     "adjoint.tape.deep_copy": "__deepcopy__",
+    "adjoint.tape.torch_dispatch": "__torch_dispatch__",
     "adjoint.tape.torch_function": "__torch_function__",
 }
 """The methods and properties of `Tensor` that are not operators, and the modules that define them."""

@@ -20,6 +20,7 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_la
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
+from ..late_bound import LATE
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.inference_tensors import mark_inference
@@ -84,6 +85,8 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)
     special = special_class(args)
+    if special is Tensor:
+        return LATE.dispatched(op, args, out)
     if special is Meta:
         check_places(op, args)
     elif out is not None:
@@ -162,10 +165,7 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
 
 
 def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
-    """Run the array function (or another `kernel` with its parameters).
-
-    NumPy's floating-point warnings are off, and its errors are raised in PyTorch's words.
-    """
+    """Run the array function (or another `kernel`) without NumPy's warnings; its errors are raised in PyTorch's words."""
     keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
     positional = arrays[: len(arrays) - len(keywords)]
     token = WARNINGS[OFF]

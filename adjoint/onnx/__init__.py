@@ -1,22 +1,137 @@
-"""`torch.onnx`: names that libraries look at; models are not exported."""
+"""`torch.onnx`: modules written as models of ONNX, with the package `onnx` (the extra `onnx`)."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import IntEnum
+from importlib.util import find_spec
 from typing import Any
 
 from ..absent import absent
+from ..first_use import import_late
 from ..tracebacks import end_at_caller
 
-__all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+__all__ = [
+    "ONNXProgram",
+    "OnnxExporterError",
+    "OperatorExportTypes",
+    "TrainingMode",
+    "export",
+    "is_in_onnx_export",
+    "register_custom_op_symbolic",
+    "unregister_custom_op_symbolic",
+]
 
-export = absent("torch.onnx.export", "graphs are not exported; `torch.fx` captures them")
+_exporting = 0
+
+
+class OnnxExporterError(RuntimeError):
+    """A model that cannot be exported."""
+
+
+class TrainingMode(IntEnum):
+    """In which mode a model is exported."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(IntEnum):
+    """Names that programs give; models have ONNX's operators always."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+def export(
+    model: Any,
+    args: Any = (),
+    f: str | os.PathLike[str] | Any = None,
+    *,
+    kwargs: dict[str, Any] | None = None,
+    verbose: bool | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamo: bool = True,
+    external_data: bool = True,
+    dynamic_shapes: Any = None,
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Any = None,
+    training: int = TrainingMode.EVAL,
+    **options: Any,
+) -> Any:
+    """Write a module as a model of ONNX: it is run once, and the operators that it runs become the graph.
+
+    Loops and conditions are as they go for these inputs. Dimensions named in `dynamic_axes` or `dynamic_shapes` may have any
+    size: the module is run with another size too, and sizes that change with it are computed in the graph.
+
+    Args:
+        model: a module, or a function of tensors.
+        args: its arguments, or the one tensor.
+        f: the file to write: a path or an open file; None to write none.
+        kwargs: its keyword arguments.
+        input_names: names of the inputs; those of the parameters of `forward` otherwise.
+        output_names: names of the outputs.
+        opset_version: the version of ONNX's operators, 15 or later; 18 by default.
+        dynamic_axes: by name of an input, its dynamic dimensions: `{"x": {0: "batch"}}` or `{"x": [0]}`.
+        dynamic_shapes: the same by parameter, or one entry for each input, as PyTorch's newer exporter has it.
+        keep_initializers_as_inputs: whether parameters are inputs too.
+        training: the mode of the module meanwhile; evaluation by default.
+        verbose, dynamo, external_data, export_params, options: accepted, as in PyTorch; they change nothing.
+
+    Returns:
+        The model as an `ONNXProgram`.
+
+    Raises:
+        OnnxExporterError: if the module runs an operator that is not known, or reads an element of what it computes.
+
+    >>> import adjoint as torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
+    >>> program = torch.onnx.export(model, torch.ones(1, 3), dynamic_axes={"input": {0: "batch"}})
+    >>> [node.op_type for node in program.model_proto.graph.node]
+    ['Gemm', 'Relu', 'Identity']
+    >>> torch.allclose(program(torch.ones(4, 3))[0], model(torch.ones(4, 3)))
+    True
+    """
+    global _exporting
+    if find_spec("onnx") is None:
+        raise OnnxExporterError("Exporting needs the package onnx: pip install onnx")
+    program = import_late("adjoint.onnx.program")
+    opset = program.DEFAULT_OPSET if opset_version is None else opset_version
+    if opset < 15:
+        raise ValueError(f"Unsupported ONNX opset version: {opset}. Versions from 15 on are written.")
+    _exporting += 1
+    try:
+        made = program.exported(
+            model, args, kwargs, input_names, output_names, opset, dynamic_axes or dynamic_shapes, int(training),
+            keep_initializers_as_inputs,
+        )  # fmt: skip
+    except RuntimeError as error:
+        if isinstance(error, OnnxExporterError):
+            raise
+        raise OnnxExporterError(str(error)) from error
+    finally:
+        _exporting -= 1
+    if hasattr(f, "write"):
+        f.write(made.model_proto.SerializeToString())
+    elif f is not None:
+        made.save(f)
+    return made
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a model is being exported; never."""
-    return False
+    """Whether a model is being exported."""
+    return _exporting > 0
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, **options: Any) -> None:
-    """Accept how an operator would be exported."""
+    """Accept how an operator would be exported by PyTorch's older exporter."""
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
@@ -24,9 +139,11 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ONNXProgram":
+        return import_late("adjoint.onnx.program").ONNXProgram
     if name.startswith(("symbolic_opset", "ONNX", "Operator", "Jit", "Onnx")):
-        return absent(f"torch.onnx.{name}", "models are not exported")
+        return absent(f"torch.onnx.{name}", "it belongs to PyTorch's older exporter")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-end_at_caller(globals(), "__getattr__")
+end_at_caller(globals(), "__getattr__", "export")

@@ -21,6 +21,7 @@ from ..notices import warn
 from ..tensor import Tensor
 from ..uninterrupted import uninterrupted
 from .modes import STATE
+from .torch_dispatch import disabled_torch_dispatch_impl
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
 """The most common types of arguments; none of them overrides calls."""
@@ -239,7 +240,9 @@ def converted(result: Any, cls: type[Tensor]) -> Any:
 
 
 def subclassed(cls: type[Tensor]) -> None:
-    """Install the wrappers for a new tensor class that may override calls."""
+    """Install what a new tensor class needs that may override calls, or operators."""
+    if cls.__torch_dispatch__ is not disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
+        LATE.dispatching_class_defined(cls)
     if cls.__torch_function__ is not disabled_torch_function_impl:
         LATE.wrap_public_functions()
 

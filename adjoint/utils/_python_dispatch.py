@@ -1,12 +1,110 @@
-"""`torch.utils._python_dispatch`: what libraries ask of tensor classes with their own dispatch; there are none."""
+"""`torch.utils._python_dispatch`: modes that take over every operator of a thread, below autograd."""
 
-from typing import Any
+from __future__ import annotations
 
-from ..absent import absent
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
-_INSTEAD = "operators go through `__torch_function__`: use torch.overrides.TorchFunctionMode"
+import adjoint as torch
 
-TorchDispatchMode = absent("torch.utils._python_dispatch.TorchDispatchMode", _INSTEAD)
+
+class TorchDispatchMode:
+    """A context within which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
+
+    The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher; it returns the result. It
+    runs below autograd: it receives operators of forward and backward, what it calls is not recorded, and what it returns
+    is recorded as the result of the operator. Operators that the method calls go to the enclosing mode.
+
+    >>> import adjoint as torch
+    >>> from adjoint.utils._python_dispatch import TorchDispatchMode
+    >>> class Log(TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         print(func)
+    ...         return func(*args, **(kwargs or {}))
+    >>> w = torch.ones(2, 3, requires_grad=True)
+    >>> with Log():
+    ...     y = torch.nn.functional.linear(torch.ones(1, 3), w).sum()
+    aten.ones.default
+    aten.t.default
+    aten.mm.default
+    aten.sum.default
+    """
+
+    def __init__(self, _dispatch_key: Any = None) -> None:
+        pass
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Override this method: return the result of `func`."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        torch._C._push_on_torch_dispatch_stack(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        torch._C._pop_torch_dispatch_stack()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """Create a mode of this class; an old name of the constructor."""
+        return cls(*args, **kwargs)
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether the mode belongs to the library itself."""
+        return False
+
+
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """A mode that takes nothing over."""
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `func`."""
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_dispatch_mode() -> Any:
+    """The innermost mode that this thread has entered."""
+    return (_get_current_dispatch_mode_stack() or [None])[-1]
+
+
+def _get_current_dispatch_mode_stack() -> list[Any]:
+    """The modes that this thread has entered, innermost last."""
+    return [torch._C._get_dispatch_stack_at(index) for index in range(torch._C._len_torch_dispatch_stack())]
+
+
+@contextmanager
+def _disable_current_modes() -> Iterator[list[Any]]:
+    """A context without modes."""
+    found = [torch._C._pop_torch_dispatch_stack() for _ in range(torch._C._len_torch_dispatch_stack())]
+    try:
+        yield found[::-1]
+    finally:
+        for mode in reversed(found):
+            torch._C._push_on_torch_dispatch_stack(mode)
+
+
+@contextmanager
+def _pop_mode_temporarily(k: Any = None) -> Iterator[Any]:
+    """A context without the innermost mode."""
+    mode = torch._C._pop_torch_dispatch_stack()
+    try:
+        yield mode
+    finally:
+        torch._C._push_on_torch_dispatch_stack(mode)
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
@@ -19,5 +117,23 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
     return hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
 
 
-def _get_current_dispatch_mode() -> None:
-    return None
+def transform_subclass(
+    t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None
+) -> Any:
+    """A tensor like `t`, which wraps others, around `callback(name, inner)` of each."""
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    return type(t).__tensor_unflatten__(inner, context, size, stride)
+
+
+def return_and_correct_aliasing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+    """What a `__torch_dispatch__` returns: for an operator that changes an argument, that argument in place of `out`."""
+    schema = func._schema
+    if schema is None or not schema.is_mutable:
+        return out
+    named = {argument.name: value for argument, value in zip(schema.arguments, args, strict=False)} | kwargs
+    changed = [named[each.name] for each in schema.arguments
+               if each.alias_info is not None and each.alias_info.is_write and each.name in named]  # fmt: skip
+    return out if not changed else changed[0] if len(schema.returns) == 1 else type(out)(changed)

@@ -96,6 +96,13 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         result.tensors = self.tensors
         return result
 
+    def given(self) -> list[Tensor | None]:
+        """The indices as tensors."""
+        found = [None if array is None else self.element(position) for position, array in enumerate(self)]
+        return [
+            wrap(array) if each is None and array is not None else each for each, array in zip(found, self, strict=True)
+        ]
+
     def shown(self) -> tuple[Any, ...]:
         """The indices as `_saved_indices` shows them: up to the last that is not None."""
         count = max((position for position, array in enumerate(self, 1) if array is not None), default=0)

@@ -9,6 +9,7 @@ from ...dispatch.decorators import public
 from ...kernels.memory import storage
 from ...tape import modes
 from ...tape.inference_tensors import share_inference
+from ...tape.torch_dispatch import disabled_torch_dispatch_impl
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, can_require_grad, make_subclass, new
 from ..shape.view import alias
@@ -67,11 +68,11 @@ def _make_wrapper_subclass(
 ) -> T:
     """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
 
-    It is for classes that hold tensors, which PyTorch asks to define `__torch_dispatch__`; here `__torch_function__` alone is
-    asked. What else describes a memory is of no consequence to a tensor that has none.
+    It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. What else describes a
+    memory is of no consequence to a tensor that has none.
     """
     _check(cls)
-    if not hasattr(cls, "__torch_dispatch__"):
+    if cls.__torch_dispatch__ is disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)  # type: ignore[return-value]

@@ -1,0 +1,204 @@
+"""Calls of operators as calls of PyTorch's dispatcher: `x.sum(1)` as `aten.sum.dim_IntList(x, [1])`, and back.
+
+The name of an operator and the arguments of its declaration say which overload a call is: the first whose arguments have
+these names and types. Where PyTorch's operator takes other arguments, `FORMS` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes
+from ..device import layout as layout_type
+from ..device import memory_format as format_type
+from ..random import Generator
+from ..tensor import Tensor
+from .arguments import is_number
+from .aten_forms import FORMS
+from .declaration import Operator
+from .overload_names import REDUCTIONS, OpOverload, overload_named
+from .schemas import Argument, FunctionSchema, overload_names, schema_of
+
+Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
+
+_NUMBER_AS_TENSOR = frozenset(
+    "add sub mul div add_ sub_ mul_ div_ logical_and logical_or logical_xor true_divide floor_divide floor_divide_ hypot".split()
+)
+"""Operators whose overload for tensors is called with a number too."""
+
+
+def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inplace: bool = False) -> Call:
+    """The overload that PyTorch calls for `op` with `args`, which are in the order of the declaration, and its arguments."""
+    first = None if op.number_first else op.names[0]
+    values = {name: _given(value, op.numbers and name != first) for name, value in zip(op.names, args, strict=True)}
+    form = FORMS.get(op.name)
+    name = op.aten_name
+    if form is not None:
+        name, values = form(values)
+    if inplace:
+        name += "_"
+    left_out = frozenset(
+        each for each, default in op.defaults.items() if each in values and _equal(values[each], default)
+    )
+    preferred, own_name = (op.aten_inplace, f"{op.name}_") if inplace else (op.aten, op.name)
+    overload, given, keywords = _call(name, values, left_out, out, preferred, own_name)
+    if form is None or inplace:
+        overload.operator, overload.changes = op, inplace
+    return overload, given, keywords
+
+
+def call_of_function(name: str, values: dict[str, Any], out: Any = None) -> Call:
+    """The same for a function that is no operator: its arguments by PyTorch's names, without those left out."""
+    return _call(name, values, frozenset(), out, "default")
+
+
+def _call(
+    name: str, values: dict[str, Any], left_out: frozenset[str], out: Any, preferred: str, own_name: str | None = None
+) -> Call:
+    """The first overload whose arguments have these names, or else whose first ones have these types.
+
+    A call that fits none is one of an operator that PyTorch does not have: of `own_name`.
+    """
+    named = overload_names(name)
+    preferred = preferred or "default"
+    order = [preferred, *named] if preferred in named else named
+    for overload in order:
+        schema = schema_of(name, overload)
+        if schema is None or any(each.is_out for each in schema.arguments) != (out is not None):
+            continue
+        if (arranged := _arranged(schema, values, left_out, out)) is not None:
+            return (overload_named(name, overload), *arranged)
+    keywords = {} if out is None else {"out": out}
+    positional = tuple(values.values())
+    for overload in order if out is None else ():
+        schema = schema_of(name, overload)
+        if schema is not None and _fit_in_order(schema, positional):
+            pairs = zip(schema.arguments, positional, strict=False)
+            return overload_named(name, overload), tuple([_as_type(*pair) for pair in pairs]), keywords
+    return overload_named(own_name or name, "default"), positional, keywords
+
+
+def _fit_in_order(schema: FunctionSchema, values: tuple[Any, ...]) -> bool:
+    """Whether the arguments of a signature are of the types of the values, in their order, and there are no others."""
+    arguments = [argument for argument in schema.arguments if not argument.kwarg_only]
+    if len(values) > len(arguments) or any(argument.required for argument in arguments[len(values) :]):
+        return False
+    return all(_fits(argument, value, schema) for argument, value in zip(arguments, values, strict=False))
+
+
+def _arranged(
+    schema: FunctionSchema, values: dict[str, Any], left_out: frozenset[str], out: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments in the order of a signature, without defaults at the end; None if they do not fit it."""
+    arguments = schema.arguments
+    known = {argument.name for argument in arguments}
+    if any(name not in known for name in values if name not in left_out):
+        return None
+    positional: list[Any] = []
+    last = 0
+    keywords: dict[str, Any] = {}
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    for argument in arguments:
+        if argument.is_out:
+            keywords[argument.name] = outs.pop(0)
+            continue
+        if argument.name not in values:
+            if argument.required:
+                return None
+            value = argument.default_value
+        else:
+            value = values[argument.name]
+            if not _fits(argument, value, schema):
+                if argument.name not in left_out or argument.required:
+                    return None
+                value = argument.default_value
+            value = _as_type(argument, value)
+        is_default = argument.has_default_value() and _equal(value, argument.default_value)
+        if argument.kwarg_only:
+            if not is_default:
+                keywords[argument.name] = value
+            continue
+        positional.append(value)
+        if not is_default:
+            last = len(positional)
+    return tuple(positional[:last]), keywords
+
+
+def _given(value: Any, may_be_number: bool) -> Any:
+    """An argument as the program has given it: a number that has become a tensor is a number again."""
+    if may_be_number and isinstance(value, Tensor) and value._extra is not None and value._extra.number is not None:
+        return value._extra.number.args[0]
+    if hasattr(value, "element"):  # the indices of an index
+        return value
+    return list(value) if type(value) is tuple else value
+
+
+def _equal(value: Any, default: Any) -> bool:
+    if isinstance(value, Tensor) or isinstance(default, Tensor):
+        return value is default
+    if isinstance(value, list) and type(default) is int:  # one number in place of many
+        return all(item == default for item in value)
+    if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
+        return len(value) == len(default) and all(map(_equal, value, default))
+    return type(value) is type(default) and bool(value == default)
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda value: isinstance(value, Tensor),
+    "Scalar": is_number,
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "float": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "bool": lambda value: isinstance(value, bool),
+    "str": lambda value: isinstance(value, str),
+    "ScalarType": lambda value: isinstance(value, dtypes.dtype),
+    "MemoryFormat": lambda value: isinstance(value, format_type),
+    "Layout": lambda value: isinstance(value, layout_type),
+    "Generator": lambda value: isinstance(value, Generator),
+}
+
+
+def _base_type(argument: Argument) -> tuple[str, bool, bool, bool]:
+    """The type of an element, whether None fits, whether it is a list, and whether a single element makes one."""
+    kind = argument.type.replace("SymInt", "int")
+    optional = kind.endswith("?")
+    kind = kind.removesuffix("?")
+    if not kind.endswith("]"):
+        return kind, optional, False, False
+    inner, _, count = kind.removesuffix("]").rpartition("[")
+    return inner, optional, True, bool(count)
+
+
+def _fits(argument: Argument, value: Any, schema: FunctionSchema) -> bool:
+    kind, optional, is_list, expands = _base_type(argument)
+    if value is None:
+        return optional
+    if is_list:
+        if hasattr(value, "element"):
+            return kind == "Tensor?"
+        if isinstance(value, (list, tuple)):
+            return all((item is None and kind.endswith("?")) or _fits_one(kind.rstrip("?"), item) for item in value)
+        return expands and _fits_one(kind, value)
+    if kind == "Tensor" and is_number(value):
+        return schema.name.removeprefix("aten::") in _NUMBER_AS_TENSOR and argument.name == "other"
+    if argument.name == "reduction" and value in REDUCTIONS:
+        return True
+    return _fits_one(kind, value)
+
+
+def _fits_one(kind: str, value: Any) -> bool:
+    test = _TYPES.get(kind)
+    return True if test is None else test(value)
+
+
+def _as_type(argument: Argument, value: Any) -> Any:
+    kind, _, is_list, _ = _base_type(argument)
+    if hasattr(value, "element"):
+        return value.given()
+    if is_list and value is not None:
+        return list(value) if isinstance(value, (list, tuple)) else [value]
+    if argument.name == "reduction" and isinstance(value, str):
+        return REDUCTIONS.index(value)
+    if kind == "float" and type(value) is int:
+        return float(value)
+    return value

@@ -1,0 +1,385 @@
+"""Where PyTorch's dispatcher takes other arguments than the declarations of operators: by operator, and the other way.
+
+`FORMS` says how the call of an operator reads there, `LEAVES` how the call of a function written by hand does that PyTorch
+has as one operator, and `FUNCTIONS` what an operator of PyTorch's that has no function here computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..device import cpu
+from ..tensor import Tensor
+from .decorators import tensors
+
+Values = dict[str, Any]
+Named = tuple[str, Values]
+
+LARGEST = 2**63 - 1
+"""The end of a slice that has none, as PyTorch writes it."""
+
+
+# --- operators --------------------------------------------------------------------------------------------------
+
+
+OWN = """
+    rrelu_with_noise rrelu_mean unique_runs unique_all unique_dim block_diagonal solve_with_triangular scatter_combined
+    scatter_number_combined
+""".split()
+"""Operators that compute what one of PyTorch's does, of other arguments: they have their own names."""
+
+
+def _softmax(name: str) -> Callable[[Values], Named]:
+    return lambda values: (name, {"self": values["self"], "dim": values["dim"], "half_to_float": False})
+
+
+def _named(name: str, *left_out: str, **names: str) -> Callable[[Values], Named]:
+    """The operator `name`, with arguments renamed, and without those `left_out`."""
+    return lambda values: (
+        name,
+        {names.get(each, each): value for each, value in values.items() if each not in left_out},
+    )
+
+
+def _losses(name: str) -> Callable[[Values], Named]:
+    order = ("self", "target", "weight", "reduction", "ignore_index")
+    return lambda values: (name, {each: values[each] for each in order})
+
+
+def _softmax_backward(name: str) -> Callable[[Values], Named]:
+    return lambda values: (name, {**values, "input_dtype": values["output"].dtype})
+
+
+def _nll_backward(name: str) -> Callable[[Values], Named]:
+    order = ("grad_output", "self", "target", "weight", "reduction", "ignore_index", "total_weight")
+
+    def form(values: Values) -> Named:
+        target, weight = values["target"], values["weight"]
+        counted = target.ne(values["ignore_index"])
+        kept = counted if weight is None else tensors.where(counted, weight[target.clamp(min=0)], 0)
+        total = kept.sum().to(values["log_probs"].dtype)
+        given = {**values, "grad_output": values["self"], "self": values["log_probs"], "total_weight": total}
+        return name, {each: given[each] for each in order}
+
+    return form
+
+
+def _log_sigmoid_backward(values: Values) -> Named:
+    return "log_sigmoid_backward", {**values, "buffer": tensors.exp(-values["self"].abs())}
+
+
+def _group_norm(values: Values) -> Named:
+    shape = values["input"].shape
+    counts = {"N": shape[0], "C": shape[1], "HxW": math.prod(shape[2:])}
+    return "native_group_norm", {**values, **counts}
+
+
+def _upsampled(name: str) -> Callable[[Values], Named]:
+    letters = {"1d": ("scales",), "2d": ("scales_h", "scales_w"), "3d": ("scales_d", "scales_h", "scales_w")}[name[-2:]]
+
+    def form(values: Values) -> Named:
+        given = {each: values[each] for each in ("self", "output_size")}
+        if "nearest" not in name:
+            given["align_corners"] = values["align_corners"]
+        return name, {**given, **dict(zip(letters, values["scales"] or (), strict=False))}
+
+    return form
+
+
+def _slice(values: Values) -> Named:
+    end = values["end"]
+    return "slice", {**values, "end": LARGEST if end is None else end}
+
+
+def _to_dtype(values: Values) -> Named:
+    given = {"self": values["self"], "dtype": values["dtype"]}
+    if values.get("memory_format") is not None:
+        given["memory_format"] = values["memory_format"]
+    return "_to_copy", given
+
+
+def _where(values: Values) -> Named:
+    for name, other in (("self", "other"), ("other", "self")):
+        if isinstance(values[other], Tensor) and not isinstance(values[name], Tensor):
+            values[name] = tensors.scalar_tensor(values[name], dtype=values[other].dtype)
+    return "where", values
+
+
+FORMS: dict[str, Callable[[Values], Named]] = {
+    "softmax_of": _softmax("_softmax"),
+    "log_softmax_of": _softmax("_log_softmax"),
+    "nll_loss_of": _losses("nll_loss_forward"),
+    "nll_loss2d_of": _losses("nll_loss2d_forward"),
+    "slice": _slice,
+    "to_dtype": _to_dtype,
+    "reshape_alias": _named("view"),
+    "fill_tensor": _named("fill"),
+    **{name: _named(name) for name in OWN},
+    "prelu_kernel": _named("_prelu_kernel"),
+    "roll": lambda values: ("roll", values if values["self"].ndim else {**values, "dims": []}),
+    "random_between": _named("random", low="from", high="to"),
+    "copy": _named("copy", other="src"),
+    "select_where": _where,
+    "matrix_power": _named("linalg_matrix_power"),
+    "full_of_number": _named("full_like", value="fill_value"),
+    "full_of_tensor": _named("full_like", value="fill_value"),
+    "softmax_backward": _softmax_backward("_softmax_backward_data"),
+    "log_softmax_backward": _softmax_backward("_log_softmax_backward_data"),
+    "nll_loss_backward": _nll_backward("nll_loss_backward"),
+    "nll_loss2d_backward": _nll_backward("nll_loss2d_backward"),
+    "logsigmoid_backward": _log_sigmoid_backward,
+    "native_group_norm": _group_norm,
+    "linalg_lstsq": _named("linalg_lstsq", "vector"),
+    **{
+        f"upsample_{kind}": _upsampled(f"upsample_{kind}")
+        for kind in ("nearest1d", "nearest2d", "nearest3d", "bilinear2d", "trilinear3d", "bicubic2d")
+    },
+}
+"""By the name of an operator: the operator of PyTorch's and its arguments, of the arguments of the declaration by name."""
+
+
+# --- functions written by hand ----------------------------------------------------------------------------------
+
+
+def _size(values: Values) -> list[int]:
+    """The size that a function was given, as one argument or as several."""
+    size = values.pop("size", None)
+    several = values.pop("sizes", ())
+    if size is None:
+        size = several[0] if len(several) == 1 and isinstance(several[0], (list, tuple)) else several
+    return [size] if isinstance(size, int) else list(size)
+
+
+def _made(values: Values, *order: str, own: bool = False) -> Values:
+    """The arguments of a function that makes a tensor: those in `order`, and what its elements and their place are.
+
+    `own`: the device is that of another tensor, unless it is given.
+    """
+    made: Values = {name: values[name] for name in order}
+    for name in ("generator", "dtype", "layout"):
+        if values.get(name) is not None:
+            made[name] = values[name]
+    if not own or values.get("device") is not None:
+        made["device"] = values.get("device") or cpu
+    made["pin_memory"] = False
+    if values.get("memory_format") is not None:
+        made["memory_format"] = values["memory_format"]
+    return made
+
+
+def _sized(name: str) -> Callable[[Values], Named]:
+    return lambda values: (name, _made({**values, "size": _size(values)}, "size"))
+
+
+def _like(name: str, *others: str) -> Callable[[Values], Named]:
+    def form(values: Values) -> Named:
+        values["self"] = values.pop("input")
+        return name, _made(values, "self", *others, own=True)
+
+    return form
+
+
+def _new(name: str, *others: str) -> Callable[[Values], Named]:
+    def form(values: Values) -> Named:
+        values["self"] = values.pop("input")
+        return name, _made({**values, "size": _size(values)}, "self", "size", *others, own=True)
+
+    return form
+
+
+def _listed(name: str, *order: str) -> Callable[[Values], Named]:
+    return lambda values: (name, _made(values, *order))
+
+
+def _full(values: Values) -> Named:
+    return "full", _made({**values, "size": _size(values)}, "size", "fill_value")
+
+
+def _arange(values: Values) -> Named:
+    bounds = list(values.pop("bounds", ()))
+    given = dict(zip(("end",) if len(bounds) == 1 else ("start", "end", "step"), bounds, strict=False))
+    given.update({name: values[name] for name in ("start", "end", "step") if values.get(name) is not None})
+    return "arange", {**given, **_made(values)}
+
+
+def _randint(values: Values) -> Named:
+    arguments = list(values.pop("arguments", ()))
+    size = arguments.pop() if arguments and isinstance(arguments[-1], (list, tuple)) else values["size"]
+    low, high = values.get("low") or 0, values.get("high")
+    if arguments:
+        low, high = (low, arguments[0]) if len(arguments) == 1 else arguments[:2]
+    given = (
+        {"high": high, "size": list(size)}
+        if not low and len(arguments) < 2
+        else {"low": low, "high": high, "size": list(size)}
+    )
+    return "randint", {**given, **_made(values)}
+
+
+def _eye(values: Values) -> Named:
+    return "eye", _made(values, *(("n",) if values.get("m") is None else ("n", "m")))
+
+
+def _alone(name: str) -> Callable[[Values], Named]:
+    return lambda values: (name, {"self": next(iter(values.values()))})
+
+
+def _drawn(name: str, *order: str) -> Callable[[Values], Named]:
+    def form(values: Values) -> Named:
+        limits = values.pop("limits", ())
+        given: Values = {"self": values["input"]}
+        given.update(zip(order, limits, strict=False))
+        given.update({each: values[each] for each in (*order, "generator") if values.get(each) is not None})
+        return name, given
+
+    return form
+
+
+def _multinomial(values: Values) -> Named:
+    values["self"] = values.pop("input")
+    return "multinomial", {name: value for name, value in values.items() if value is not None}
+
+
+LEAVES: dict[str, Callable[[Values], Named]] = {
+    **{name: _sized(name) for name in ("ones", "zeros", "empty", "rand", "randn")},
+    **{name: _like(name) for name in ("ones_like", "zeros_like", "empty_like", "rand_like", "randn_like")},
+    **{name: _new(name) for name in ("new_zeros", "new_ones", "new_empty")},
+    "full": _full,
+    "full_like": _like("full_like", "fill_value"),
+    "new_full": _new("new_full", "fill_value"),
+    "arange": _arange,
+    "randint": _randint,
+    "eye": _eye,
+    "linspace": _listed("linspace", "start", "end", "steps"),
+    "logspace": _listed("logspace", "start", "end", "steps", "base"),
+    "randperm": lambda values: ("randperm", _made({**values, "dtype": None}, "n")),
+    "empty_strided": _listed("empty_strided", "size", "stride"),
+    "scalar_tensor": _listed("scalar_tensor", "s"),
+    "detach": _alone("detach"),
+    "detach_": _alone("detach_"),
+    "item": _alone("_local_scalar_dense"),
+    "is_nonzero": _alone("_local_scalar_dense"),
+    "nonzero": _alone("nonzero"),
+    "uniform_": _drawn("uniform_", "from", "to"),
+    "normal_": _drawn("normal_", "mean", "std"),
+    "exponential_": _drawn("exponential_", "lambd"),
+    "random_": _drawn("random_", "from", "to"),
+    "bernoulli_": _drawn("bernoulli_", "p"),
+    "multinomial": _multinomial,
+}
+"""By the name of a function: the operator of PyTorch's and its arguments, of the arguments by the names of the parameters."""
+
+
+# --- operators of PyTorch's -------------------------------------------------------------------------------------
+
+
+def _copied(self: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None, **others: Any) -> Tensor:
+    made = self.to(dtype=dtype or self.dtype, device=device, memory_format=memory_format)
+    return made.clone() if made is self else made
+
+
+def _indexed(self: Tensor, indices: Any) -> Tensor:
+    return self[tuple(slice(None) if each is None else each for each in indices)]
+
+
+def _index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    return _index_put_(self.clone(), indices, values, accumulate)
+
+
+def _index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    whole = [slice(None) if each is None else each for each in indices]
+    if any(isinstance(each, slice) for each in whole):
+        if accumulate:
+            self[tuple(whole)] += values
+        else:
+            self[tuple(whole)] = values
+        return self
+    return self.index_put_(tuple(whole), values, accumulate)
+
+
+_WORDS = ("none", "mean", "sum")
+
+
+def _loss(name: str) -> Callable[..., Any]:
+    def function(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+        return getattr(tensors, name)(self, target, weight, ignore_index, _WORDS[reduction])
+
+    return function
+
+
+def _loss_backward(name: str) -> Callable[..., Any]:
+    def function(
+        grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
+    ) -> Any:
+        return getattr(tensors, name)(grad_output, self, target, weight, ignore_index, _WORDS[reduction])
+
+    return function
+
+
+def _upsampling(name: str, numbers: int) -> Callable[..., Any]:
+    """The operator `name`; before the scales stands whether corners are aligned, if `numbers` is 1."""
+
+    def function(self: Tensor, output_size: Any, *others: Any, **scales: Any) -> Any:
+        aligned = bool(numbers) and others[0]
+        given = (*others[numbers:], *scales.values())
+        count = self.ndim - 2
+        whole = tuple(given) + (None,) * (count - len(given))
+        return getattr(tensors, name)(self, tuple(output_size), aligned, whole)
+
+    return function
+
+
+def _lifted(self: Tensor) -> Tensor:
+    return self
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "_softmax": lambda self, dim, half_to_float: tensors.softmax_of(self, dim),
+    "_log_softmax": lambda self, dim, half_to_float: tensors.log_softmax_of(self, dim),
+    "_softmax_backward_data": lambda grad_output, output, dim, input_dtype: tensors.softmax_backward(
+        grad_output, output, dim
+    ),
+    "_log_softmax_backward_data": lambda grad_output, output, dim, input_dtype: tensors.log_softmax_backward(
+        grad_output, output, dim
+    ),
+    "nll_loss_backward": _loss_backward("nll_loss_backward"),
+    "nll_loss2d_backward": _loss_backward("nll_loss2d_backward"),
+    "log_sigmoid_backward": lambda grad_output, self, buffer: tensors.logsigmoid_backward(grad_output, self),
+    "native_group_norm": lambda input, weight, bias, N, C, HxW, group, eps: tensors.native_group_norm(
+        input, weight, bias, group, eps
+    ),
+    "binary_cross_entropy_with_logits": lambda self, target, weight=None, pos_weight=None, reduction=1: (
+        tensors.bce_with_logits(self, target, weight, pos_weight, _WORDS[reduction])
+    ),
+    "_prelu_kernel": lambda self, weight: tensors.prelu_kernel(self, weight),
+    "rsub": lambda self, other, alpha=1: (
+        tensors.sub(other, self, alpha=alpha)
+        if isinstance(other, Tensor)
+        else tensors.rsub_number(self, other, alpha=alpha)
+    ),
+    **{f"upsample_{kind}": _upsampling(f"upsample_{kind}", 0) for kind in ("nearest1d", "nearest2d", "nearest3d")},
+    **{f"upsample_{kind}": _upsampling(f"upsample_{kind}", 1) for kind in ("bilinear2d", "trilinear3d", "bicubic2d")},
+    "linalg_lstsq": lambda self, b, rcond=None, *, driver=None: tensors.linalg_lstsq(
+        self, b, rcond, driver, b.ndim == self.ndim - 1
+    ),
+    "nll_loss_forward": _loss("nll_loss_of"),
+    "nll_loss2d_forward": _loss("nll_loss2d_of"),
+    "_to_copy": _copied,
+    "index": _indexed,
+    "index_put": _index_put,
+    "index_put_": _index_put_,
+    "lift_fresh": _lifted,
+    "detach": lambda self: self.detach(),
+    "_local_scalar_dense": lambda self: self.item(),
+    "slice": lambda self, dim=0, start=None, end=None, step=1: tensors.slice(
+        self, dim, start, None if end == LARGEST else end, step
+    ),
+    "view": lambda self, size: self.view(size),
+    "_unsafe_view": lambda self, size: self.reshape(size),
+    "_unsafe_index": _indexed,
+    "linalg_matrix_power": lambda self, n: tensors.matrix_power(self, n),
+    "copy_": lambda self, src, non_blocking=False: self.copy_(src, non_blocking),
+}
+"""By the name of an operator of PyTorch's: the function of its arguments."""

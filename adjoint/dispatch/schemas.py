@@ -1,0 +1,162 @@
+"""The signatures of the operators of PyTorch's dispatcher: `torch.ops.aten.sum.dim_IntList._schema`.
+
+They are read from `aten_schemas.txt`, which `scripts/list_aten_schemas.py` writes, when one is first asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import dtypes
+from ..device import contiguous_format
+from ..first_use import computed_once
+
+
+class AliasInfo(NamedTuple):
+    """What an argument shares with results: the letter of its memory, and whether the operator writes to it."""
+
+    letter: str
+    is_write: bool
+
+    @property
+    def before_set(self) -> set[str]:
+        """The letter, as a set."""
+        return {self.letter}
+
+
+class Argument:
+    """One argument, or one result, of an operator: `type` is its type as PyTorch writes it."""
+
+    __slots__ = ("alias_info", "default_value", "kwarg_only", "name", "required", "type")
+
+    def __init__(self, text: str, kwarg_only: bool) -> None:
+        text, given, default = text.partition("=")
+        kind, _, self.name = text.rpartition(" ") if " " in text else (text, "", "")
+        alias = re.search(r"\((\w)(!?)[^)]*\)", kind)
+        self.alias_info = None if alias is None else AliasInfo(alias[1], bool(alias[2]))
+        self.type = kind if alias is None else kind.replace(alias[0], "")
+        self.kwarg_only = kwarg_only
+        self.required = not given
+        self.default_value = _value(default) if given else None
+
+    def has_default_value(self) -> bool:
+        """Whether the argument may be left out."""
+        return not self.required
+
+    def whole_default(self) -> Any:
+        """The default; one number that stands for several, as often as the type says."""
+        several = re.search(r"\[(\d+)\]", self.type)
+        if several is not None and isinstance(self.default_value, int):
+            return (self.default_value,) * int(several[1])
+        return self.default_value
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the argument is a tensor that the operator writes its result to."""
+        return self.kwarg_only and self.alias_info is not None and self.alias_info.is_write
+
+    def __repr__(self) -> str:
+        return f"<Argument {self.type} {self.name}>"
+
+
+class FunctionSchema:
+    """The signature of one overload of an operator.
+
+    >>> import adjoint as torch
+    >>> schema = torch.ops.aten.add_.Tensor._schema
+    >>> schema
+    aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    >>> schema.is_mutable, [argument.name for argument in schema.arguments]
+    (True, ['self', 'other', 'alpha'])
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        name, _, rest = text.partition("(")
+        packet, _, self.overload_name = name.partition(".")
+        self.name = f"aten::{packet}"
+        arguments, _, returned = rest.rpartition(") -> ")
+        self.arguments: list[Argument] = []
+        keyword = False
+        for part in _parts(arguments):
+            if part == "*":
+                keyword = True
+            else:
+                self.arguments.append(Argument(part, keyword))
+        inner = returned[1:-1] if returned.startswith("(") else returned
+        self.returns = [Argument(part, False) for part in _parts(inner)]
+
+    @computed_once
+    def is_mutable(self) -> bool:
+        """Whether the operator changes one of its arguments."""
+        return any(each.alias_info is not None and each.alias_info.is_write for each in self.arguments)
+
+    @computed_once
+    def is_view(self) -> bool:
+        """Whether a result is on the memory of an argument that is not changed."""
+        return not self.is_mutable and any(each.alias_info is not None for each in self.returns)
+
+    def __repr__(self) -> str:
+        return f"aten::{self._text}"
+
+
+def _parts(text: str) -> list[str]:
+    """The parts between commas, but for those within brackets."""
+    parts, depth, begun = [], 0, 0
+    for place, letter in enumerate(text):
+        if letter in "([":
+            depth += 1
+        elif letter in ")]":
+            depth -= 1
+        elif letter == "," and not depth:
+            parts.append(text[begun:place].strip())
+            begun = place + 1
+    last = text[begun:].strip()
+    return [*parts, last] if last else parts
+
+
+_WORDS: dict[str, Any] = {
+    "None": None, "True": True, "False": False, "Mean": 1, "Sum": 2,
+    "contiguous_format": contiguous_format, "long": dtypes.int64, "float": dtypes.float32,
+}  # fmt: skip
+
+
+def _value(text: str) -> Any:
+    """The value of a default."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text.startswith("["):
+        return [_value(part) for part in _parts(text[1:-1])]
+    if text.startswith(('"', "'")):
+        return text[1:-1]
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+@cache
+def _lines() -> dict[str, dict[str, str]]:
+    """The text of each signature, by packet and overload."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    path = Path(__file__).parents[1] / "aten_schemas.txt"
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        packet, _, overload = line.partition("(")[0].partition(".")
+        found[packet][overload or "default"] = line
+    return dict(found)
+
+
+def overload_names(packet: str) -> list[str]:
+    """The names of the overloads of an operator; none if it is not known."""
+    return list(_lines().get(packet, ()))
+
+
+@cache
+def schema_of(packet: str, overload: str) -> FunctionSchema | None:
+    """The signature of an overload, or None if it is not known."""
+    text = _lines().get(packet, {}).get(overload)
+    return None if text is None else FunctionSchema(text)

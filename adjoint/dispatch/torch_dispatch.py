@@ -1,0 +1,267 @@
+"""Operators taken over below autograd, by modes and by tensor classes that define `__torch_dispatch__`.
+
+A mode that a thread has entered is an interpreter outside of all transforms: these come first, as in PyTorch. What takes over is
+given the overload of PyTorch's dispatcher and its arguments (`aten_calls`); nothing is recorded meanwhile. Afterwards the result
+is recorded as that of the operator. Functions that PyTorch has as one operator, and that are written by hand here, are watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..device import preserve_format
+from ..dtypes import scalar_dtype
+from ..late_bound import LATE
+from ..tape import modes
+from ..tape.interpreters import Interpreter, innermost, lower
+from ..tape.node import NOWHERE
+from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
+from ..tape.versions import shared_counter
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
+from ..uninterrupted import uninterrupted
+from . import profiled_functions
+from .aten_calls import Call, call_of_function, call_of_operator
+from .aten_forms import LEAVES
+from .declaration import ARRAYS, VALUE, Operator
+from .decorators import tensors
+from .operands import constant_tensor, result_dtype
+from .recording import record_change, wanted_edges
+from .slow_path import tie
+from .wrappers import signature_of
+
+
+class DispatchLevel(Interpreter):
+    """A mode that a thread has entered: an object with a method `__torch_dispatch__`."""
+
+    def __init__(self, mode: Any) -> None:
+        self.mode = mode
+
+    @uninterrupted
+    def enter(self) -> None:
+        """Make this the innermost of the modes; transforms that are running stay within it."""
+        self.outside = before = modes.STATE.interpreters
+        count = len(levels())
+        modes.set_interpreters((*before[:count], self, *before[count:]))
+
+    def wraps(self, tensor: Tensor) -> bool:
+        """True: the mode takes over operators on all tensors."""
+        return True
+
+    def process(self, operator: Any, args: tuple[Any, ...], out: Any) -> Any:
+        """Have the mode compute the operator."""
+        with lower(self):
+            return dispatched(operator, args, out, self.mode)
+
+    def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
+        """Have the mode change the first argument."""
+        with lower(self):
+            return dispatched_inplace(operator, args, self.mode)
+
+    process_inplace_view = process_inplace
+
+    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Apply a custom `Function`: the mode takes over the operators within."""
+        return function.applied(args)[1]
+
+
+def levels() -> list[DispatchLevel]:
+    """The modes that this thread has entered, innermost last."""
+    return [level for level in modes.STATE.interpreters if isinstance(level, DispatchLevel)]
+
+
+def push_mode(mode: Any) -> None:
+    """Enter a mode in this thread: an object with a method `__torch_dispatch__`."""
+    level = DispatchLevel(mode)
+    profiled_functions.watch_leaves(level)
+    level.enter()
+
+
+@uninterrupted
+def pop_mode() -> Any:
+    """Leave the innermost mode of this thread, and return it.
+
+    Raises:
+        RuntimeError: if there is none.
+    """
+    found = levels()
+    if not found:
+        raise RuntimeError("trying to pop from empty mode stack")
+    level = found[-1]
+    modes.set_interpreters(tuple([each for each in modes.STATE.interpreters if each is not level]))
+    profiled_functions.stop_watching_leaves(level)
+    return level.mode
+
+
+def modes_pushed() -> int:
+    """How many modes this thread has entered."""
+    return len(levels())
+
+
+def mode_at(index: int) -> Any:
+    """A mode that this thread has entered, counted from the outermost."""
+    return levels()[index].mode
+
+
+# --- operators --------------------------------------------------------------------------------------------------
+
+
+def dispatched(op: Operator, args: tuple[Any, ...], out: Any, mode: Any = None) -> Any:
+    """The result of `op`, computed by a mode, or by the first class of its tensors that takes it over."""
+    result = _asked(call_of_operator(op, args, out), mode)
+    if out is not None:
+        return out
+    several = isinstance(result, (tuple, list))
+    outputs = [_own(each, args) for each in (result if several else (result,))]
+    tie(op, args, _tensors(op, args), outputs, several, None)
+    if not several:
+        return outputs[0]
+    return op.returns(*outputs) if op.outputs and op.returns is not tuple else tuple(outputs)
+
+
+def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) -> Tensor:
+    """Have a mode, or a class, change the first of `args`, and record that as `op`."""
+    target: Tensor = args[0]
+    call = call_of_operator(op, args, inplace=True)
+    if target._base is None and not modes.is_recording():
+        _asked(call, mode)
+        return target
+    # Changing it below counts the change already; the node is appended to what the tensor is then.
+    edges = wanted_edges(op, args)
+    record_change(op, args, _tensors(op, args), edges, lambda: _asked(call, mode))
+    return target
+
+
+def _asked(call: Call, mode: Any) -> Any:
+    """What the mode, or a class, returns; nothing is recorded meanwhile."""
+    before = modes.STATE.grad_enabled
+    modes.set_grad(False)
+    try:
+        return ask(mode, *call)
+    finally:
+        modes.set_grad(before)
+
+
+def _own(result: Any, args: tuple[Any, ...]) -> Any:
+    """A result as a tensor that may get a history: another on its memory, if it is an argument or has one already.
+
+    Raises:
+        RuntimeError: if it is no tensor.
+    """
+    if result is None:
+        return None
+    if not isinstance(result, Tensor):
+        raise RuntimeError(f"Unable to cast {result!r} to Tensor")
+    if result._base is None and result._edge is None and not any(result is arg for arg in args):
+        return result
+    if result._base is not None and (result._edge is None or result._edge is NOWHERE):  # a view made below autograd
+        result._base = result._edge = None
+        return result
+    made = result.detach() if type(result) in DISPATCHING else wrap(result._array)
+    made._counter = shared_counter(result)
+    return made
+
+
+def _tensors(op: Operator, args: tuple[Any, ...]) -> dict[str, Any]:
+    """The operands by name; numbers among them as tensors, as a node saves them."""
+    found: dict[str, Any] = {}
+    for name, value in zip(op.names, args, strict=True):
+        kind = op.kinds[name]
+        if kind != VALUE:
+            found[name] = list(value) if kind == ARRAYS else value
+    target = result_dtype(op, found) if op.promote else None
+    for name, value in found.items():
+        if value is not None and not isinstance(value, (Tensor, list)):
+            found[name] = constant_tensor(value, target or scalar_dtype(value))
+    return found
+
+
+# --- functions written by hand ----------------------------------------------------------------------------------
+
+
+def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Call a watched function: one that is an operator of PyTorch's is taken over as such."""
+    form = LEAVES.get(name)
+    if form is None:
+        return function(*args, **keywords)
+    interpreters = modes.STATE.interpreters
+    level = innermost((*args, *keywords.values())) if interpreters else None
+    if level is None:
+        level = next((each for each in reversed(interpreters) if isinstance(each, DispatchLevel)), None)
+    if level is not None and not isinstance(level, DispatchLevel):
+        return function(*args, **keywords)
+    if level is None and not (DISPATCHING and dispatching_types(args)):
+        return function(*args, **keywords)
+    try:
+        bound = signature_of(function).bind(*args, **keywords)
+        bound.apply_defaults()
+    except TypeError:
+        return function(*args, **keywords)
+    values = dict(bound.arguments)
+    first = next(iter(values.values()))
+    if name in ("item", "is_nonzero") and first.numel() != 1:
+        return function(*args, **keywords)
+    out, requires_grad = values.pop("out", None), values.pop("requires_grad", False)
+    call = call_of_function(*form(values), out)
+    if level is None:
+        result = _asked(call, None)
+    else:
+        with lower(level):
+            result = _asked(call, level.mode)
+    if requires_grad:
+        result._edge = LEAF
+    if name == "detach":
+        result = _detached(result, first)
+    return bool(result) if name == "is_nonzero" else result
+
+
+def _detached(result: Tensor, source: Tensor) -> Tensor:
+    """A tensor without history that counts changes with `source`."""
+    if type(result) is Tensor and result._base is None:
+        result._counter = shared_counter(source)
+    return result
+
+
+def is_watched(tensor: Tensor) -> bool:
+    """Whether a mode of this thread, or the class of the tensor, takes over operators on it."""
+    interpreters = modes.STATE.interpreters
+    return type(tensor) in DISPATCHING or (interpreters != () and isinstance(interpreters[-1], DispatchLevel))
+
+
+def ones_like(tensor: Tensor) -> Any:
+    """Ones in the shape of a tensor, as modes and the class of the tensor have them."""
+    return function_called("ones_like", tensors.ones_like, (tensor,), {"memory_format": preserve_format})
+
+
+# --- classes ----------------------------------------------------------------------------------------------------
+
+
+def class_defined(cls: type[Tensor]) -> None:
+    """Have operators on tensors of a class that defines `__torch_dispatch__` take the slow path, which asks it."""
+    PLAIN_TYPES.discard(cls)
+    if not DISPATCHING:
+        profiled_functions.watch_leaves(DISPATCHING)  # from now on
+    DISPATCHING[cls] = True
+    cls.without_history = _without_history  # type: ignore[attr-defined]
+    for name in ("numpy", "tolist"):
+        if getattr(cls, name) is getattr(Tensor, name):
+            setattr(cls, name, _refusing(name))
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refuse(self: Tensor, *args: Any, **keywords: Any) -> Any:
+        which = "" if name == "numpy" else f", got {type(self).__name__}"
+        raise RuntimeError(f".{name}() is not supported for tensor subclasses{which}.")
+
+    return refuse
+
+
+def _without_history(self: Tensor, copy: bool = False) -> Tensor:
+    """What a node saves of a result: another tensor, which does not refer to the node."""
+    if copy:
+        return self.detach().clone()
+    return self.detach()
+
+
+LATE.dispatching_class_defined = class_defined
+LATE.dispatched, LATE.dispatched_inplace = dispatched, dispatched_inplace

@@ -1,0 +1,81 @@
+"""The protocol `__torch_dispatch__`: modes and tensor classes that take over operators, below autograd.
+
+Who is asked, and in which order. `adjoint.dispatch.torch_dispatch` says what is asked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..tensor import Tensor
+from ..uninterrupted import uninterrupted
+from .interpreters import tensors_in
+
+DISPATCHING: dict[type, bool] = {}
+"""The classes of tensors that have a `__torch_dispatch__` of their own."""
+
+
+def disabled_torch_dispatch_impl(
+    func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """The `__torch_dispatch__` of a tensor class that takes nothing over."""
+    with DisableTorchDispatch():
+        return func(*args, **(kwargs or {}))
+
+
+class _ThreadState(threading.local):
+    """Whether classes are asked in a thread."""
+
+    asks = True
+
+
+STATE = _ThreadState()
+
+
+class DisableTorchDispatch:
+    """Context manager: `__torch_dispatch__` of classes is not called in this thread."""
+
+    def __enter__(self) -> None:
+        self.before = STATE.asks
+        STATE.asks = False
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        STATE.asks = self.before
+
+
+def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
+    """The classes among the tensors of a call that have a `__torch_dispatch__`, without repetition; subclasses come first."""
+    if not STATE.asks:
+        return ()
+    found: list[type] = []
+    for tensor in tensors_in(args):
+        kind = type(tensor)
+        if kind in DISPATCHING and kind not in found:
+            place = next((index for index, other in enumerate(found) if issubclass(kind, other)), len(found))
+            found.insert(place, kind)
+    return tuple(found)
+
+
+def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The result of the mode, or where there is none, of the first class that has one.
+
+    Raises:
+        TypeError: if all return NotImplemented.
+    """
+    types = dispatching_types((*args, *keywords.values()))
+    asked: list[Any] = list(types) if mode is None else [mode]
+    for each in asked:
+        result = each.__torch_dispatch__(func, types, args, keywords)
+        if result is not NotImplemented:
+            return result
+    what = ", ".join(f"tensor subclass {kind}" for kind in asked) if mode is None else f"mode object {mode!r}"
+    raise TypeError(
+        f"Multiple dispatch failed for '{func.name().replace('::', '.ops.')}'; all __torch_dispatch__ handlers returned "
+        f"NotImplemented:\n\n  - {what}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+    )
+
+
+Tensor.__torch_dispatch__ = disabled_torch_dispatch_impl  # type: ignore[attr-defined]

@@ -1,0 +1,39 @@
+"""Write `adjoint/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher, as it prints them.
+
+Run it with the PyTorch whose signatures are wanted: `python scripts/list_aten_schemas.py`. Operators of libraries and devices
+that are not here, and those of TorchScript's lists, strings and numbers, are left out.
+"""
+
+import re
+from pathlib import Path
+
+import torch
+
+TARGET = Path(__file__).parents[1] / "adjoint" / "aten_schemas.txt"
+ELSEWHERE = re.compile(
+    r"_?(cudnn|miopen|mkldnn|mkl|mps|fbgemm|foreach|fused|nested|vulkan|xpu|cufft|cslt|q_|quantize|dequantize|fake_quant|autocast|"
+    r"amp|thnn|use_cudnn|sobol|cuda|weight_int|dyn_quant|choose_qparams|jagged|int_repr|rowwise_prune|grid_sampler_2d_cpu|"
+    r"segment_reduce|efficient_|padded_|per_channel|_?transformer|convert_weight|test_|triton|scaled_mm|sparse_semi|flash)"
+)
+OF_TENSORS = re.compile(r"\bTensor\b")
+
+
+def schemas() -> list[str]:
+    """The signatures, in the order of names, without `aten::`."""
+    names = sorted({schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith("aten::")})
+    found = []
+    for name in names:
+        packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
+        if packet is None or ELSEWHERE.match(name.removeprefix("aten::").lstrip("_")):
+            continue
+        for overload in packet.overloads():
+            text = str(getattr(packet, overload)._schema).removeprefix("aten::")
+            if OF_TENSORS.search(text) and "Dimname" not in text and "QScheme" not in text:
+                found.append(text)
+    return found
+
+
+if __name__ == "__main__":
+    TARGET.write_text(
+        "\n".join([f"PyTorch {torch.__version__.partition('+')[0]}", *schemas()]) + "\n", encoding="utf-8"
+    )

@@ -1,0 +1,265 @@
+"""Modes and classes with `__torch_dispatch__`: the usual recipes."""
+
+import pytest
+
+import adjoint as torch
+from adjoint.utils._python_dispatch import (
+    BaseTorchDispatchMode,
+    TorchDispatchMode,
+    _disable_current_modes,
+    _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
+    return_and_correct_aliasing,
+)
+from adjoint.utils._pytree import tree_map
+
+functional = torch.nn.functional
+aten = torch.ops.aten
+
+
+class Log(TorchDispatchMode):
+    """Keeps the names of what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def named(names):
+    return [f"aten.{name}" for name in names.split()]
+
+
+class Cast(TorchDispatchMode):
+    """Makes every result float64."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return tree_map(lambda each: each.double() if isinstance(each, torch.Tensor) else each, result)
+
+
+class Wrapper(torch.Tensor):
+    """Holds another tensor, and passes operators on to it."""
+
+    calls = []
+
+    @staticmethod
+    def __new__(cls, elem):
+        made = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype, requires_grad=elem.requires_grad)
+        made.elem = elem.detach()
+        return made
+
+    def __repr__(self):
+        return f"Wrapper({self.elem})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        Wrapper.calls.append((str(func), types))
+        inner = tree_map(lambda each: each.elem if isinstance(each, Wrapper) else each, (args, kwargs or {}))
+        result = func(*inner[0], **inner[1])
+        wrapped = tree_map(lambda each: Wrapper(each) if isinstance(each, torch.Tensor) else each, result)
+        return return_and_correct_aliasing(func, args, kwargs or {}, wrapped)
+
+
+# --- modes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_mode_is_told_forward_and_backward():
+    x = torch.ones(3, requires_grad=True)
+    with Log() as log:
+        (x * 2).sum().backward()
+    assert log.names == named("mul.Tensor sum.default ones_like.default expand.default mul.Tensor clone.default")
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_functions_written_by_hand_are_told():
+    with Log() as log:
+        x = torch.zeros(2, 3)
+        x.uniform_(0, 1)
+        x[0, 0].item()
+        torch.rand_like(x, dtype=torch.float64).detach()
+    assert log.names == named(
+        "zeros.default uniform_.default select.int select.int _local_scalar_dense.default rand_like.default "
+        "detach.default"
+    )
+
+
+def test_what_a_mode_returns_is_recorded_as_the_result():
+    class Doubled(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return result * 2 if func is aten.mul.Tensor else result
+
+    x = torch.ones(2, requires_grad=True)
+    with Doubled():
+        y = x * 3
+    assert y.tolist() == [6.0, 6.0]
+    assert y.grad_fn.name() == "MulBackward0"
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [3.0, 3.0]
+
+
+def test_the_object_that_a_mode_returns_is_the_result():
+    class Tag(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.made = func(*args, **(kwargs or {}))
+            return self.made
+
+    with Tag() as mode:
+        y = torch.ones(2, requires_grad=True) * 2
+    assert mode.made is y
+    assert y.requires_grad
+
+
+def test_a_mode_casts():
+    x = torch.ones(2, requires_grad=True)
+    with Cast():
+        y = x.exp()
+    assert y.dtype == torch.float64
+    y.sum().backward()
+    assert x.grad.dtype == torch.float32
+
+
+def test_modes_nest():
+    inner, outer = Log(), Log()
+    with outer, inner:
+        torch.ones(2) + 1
+        assert _get_current_dispatch_mode() is inner
+        assert _get_current_dispatch_mode_stack() == [outer, inner]
+        with _disable_current_modes():
+            torch.ones(2)
+    assert inner.names == outer.names == ["aten.ones.default", "aten.add.Tensor"]
+    assert _get_current_dispatch_mode() is None
+
+
+def test_a_layer_is_taken_apart_as_pytorch_does():
+    layer = torch.nn.Linear(3, 2)
+    with Log() as log:
+        functional.cross_entropy(functional.relu(layer(torch.ones(4, 3))), torch.zeros(4, dtype=torch.long))
+    assert log.names == named(
+        "ones.default t.default addmm.default relu.default zeros.default _log_softmax.default nll_loss_forward.default"
+    )
+
+
+def test_transforms_come_before_modes():
+    x = torch.arange(3.0)
+    with Log() as log:
+        rows = torch.vmap(lambda each: each.sin())(x)
+    assert log.names == ["aten.sin.default"]
+    torch.testing.assert_close(rows, x.sin())
+    with BaseTorchDispatchMode():
+        assert torch.func.grad(lambda each: (each**2).sum())(x).tolist() == [0.0, 2.0, 4.0]
+        assert torch.func.jvp(torch.sin, (x,), (torch.ones(3),))[1].tolist() == x.cos().tolist()
+
+
+def test_what_a_mode_raises_reaches_the_caller_and_the_mode_is_left():
+    class Refuse(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise ValueError("no")
+
+    x = torch.ones(2)
+    with pytest.raises(ValueError, match="no"), Refuse():
+        x.exp()
+    assert _get_current_dispatch_mode() is None
+    assert (x * 2).tolist() == [2.0, 2.0]
+
+
+def test_a_result_that_is_no_tensor_is_refused():
+    class Five(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return 5
+
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="Unable to cast 5 to Tensor"), Five():
+        x.exp()
+
+
+def test_optimizers_and_checkpoints_run_in_a_mode():
+    layer = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh())
+    optimizer = torch.optim.Adam(layer.parameters())
+    before = [parameter.clone() for parameter in layer.parameters()]
+    with BaseTorchDispatchMode():
+        torch.utils.checkpoint.checkpoint(layer, torch.ones(1, 2), use_reentrant=False).sum().backward()
+        optimizer.step()
+    assert all((one != other).any() for one, other in zip(before, layer.parameters(), strict=True))
+
+
+# --- classes ------------------------------------------------------------------------------------------------------
+
+
+def test_a_class_passes_operators_on():
+    Wrapper.calls.clear()
+    x = Wrapper(torch.ones(3, requires_grad=True))
+    y = x * 2 + torch.ones(3)
+    assert isinstance(y, Wrapper)
+    assert y.elem.tolist() == [3.0, 3.0, 3.0]
+    assert [name for name, _ in Wrapper.calls] == ["aten.mul.Tensor", "aten.add.Tensor"]
+    assert {types for _, types in Wrapper.calls} == {(Wrapper,)}
+
+
+def test_a_class_has_gradients():
+    x = Wrapper(torch.tensor([0.5, 1.0], requires_grad=True))
+    (x.exp() * x.sin()).sum().backward()
+    inner = torch.tensor([0.5, 1.0], requires_grad=True)
+    (inner.exp() * inner.sin()).sum().backward()
+    assert isinstance(x.grad, Wrapper)
+    torch.testing.assert_close(x.grad.elem, inner.grad)
+
+
+def test_a_class_changes_in_place_and_is_read():
+    x = Wrapper(torch.ones(2))
+    assert x.add_(1) is x
+    assert x.elem.tolist() == [2.0, 2.0]
+    assert x.sum().item() == 4.0
+    with pytest.raises(RuntimeError, match="not supported for tensor subclasses"):
+        x.tolist()
+
+
+def test_a_mode_comes_before_a_class():
+    order = []
+
+    class First(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            order.append(types)
+            return func(*args, **(kwargs or {}))
+
+    x = Wrapper(torch.ones(2))
+    Wrapper.calls.clear()
+    with First():
+        x.exp()
+    assert order[0] == (Wrapper,)
+    assert [name for name, _ in Wrapper.calls] == ["aten.exp.default"]
+
+
+def test_parameters_may_be_of_such_a_class():
+    layer = torch.nn.Linear(2, 2, bias=False)
+    layer.weight = torch.nn.Parameter(Wrapper(torch.eye(2)))
+    layer(torch.ones(1, 2)).sum().backward()
+    assert layer.weight.grad.elem.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+# --- overloads ----------------------------------------------------------------------------------------------------
+
+
+def test_overloads_tell_of_themselves():
+    overload = aten.add_.Tensor
+    assert (overload.name(), overload.__name__, overload.namespace) == ("aten::add_.Tensor", "add_.Tensor", "aten")
+    assert overload.overloadpacket is aten.add_
+    assert str(overload._schema) == "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
+    assert overload._schema.is_mutable
+    assert aten.transpose.int.is_view
+    assert "dim_IntList" in aten.sum.overloads()
+    with pytest.raises(AttributeError, match="has no overload name 'Foo'"):
+        aten.mul.Foo
+
+
+def test_overloads_are_called():
+    x = torch.ones(2, 3)
+    assert aten.sum.dim_IntList(x, [1], True).tolist() == [[3.0], [3.0]]
+    assert aten._softmax.default(x, -1, False).shape == (2, 3)
+    assert aten._to_copy.default(x, dtype=torch.float64).dtype == torch.float64
+    assert aten.slice.Tensor(x, 1, 0, 2).shape == (2, 2)
+    assert aten.index.Tensor(x, [None, torch.tensor([0])]).shape == (2, 1)
+    assert aten.add_.Tensor(x, 1) is x
