@@ -10,13 +10,31 @@ from .tracebacks import end_at_caller
 
 
 class AcceleratorError(RuntimeError):
-    """PyTorch's error of a kernel on an accelerator; it is never raised here."""
+    """PyTorch's error of a kernel on an accelerator; it is never raised here, and programs may catch it.
+
+    >>> import adjoint as torch
+    >>> try:
+    ...     result = torch.ones(2).sum()
+    ... except torch.AcceleratorError:
+    ...     result = None
+    >>> result
+    tensor(2.)
+    """
 
     __module__ = "torch"
 
 
 class OutOfMemoryError(RuntimeError):
-    """PyTorch's error of an accelerator whose memory is spent; it is never raised here."""
+    """PyTorch's error of an accelerator whose memory is spent; it is never raised here, and programs may catch it.
+
+    >>> import adjoint as torch
+    >>> try:
+    ...     result = torch.ones(2).sum()
+    ... except torch.OutOfMemoryError:
+    ...     result = None
+    >>> result
+    tensor(2.)
+    """
 
     __module__ = "torch"
 

@@ -26,6 +26,7 @@ def close(one, other):
         assert one is other
 
 
+@pytest.mark.one_each("name")
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if not is_sparse(OPERATORS[case.values[0]])])
 def test_values_and_gradients(name, call):
     def run():
@@ -50,6 +51,7 @@ def test_values_and_gradients(name, call):
             assert (one.grad_fn is None) == (other.grad_fn is None)
 
 
+@pytest.mark.one_each("name")
 @pytest.mark.parametrize(
     ("name", "call"),
     [case for case in CALLS if OPERATORS[case.values[0]].inplace and not is_sparse(OPERATORS[case.values[0]])],
