@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .sequence import sequence_numbers
+
+MOST_FORMERS = 16
+"""So many earlier shapes and dtypes of a leaf are remembered."""
+
 OWN: Any = "the tensor's own"
 
 
 class Extra:
     """The rare attributes of a tensor, in one record, so that other tensors store a single `None`.
 
-    `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the
-    `AccumulateGrad`. `inference`: created in inference mode. `number`: the Python number that this constant replaces.
-    `tangents`: in forward mode, the tangent by level. `transform`: the serial number of the function transform whose graph
-    this leaf belongs to. `made_by`: the operations that lead from the base to this view, if recorded. `grad_dtype`: the
-    dtype of `.grad`, None (any) or `OWN`. `former`: shape and dtype of a leaf before its `data` was replaced, which older
-    graphs refer to. `stands_for`: weak reference to the tensor that was an operand of its own in-place change; the node has
-    saved this tensor instead.
+    `hooks`: the hooks of a leaf. `post_hooks`: called after accumulation. `accumulator`: weak reference to the `AccumulateGrad`.
+    `inference`: created in inference mode. `number`: the Python number that this constant replaces. `tangents`: in forward
+    mode, the tangent by level. `transform`: the serial number of the function transform whose graph this leaf belongs to.
+    `made_by`: the operations that lead from the base to this view, if recorded. `grad_dtype`: the dtype of `.grad`, None
+    (any) or `OWN`. `formers`: shapes and dtypes that a leaf had before, each with the number of the first node that was
+    recorded after it was changed. `stands_for`: weak reference to the tensor that was an operand of its own in-place change;
+    the node has saved this tensor instead.
     """
 
     __slots__ = tuple(
-        "accumulator former grad_dtype hooks inference made_by number post_hooks stands_for tangents transform".split()
+        "accumulator formers grad_dtype hooks inference made_by number post_hooks stands_for tangents transform".split()
     )
 
     def __init__(self) -> None:
@@ -34,8 +39,25 @@ class Extra:
         self.transform: int | None = None
         self.made_by: Any = None
         self.stands_for: Any = None
-        self.former: tuple[tuple[int, ...], Any] | None = None
+        self.formers: tuple[tuple[int, tuple[int, ...], Any], ...] = ()
         self.grad_dtype: Any = OWN
+
+
+def note_former(leaf: Any, array: Any) -> None:
+    """Remember shape and dtype of a leaf that is to show `array`: graphs recorded before send it gradients of that form."""
+    own = leaf._array
+    if array.shape != own.shape or array.dtype != own.dtype:
+        extra = leaf._own_extra()
+        extra.formers = (*extra.formers[1 - MOST_FORMERS :], (next(sequence_numbers), own.shape, own.dtype))
+
+
+def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype of the gradient that the node `source` sends to a leaf: those that the leaf had when it was recorded."""
+    if leaf._extra is not None and source is not None:
+        for number, shape, dtype in leaf._extra.formers:
+            if source._sequence < number:
+                return shape, dtype
+    return leaf._array.shape, leaf._array.dtype
 
 
 class _Creations:

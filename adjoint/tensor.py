@@ -14,7 +14,7 @@ import numpy
 
 from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import CREATIONS, Extra
+from .extra import CREATIONS, Extra, note_former
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
@@ -110,10 +110,9 @@ class Tensor(Interchange, TensorMethods):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and not can_require_grad(value._array):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        array, own = value._array, self._array
-        if self._edge is LEAF and (array.shape != own.shape or array.dtype != own.dtype):
-            self._own_extra().former = (own.shape, own.dtype)
-        self._array = array
+        if self._edge is LEAF:
+            note_former(self, value._array)
+        self._array = value._array
         LATE.share_inference(self, value)
 
     @data.deleter

@@ -174,3 +174,10 @@ def test_a_mode_set_without_a_block_stays():
         assert not torch.is_grad_enabled()
     finally:
         torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_the_sign_of_an_imaginary_zero_chooses_the_branch_of_log1p(dtype):
+    x = torch.tensor([complex(-2, 0.0), complex(-2, -0.0), complex(-inf, -0.0)], dtype=dtype)
+    pi = torch.tensor([torch.pi, -torch.pi, -torch.pi], dtype=dtype.to_real())
+    assert torch.equal(x.log1p().imag, pi) and torch.equal(x.clone().log1p_().imag, pi)

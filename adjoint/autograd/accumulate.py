@@ -12,6 +12,7 @@ from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import large
 from ..device import strided
 from ..forks import lock_across_forks
+from ..kernels.memory.storage import is_dense
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.inference_tensors import mark_inference
@@ -65,7 +66,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             array = leaf._array
             shared = getrefcount(grad) > _UNSHARED or (grad.base is not None and not owns_memory(grad))
             if grad.strides != array.strides:
-                if shared or (STATE.grad_layout and grad.shape == array.shape):
+                if shared or STATE.grad_layout:
                     grad = laid_out_like(grad, array)
             elif shared:
                 grad = grad.copy("K")
@@ -106,5 +107,5 @@ def own(grad: Tensor, leaf: Tensor) -> Tensor:
     special = type(leaf._array) is Meta or type(grad._array) is SparseArray
     if type(grad) is not Tensor or special or STATE.interpreters:
         return grad.clone()
-    array = leaf._array if STATE.grad_layout else grad._array
+    array = leaf._array if STATE.grad_layout and is_dense(leaf._array) else grad._array
     return made(numpy.empty_like(array, dtype=grad._array.dtype, subok=False)).copy_(grad)

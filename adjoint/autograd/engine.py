@@ -283,7 +283,7 @@ def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
         return
     extra = leaf._extra
     if extra is not None and extra.grad_dtype is not OWN and grad is not None:
-        grad = validate_grad(grad, leaf._array.shape, leaf._array.dtype, None, leaf)
+        grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
         task.node = leaf
         grad = run_leaf_hooks(leaf, grad, task.create_graph)

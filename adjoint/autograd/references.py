@@ -9,7 +9,8 @@ import numpy
 from numpy import ndarray
 
 from ..codegen.acceleration import THREADED
-from ..kernels.memory.copying import copy_elements
+from ..kernels.memory.copying import copy_elements, expanded
+from ..kernels.memory.storage import is_dense
 from ..kernels.runtime.sparse_array import SparseArray
 
 
@@ -32,9 +33,29 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 def laid_out_like(grad: Any, array: Any) -> Any:
     """A copy of `grad`, with the strides of `array` where those leave no gaps."""
-    is_row_major = array.flags.c_contiguous or grad.shape != array.shape  # or the leaf has another shape now
+    if grad.shape != array.shape:
+        return _for_another_shape(grad, array)
+    is_row_major = array.flags.c_contiguous or not is_dense(array)
     if type(grad) is SparseArray or (is_row_major and grad.size < THREADED):
         return grad.copy()
     copy = numpy.empty(grad.shape, grad.dtype) if is_row_major else numpy.empty_like(array, grad.dtype, subok=False)
     copy_elements(copy, grad)
+    return copy
+
+
+def _for_another_shape(grad: Any, array: Any) -> Any:
+    """A copy of `grad`, of the shape that a leaf had before it got that of `array`.
+
+    As in PyTorch, it keeps its shape where it has the steps of `array`, from the first dimension on; otherwise it is broadcast
+    to the present shape, and RuntimeError says that it does not fit.
+    """
+    if type(grad) is SparseArray:
+        return grad.copy()
+    pairs = zip(grad.shape, grad.strides, array.strides, strict=False)
+    fits = all(size == 1 or one * array.itemsize == other * grad.itemsize for size, one, other in pairs)
+    if fits or not is_dense(array):
+        return grad.copy()
+    source = expanded(grad, array)
+    copy = numpy.empty_like(array, grad.dtype, subok=False)
+    numpy.copyto(copy, source)
     return copy

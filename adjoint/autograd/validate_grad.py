@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dispatch.decorators import tensors as tensor_operators
 from ..dtypes import from_numpy
-from ..extra import OWN
+from ..extra import OWN, form_for
 from ..kernels.reduce.reduction import sum_to_shape
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.shapes import can_expand
@@ -20,12 +20,9 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
     """`grad` summed over broadcast dimensions and cast to the dtype of its receiver."""
     recorded = isinstance(grad, Tensor)
     array = grad._array if recorded else grad
-    if isinstance(edge, Tensor) and edge._extra is not None:
-        if edge._extra.former == (array.shape, array.dtype):
-            return grad
-        if edge._extra.grad_dtype is not OWN:
-            wanted = edge._extra.grad_dtype
-            dtype = array.dtype if wanted is None else wanted.numpy
+    if isinstance(edge, Tensor) and edge._extra is not None and edge._extra.grad_dtype is not OWN:
+        wanted = edge._extra.grad_dtype
+        dtype = array.dtype if wanted is None else wanted.numpy
     if array.shape != shape:
         if type(array) is SparseArray:
             array = to_dense(array)
@@ -52,7 +49,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
 def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
     """`grad` in the form that the receiver at `edge` requires."""
     if type(edge) is not tuple:
-        return validate_grad(grad, edge._array.shape, edge._array.dtype, source, edge)
+        return validate_grad(grad, *form_for(edge, source), source, edge)
     node, number = edge
     several = type(node._grad_shape) is list
     shape, dtype = (

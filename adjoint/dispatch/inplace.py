@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..extra import note_former
 from ..kernels.memory.copying import distinct
 from ..kernels.memory.storages import resized
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
@@ -21,7 +22,7 @@ from ..tape.interpreters import check_owned, checked_change, innermost
 from ..tape.node import start
 from ..tape.packing import pack_saved
 from ..tape.versions import bump
-from ..tensor import Tensor, as_array
+from ..tensor import LEAF, Tensor, as_array
 from .arguments import bind, is_number
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
@@ -163,6 +164,8 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
             pack_saved(node, ())
         node._grad_shape, node._grad_dtype = result.shape, result.dtype
         views.point_at(target, (node, 0))
+    if target._edge is LEAF:
+        note_former(target, result)
     target._array = result
     bump(target, f"{op.function_name}_", depth=2)
     if recording and target._base is not None:

@@ -356,6 +356,38 @@ PROGRAMS = {
             with torch.no_grad():
                 show(call())
     """,
+    "leaves_of_another_shape": """
+        changes = [
+            lambda w: w.t_(), lambda w: w.transpose_(0, 1), lambda w: w.unsqueeze_(0), lambda w: w.unsqueeze_(-1),
+            lambda w: w.as_strided_((6,), (1,)), lambda w: w.as_strided_((3, 2), (2, 1)), lambda w: w.as_strided_((2, 3), (0, 1)),
+            lambda w: setattr(w, 'data', torch.ones(1, 3)), lambda w: setattr(w, 'data', torch.ones(3)),
+            lambda w: w.t_().t_(), lambda w: w.unsqueeze_(0).squeeze_(0),
+        ]
+        uses = [
+            lambda w: (w * 2).sum(), lambda w: w.sum(), lambda w: (w * w.detach()).sum(), lambda w: w[0].sum(),
+            lambda w: (w * 2).sum() + (-w).sum(), lambda w: (w.reshape(-1) * 2).sum(),
+        ]
+        ends = [
+            lambda y, w: y.backward(), lambda y, w: y.backward(create_graph=True), lambda y, w: y.backward(inputs=[w]),
+            lambda y, w: show(torch.autograd.grad(y, w)[0].detach()),
+        ]
+        for change in changes:
+            for use in uses:
+                for end in ends:
+                    for before in (None, torch.ones(2, 3)):
+                        w = torch.arange(6.0).reshape(2, 3).requires_grad_()
+                        w.grad = before
+                        w.register_hook(lambda grad: show(tuple(grad.shape)))
+                        y = use(w)
+                        with torch.no_grad():
+                            change(w)
+                        try:
+                            end(y, w)
+                        except RuntimeError as error:
+                            show(str(error).partition(' ')[0])
+                        if w.grad is not None:
+                            show(w.grad.detach(), w.grad.stride())
+    """,
     "losses_of_booleans": """
         d, a = torch.full((2, 2), .5, dtype=torch.float64, requires_grad=True), torch.tensor([[True, False], [False, True]])
         for loss in (torch.nn.functional.mse_loss, torch.nn.functional.smooth_l1_loss):

@@ -74,7 +74,9 @@ def _log1p(self: Array) -> Any:
         return of_any_size(numpy.log1p)(self)
     real, imag = self.real.astype(numpy.float64), self.imag.astype(numpy.float64)
     near = 0.5 * numpy.log1p(real * (2 + real) + imag * imag)
-    result = numpy.asarray(numpy.log(1 + self))
+    larger = numpy.array(self)
+    larger.real += 1  # the sum of complex numbers would lose the sign of an imaginary -0, which chooses the branch
+    result = numpy.asarray(numpy.log(larger))
     numpy.copyto(result.real, near, where=numpy.maximum(abs(real), abs(imag)) < 0.5)
     return result
 

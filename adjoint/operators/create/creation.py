@@ -25,7 +25,7 @@ from ...tape import mode_switches, modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.inference_tensors import mark_inference
 from ...tape.versions import bump
-from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
+from ...tensor import LEAF, Tensor, tensor_array, wrap
 from ...tracebacks import shorten
 from ..memory.conversion import checked_dtype, is_meta
 
@@ -45,23 +45,53 @@ def leaf(
     if device is not None and device is not cpu and is_meta(device):
         array = parked(array)
     if pin_memory:
-        raise RuntimeError(
-            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
-            "this "
-            "system."
-        )
+        _refuse_pinned_memory()
     if layout is not None and layout is not strided:
         array = import_late("adjoint.kernels.sparse.layouts").in_layout(array, repr(layout).removeprefix("torch."))
     tensor = wrap(array)
-    if requires_grad:
-        if requires_grad is not True:
-            raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
-        if not can_require_grad(array):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        tensor._edge = LEAF
+    if requires_grad is not False:
+        check_requires_grad(requires_grad, array.dtype)
+        tensor._edge = LEAF if requires_grad else None
     if modes.FLAGS.special and modes.STATE.inference:
         mark_inference(tensor)
     return tensor
+
+
+def _refuse_pinned_memory() -> None:
+    raise RuntimeError(
+        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+    )
+
+
+def check_requires_grad(requires_grad: Any, dtype: Any) -> None:
+    """Raise unless a tensor of NumPy's `dtype` can require grad as it is asked to."""
+    if requires_grad is not True and requires_grad is not False and requires_grad is not None:
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+    kind = dtypes.from_numpy(dtype)
+    if requires_grad and not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def check_request(
+    function: str,
+    dtype: Any,
+    out: Any,
+    requires_grad: Any = False,
+    device: Any = None,
+    pin_memory: Any = False,
+    layout: Any = None,
+) -> None:
+    """Raise what `finished` and `leaf` would: a call that fails draws no random numbers."""
+    if device is not None and device is not cpu:
+        is_meta(device)
+    if pin_memory:
+        _refuse_pinned_memory()
+    if requires_grad is not False:
+        check_requires_grad(requires_grad, dtype)
+    if layout is not None and not isinstance(layout, type(strided)):
+        raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
+    if out is not None:
+        _check_out(function, out)
 
 
 def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
@@ -155,6 +185,15 @@ def finished(
 
 def write_out(function: str, array: Any, out: Tensor) -> None:
     """Write `array` to the tensor given as `out=`."""
+    _check_out(function, out)
+    if array.shape != out._array.shape:
+        out._array = copying.convert(array, out._array.dtype)
+    else:
+        store(array, out)
+    bump(out, function, depth=4)
+
+
+def _check_out(function: str, out: Tensor) -> None:
     if modes.is_grad_enabled() and out.requires_grad:
         raise RuntimeError(
             f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one "
@@ -162,11 +201,6 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
             "arguments requires grad."
         )
     check_overlap(out)
-    if array.shape != out._array.shape:
-        out._array = copying.convert(array, out._array.dtype)
-    else:
-        store(array, out)
-    bump(out, function, depth=4)
 
 
 # --- from data ------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from ...tape import mode_switches, modes
 from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor
 from ..memory.conversion import checked_dtype, is_meta
-from .creation import checked_shape, finished, leaf, result_dtype, shape_of
+from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
 from .like import empty_array_like
 
 
@@ -104,6 +104,7 @@ def _sampled(name, sample, sampler, doc):
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
         if _draws_nothing(device):
             return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
         array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
@@ -122,6 +123,7 @@ def _sampled_like(name, sample, doc):
         input = input if x is None else x
         stream, array = stream_of(generator), empty_array_like(input, name, dtype, memory_format)
         device = place_like(input, device)
+        check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
         if not _draws_nothing(device):
             array = sample(stream, array)
         return leaf(array, requires_grad, device, pin_memory, layout)
@@ -182,6 +184,7 @@ def randint(
     low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = result_dtype("randint", dtype, out) or dtypes.int64
     shape = checked_shape(size, "randint", where=where)
+    check_request("randint", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if _draws_nothing(device):
         return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
     array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)
@@ -205,6 +208,7 @@ def randint_like(
     array = empty_array_like(input, "randint_like", dtype, memory_format)
     low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
     device = place_like(input, device)
+    check_request("randint_like", array.dtype, None, requires_grad, device, pin_memory, layout)
     if not _draws_nothing(device):
         array = kernels.random_(stream_of(generator), array, low, high)
     return leaf(array, requires_grad, device, pin_memory, layout)
@@ -218,6 +222,7 @@ def randperm(
     """The integers from 0 to n - 1 in random order."""
     n = _whole(n, "randperm", "n", 1)
     kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
+    check_request("randperm", kind.numpy, out, requires_grad, device, pin_memory, layout)
     array = kernels.randperm(stream_of(generator), n, kind.numpy)
     return finished("randperm", array, out, requires_grad, device, pin_memory, layout)
 
@@ -306,6 +311,7 @@ def normal_function(
         checked_shape(size, "normal"),
         cpu if device is None else device,
     )  # whatever the default is, in PyTorch
+    check_request("normal", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if out is None:
         return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)
     array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)
@@ -393,6 +399,7 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
                 "requires grad."
             )
         chance = input._array if p is None else p
+        check_request("bernoulli", out._array.dtype, out)
         array = drawn_into(out, input._array.shape, kernels.bernoulli_, stream_of(generator), chance)
         return finished("bernoulli", array, out)
     if p is None:

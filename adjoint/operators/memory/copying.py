@@ -14,6 +14,7 @@ from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
 from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
+from ...extra import note_former
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import whole
 from ...kernels.reduce import reduction
@@ -24,7 +25,7 @@ from ...tape import modes, views
 from ...tape.changes import count_change
 from ...tape.interpreters import check_owned, innermost
 from ...tape.versions import about_to_change, bump
-from ...tensor import Tensor, can_require_grad, wrap
+from ...tensor import LEAF, Tensor, can_require_grad, wrap
 from ..create.creation import shape_of
 
 # --- copies ---------------------------------------------------------------------------------------------------
@@ -367,6 +368,8 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
             array = source._array if isinstance(source, Tensor) else source.elements(kind)
         else:
             array = _part_of(source, window, kind)
+    if input._edge is LEAF:
+        note_former(input, array)
     input._array = with_lazy_bits(without_lazy_bits(array), lazy_bits_of(input._array))
     bump(input, "set_")
     if recording:

@@ -46,16 +46,22 @@ def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> 
     return normal_(stream, numpy.empty(shape, dtype))
 
 
+def _require_numbers(*parameters: object) -> None:
+    """Raise TypeError for a parameter that is no real number, before anything is drawn."""
+    for value in parameters:
+        if not isinstance(value, _REAL):
+            raise TypeError(f"must be real number, not {type(value).__name__}")
+
+
 def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -> ndarray:
     """Fill `out`, of a floating-point or complex type, with normally distributed numbers; returns `out`.
 
     Raises:
         NotImplementedError: if `out` is of another type.
         RuntimeError: if `std` is negative or nan.
-        TypeError: if `mean` is no real number.
+        TypeError: if `mean` or `std` is no real number.
     """
-    if not isinstance(mean, _REAL):
-        raise TypeError("mean")
+    _require_numbers(mean, std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if out.dtype.kind == "c":
@@ -194,6 +200,7 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     Raises:
         RuntimeError: if `out` is of another type or `lambd` is not positive.
     """
+    _require_numbers(lambd)
     if not lambd > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     if not out.size:
@@ -218,6 +225,7 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
     Raises:
         RuntimeError: if `out` is of another type or `sigma` is not positive.
     """
+    _require_numbers(median, sigma)
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     if not is_floating(out.dtype):
@@ -240,6 +248,7 @@ def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.
         NotImplementedError: if `out` is of another type.
         RuntimeError: if `std` is not positive.
     """
+    _require_numbers(mean, std)
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if not out.size:

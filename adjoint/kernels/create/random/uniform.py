@@ -1,6 +1,7 @@
 """Numbers spread evenly: fractions, which other samplers start from, over an interval (`rand`, `uniform_`), and integers."""
 
 import math
+import operator
 from typing import Any
 
 import ml_dtypes
@@ -151,6 +152,7 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
 
     Raises:
         RuntimeError: if the interval is empty or not within the type's range.
+        TypeError: if a limit is no integer.
         NotImplementedError: if `out` is complex, or without limits of one of the longer unsigned types.
     """
     dtype = out.dtype
@@ -160,6 +162,7 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         if dtype.kind == "c" or dtype in UNSIGNED:
             refuse("random_kernel_cpu", dtype)
         return _fill(stream, out, 0, _largest(dtype) + 1, wide=dtype.itemsize == 8)
+    from_, to = operator.index(from_), None if to is None else operator.index(to)
     if not -(2**63) <= from_ < 2**63 or (to is not None and not -(2**63) <= to < 2**63):
         raise ValueError("Overflow when unpacking long long")
     if to is None:
