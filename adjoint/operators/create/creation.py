@@ -33,7 +33,7 @@ from ..memory.conversion import checked_dtype, is_meta
 
 
 def leaf(
-    array: Any, requires_grad: bool = False, device: Any = None, pin_memory: bool = False, layout: Any = None
+    array: Any, requires_grad: bool | None = False, device: Any = None, pin_memory: bool = False, layout: Any = None
 ) -> Tensor:
     """A new leaf on `array` itself.
 
