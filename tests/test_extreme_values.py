@@ -181,3 +181,9 @@ def test_the_sign_of_an_imaginary_zero_chooses_the_branch_of_log1p(dtype):
     x = torch.tensor([complex(-2, 0.0), complex(-2, -0.0), complex(-inf, -0.0)], dtype=dtype)
     pi = torch.tensor([torch.pi, -torch.pi, -torch.pi], dtype=dtype.to_real())
     assert torch.equal(x.log1p().imag, pi) and torch.equal(x.clone().log1p_().imag, pi)
+
+
+@pytest.mark.parametrize("padding", [(-4, 1), (3, -4), (-2, 5, -3, 3)])
+def test_padding_takes_away_no_more_than_there_is(padding):
+    with pytest.raises(RuntimeError, match=r"narrow\(\): length must be non-negative"):
+        torch.nn.functional.pad(torch.ones(2, 3), padding, value=2.0)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from .samples import Sample
 
 # A sample that takes longer than this differs; an operator that takes longer for several is given up.
 SECONDS = 20
+IDLE = 10
 # How many times as many samples as in an everyday run.
 THOROUGH = float(os.environ.get("ADJOINT_PARITY_THOROUGH", "1"))
 
@@ -657,15 +659,21 @@ def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> 
 
 @contextmanager
 def _deadline(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError when a sample takes too long."""
+    """Raises TimeoutError when a sample takes too long: in processor time, so that a machine that is busy or stands still does no
+    harm, and also when it waits for `IDLE` times as long. Time in which the process is stopped does not count.
+    """
+    begun, waited = time.process_time(), 0
 
-    def expire(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"no result after {seconds} s")
+    def look(number: int, frame: FrameType | None) -> None:
+        nonlocal waited
+        waited += 1  # one signal, however long the process was stopped
+        if time.process_time() - begun > seconds or waited > IDLE * seconds:
+            raise TimeoutError(f"no result after {seconds} s")
 
-    previous = signal.signal(signal.SIGALRM, expire)
-    signal.alarm(seconds)
+    previous = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

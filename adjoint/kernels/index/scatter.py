@@ -417,7 +417,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
         )
     length = x.shape[dim] if x.ndim else 1
     wrong = out_of_bounds(index, length)
-    if wrong is not None and name == "index_reduce_":
+    if wrong is not None and (name == "index_reduce_" or x.ndim <= 1):
         raise IndexError("index out of range in self")
     if wrong is not None and x.size:  # PyTorch does not look where there is nothing to add
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")

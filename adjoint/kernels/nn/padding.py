@@ -28,13 +28,12 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     shape, source, target = list(self.shape), [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for i in range(dims):
         dim, before, after = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
-        size = self.shape[dim] + before + after
-        if size < 0:
+        if self.shape[dim] + min(before, 0) + min(after, 0) < 0:  # also where the other end would be padded again
             raise RuntimeError(
-                f"The input size {self.shape[dim]}, plus negative padding {before} and {after} resulted in a negative output "
-                f"size, which is invalid. Check dimension {dim} of your input."
+                f"narrow(): length must be non-negative. The input size {self.shape[dim]} of dimension {dim} is less than what "
+                f"the negative padding {before} and {after} takes away."
             )
-        shape[dim] = size
+        shape[dim] = size = self.shape[dim] + before + after
         source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), size - max(after, 0))
     if LOOPS.takes(math.prod(shape), THREADED):
