@@ -90,14 +90,6 @@ def export(
 
     Raises:
         OnnxExporterError: if the module runs an operator that is not known, or reads an element of what it computes.
-
-    >>> import adjoint as torch
-    >>> model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
-    >>> program = torch.onnx.export(model, torch.ones(1, 3), dynamic_axes={"input": {0: "batch"}})
-    >>> [node.op_type for node in program.model_proto.graph.node]
-    ['Gemm', 'Relu', 'Identity']
-    >>> torch.allclose(program(torch.ones(4, 3))[0], model(torch.ones(4, 3)))
-    True
     """
     global _exporting
     if find_spec("onnx") is None:
