@@ -32,6 +32,7 @@ __all__ = [
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
     "_DisableTorchDispatch",
+    "_EnteredMode",
     "_autograd",
     "_current_autograd_node",
     "_current_graph_task_id",
@@ -70,6 +71,7 @@ _OF_FORWARD_MODE = {
 
 
 _OF_DISPATCH = {
+    "_EnteredMode": "Entered",
     "_get_dispatch_stack_at": "mode_at",
     "_len_torch_dispatch_stack": "modes_pushed",
     "_pop_torch_dispatch_stack": "pop_mode",

@@ -6,7 +6,9 @@ nothing otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from itertools import count
 from types import FunctionType
 from typing import Any
 
@@ -113,8 +115,10 @@ _lock = lock_across_forks()
 _profiles: dict[int, Any] = {}
 """The profiles that are running, by identity."""
 
-_takers: dict[int, Any] = {}
-"""What takes over operators, by identity: then functions are watched that are one operator of PyTorch's."""
+_takers: dict[int, Callable[[], Any]] = {}
+"""What takes over operators, or None once it is gone: then functions are watched that are one operator of PyTorch's."""
+
+_numbers = count()
 
 
 def watch(profile: Any) -> None:
@@ -130,23 +134,34 @@ def stop_watching(profile: Any) -> None:
     _arrange()
 
 
-def watch_leaves(taker: Any) -> None:
-    """Report calls of functions that are one operator of PyTorch's, to what takes over operators."""
-    _leaves()
-    _takers[id(taker)] = taker
+def watch_leaves(taker: Callable[[], Any]) -> int:
+    """Report calls of functions that are one operator of PyTorch's, as long as `taker()` is not None; returns a number."""
+    leaves()
+    number = next(_numbers)
+    _takers[number] = taker
     if len(_takers) == 1:
         _arrange()
+    return number
 
 
-def stop_watching_leaves(taker: Any) -> None:
-    """Stop reporting them to this taker."""
-    _takers.pop(id(taker), None)
+def stop_watching_leaves(number: int) -> None:
+    """Stop reporting them to the taker of this number."""
+    _takers.pop(number, None)
     if not _takers:
         _arrange()
 
 
+def settle() -> None:
+    """Stop reporting to what is gone: an interrupt may have kept it from saying so."""
+    gone = [number for number, taker in list(_takers.items()) if taker() is None]
+    for number in gone:
+        _takers.pop(number, None)
+    if not _takers and not _profiles:
+        _arrange()
+
+
 @cache
-def _leaves() -> list[_Watch]:
+def leaves() -> list[_Watch]:
     """The wrappers of functions that are one operator of PyTorch's."""
     return [wrapper for wrapper in _watches() if wrapper.name in LEAVES]
 
@@ -165,7 +180,7 @@ def _arrange_all() -> None:
     global _all_are_watched
     every = _all_are_watched or bool(_profiles)
     _all_are_watched = every  # an interrupt may come before the last is arranged
-    for wrapper in _watches() if every else _leaves():
+    for wrapper in _watches() if every else leaves():
         if _profiles or (_takers and wrapper.name in LEAVES):
             wrapper.put()
         else:

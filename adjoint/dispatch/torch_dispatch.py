@@ -8,7 +8,8 @@ is recorded as that of the operator. Functions that PyTorch has as one operator,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
+from weakref import ref
 
 from ..device import preserve_format
 from ..dtypes import scalar_dtype
@@ -40,6 +41,7 @@ class DispatchLevel(Interpreter):
     @uninterrupted
     def enter(self) -> None:
         """Make this the innermost of the modes; transforms that are running stay within it."""
+        self.number = profiled_functions.watch_leaves(ref(self))
         self.outside = before = modes.STATE.interpreters
         count = len(levels())
         modes.set_interpreters((*before[:count], self, *before[count:]))
@@ -65,16 +67,33 @@ class DispatchLevel(Interpreter):
         return function.applied(args)[1]
 
 
+class Entered:
+    """What `with` does with a mode: what was before is remembered, and put back first."""
+
+    _entered: Any = None
+
+    def __enter__(self) -> Self:
+        level = push_mode(self)
+        self._entered = (level.outside, level.number, self._entered)
+        return self
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        outside, number, self._entered = self._entered
+        modes.set_interpreters(outside)
+        profiled_functions.stop_watching_leaves(number)
+
+
 def levels() -> list[DispatchLevel]:
     """The modes that this thread has entered, innermost last."""
     return [level for level in modes.STATE.interpreters if isinstance(level, DispatchLevel)]
 
 
-def push_mode(mode: Any) -> None:
+def push_mode(mode: Any) -> DispatchLevel:
     """Enter a mode in this thread: an object with a method `__torch_dispatch__`."""
     level = DispatchLevel(mode)
-    profiled_functions.watch_leaves(level)
     level.enter()
+    return level
 
 
 @uninterrupted
@@ -89,7 +108,7 @@ def pop_mode() -> Any:
         raise RuntimeError("trying to pop from empty mode stack")
     level = found[-1]
     modes.set_interpreters(tuple([each for each in modes.STATE.interpreters if each is not level]))
-    profiled_functions.stop_watching_leaves(level)
+    profiled_functions.stop_watching_leaves(level.number)
     return level.mode
 
 
@@ -191,6 +210,8 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
     if level is not None and not isinstance(level, DispatchLevel):
         return function(*args, **keywords)
     if level is None and not (DISPATCHING and dispatching_types(args)):
+        if not DISPATCHING:
+            profiled_functions.settle()
         return function(*args, **keywords)
     try:
         bound = signature_of(function).bind(*args, **keywords)
@@ -240,7 +261,7 @@ def class_defined(cls: type[Tensor]) -> None:
     """Have operators on tensors of a class that defines `__torch_dispatch__` take the slow path, which asks it."""
     PLAIN_TYPES.discard(cls)
     if not DISPATCHING:
-        profiled_functions.watch_leaves(DISPATCHING)  # from now on
+        profiled_functions.watch_leaves(lambda: DISPATCHING)  # from now on
     DISPATCHING[cls] = True
     cls.without_history = _without_history  # type: ignore[attr-defined]
     for name in ("numpy", "tolist"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import adjoint as torch
 
 
-class TorchDispatchMode:
+class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
     """A context within which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
 
     The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher; it returns the result. It
@@ -43,13 +43,6 @@ class TorchDispatchMode:
     ) -> Any:
         """Override this method: return the result of `func`."""
         raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        torch._C._push_on_torch_dispatch_stack(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        torch._C._pop_torch_dispatch_stack()
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:

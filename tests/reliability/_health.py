@@ -17,6 +17,7 @@ from adjoint import nn
 from adjoint.autograd import forward_ad
 from adjoint.dispatch import profiled_functions
 from adjoint.tape.modes import ANOMALY, FLAGS, STATE
+from adjoint.tape.torch_dispatch import DISPATCHING
 
 PATIENCE = 10.0
 """Seconds in which threads that were at work when an interrupt struck end what they do."""
@@ -135,8 +136,15 @@ def locks(modules: int) -> list[tuple[Any, str]]:
 
 
 def watched_function() -> str | None:
-    """The name of a function whose calls are still reported to a profiler, though no profile runs, or None."""
+    """The name of a function whose calls are still reported to a profiler, though no profile runs, or None.
+
+    A class with `__torch_dispatch__`, from its definition on, is told of functions that create tensors.
+    """
+    torch.zeros(1)  # an interrupt may have kept a mode from saying that it has ended: the next call finds out
+    leaves = profiled_functions.leaves() if DISPATCHING else ()
     for wrapper in profiled_functions._watches() if profiled_functions._watches.cache_info().currsize else ():
+        if wrapper in leaves:
+            continue
         enter = (wrapper.function.__kwdefaults__ or {}).get("enter")
         if isinstance(getattr(enter, "__self__", None), profiled_functions._Watch):
             return wrapper.name

@@ -20,6 +20,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import func, nn
 from adjoint.autograd import forward_ad
+from adjoint.utils._python_dispatch import TorchDispatchMode
 from adjoint.utils.checkpoint import checkpoint
 from adjoint.utils.data import DataLoader, TensorDataset
 
@@ -238,6 +239,23 @@ def recomputation() -> None:
             torch.utils.checkpoint.set_checkpoint_debug_enabled(None),
         ):
             checkpoint(lambda x: torch.tanh(x @ w), x, use_reentrant=False).sum().backward()
+
+
+@work
+def taking_over() -> None:
+    """Modes below autograd."""
+
+    class PassOn(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    x = leaf(4, 3)
+    with PassOn():
+        y = (x * 2).tanh()
+        with PassOn():
+            y = y + torch.ones(3)
+        y.sum().backward()
+    torch.func.grad(lambda x: x.sin().sum())(x)
 
 
 @work
