@@ -134,7 +134,7 @@ FORMS: dict[str, Callable[[Values], Named]] = {
     "linalg_lstsq": _named("linalg_lstsq", "vector"),
     **{
         f"upsample_{kind}": _upsampled(f"upsample_{kind}")
-        for kind in ("nearest1d", "nearest2d", "nearest3d", "bilinear2d", "trilinear3d", "bicubic2d")
+        for kind in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
     },
 }
 """By the name of an operator: the operator of PyTorch's and its arguments, of the arguments of the declaration by name."""
@@ -360,7 +360,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         else tensors.rsub_number(self, other, alpha=alpha)
     ),
     **{f"upsample_{kind}": _upsampling(f"upsample_{kind}", 0) for kind in ("nearest1d", "nearest2d", "nearest3d")},
-    **{f"upsample_{kind}": _upsampling(f"upsample_{kind}", 1) for kind in ("bilinear2d", "trilinear3d", "bicubic2d")},
+    **{
+        f"upsample_{kind}": _upsampling(f"upsample_{kind}", 1)
+        for kind in ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
+    },
     "linalg_lstsq": lambda self, b, rcond=None, *, driver=None: tensors.linalg_lstsq(
         self, b, rcond, driver, b.ndim == self.ndim - 1
     ),

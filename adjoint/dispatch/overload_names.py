@@ -75,7 +75,8 @@ class OpOverload:
                 f"Declaration: {schema}"
             )
         function = function_named(self._packet.__name__)
-        if function is None and self.operator is not None:
+        too_few = schema is not None and len(args) + len(names) < sum(each.required for each in schema.arguments)
+        if self.operator is not None and (function is None or too_few):  # the operator takes fewer than PyTorch's
             return applied_by_name(self.operator, schema, args, names, self.changes)
         return self._packet(*args, **names)
 
@@ -170,7 +171,7 @@ def _public_functions() -> tuple[dict[str, Any], ...]:
     from .decorators import PUBLIC
 
     load_all()
-    return tuple(functions for namespace, functions in PUBLIC.items() if namespace not in ("aten", "functional"))
+    return PUBLIC["aten"], *(each for name, each in PUBLIC.items() if name not in ("aten", "functional"))
 
 
 aten = _Namespace()
