@@ -8,6 +8,8 @@ from adjoint.utils._python_dispatch import TorchDispatchMode
 
 from .test_matrix import CALLS, IN_PLACE_ONLY, NOT_IMPLEMENTED, apply, as_list, is_sparse, plain
 
+pytestmark = pytest.mark.thorough
+
 
 class PassOn(TorchDispatchMode):
     """Calls what it is given; counts the calls."""
@@ -26,7 +28,6 @@ def close(one, other):
         assert one is other
 
 
-@pytest.mark.one_each("name")
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if not is_sparse(OPERATORS[case.values[0]])])
 def test_values_and_gradients(name, call):
     def run():
@@ -51,7 +52,6 @@ def test_values_and_gradients(name, call):
             assert (one.grad_fn is None) == (other.grad_fn is None)
 
 
-@pytest.mark.one_each("name")
 @pytest.mark.parametrize(
     ("name", "call"),
     [case for case in CALLS if OPERATORS[case.values[0]].inplace and not is_sparse(OPERATORS[case.values[0]])],
