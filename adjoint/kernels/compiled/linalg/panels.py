@@ -1,8 +1,11 @@
 """Products of matrices made of tiles that stay in registers.
 
-The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep: a panel is copied, row by row, to where it stays
-in cache, and meets all rows of the first factor, which is read where it lies. So nothing but panels is copied, and results are
-written once for every `PANEL_ROWS` numbers that are summed.
+The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep. A panel is copied to where it stays in the first
+cache, and then meets rows of the first factor. Rows are read where they lie if only a few panels meet them. Otherwise, or if the
+first factor lies column by column, blocks of `BLOCK_ROWS` rows are copied before to where they stay in the second cache: rows
+that are a power of two apart in memory would displace each other. Results are written once for every `PANEL_ROWS` numbers that
+are summed. The order of the loops is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
+ACM Transactions on Mathematical Software 34, 2008.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from ....codegen.llvm.language import (
     local,
     loops,
     minimum,
+    prefetch,
     store,
     unrolled,
     vector,
@@ -28,57 +32,82 @@ from .tiles import VECTORS, first_lanes, transposed
 PANEL_ROWS = 256
 """How many rows a panel has."""
 
+PANELS = 4
+"""How many panels are copied at a time: parts of the same rows, since rows that are far apart lie on different pages."""
+
+BLOCK_ROWS = 256
+"""How many rows of the first factor are copied at a time."""
+
+FEW_PANELS = 7
+"""So many panels meet rows where they lie."""
+
 
 @loops
-def copy_panel(panel: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width: Int, W: Static) -> None:
-    """Rows of which only the first `width` elements are there, one after another, filled up with zeros."""
-    masks = [first_lanes(width - COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
+def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width: Int, W: Static) -> None:
+    """Rows cut into panels, which lie one after another; the last one is filled up with zeros."""
+    whole = width // (VECTORS * W) * (VECTORS * W)
+    masks = [first_lanes(width - (whole + COLUMN * W), W) for COLUMN in unrolled(VECTORS)]
     for k in range(depth):
-        for COLUMN in unrolled(VECTORS):
-            store(panel + (k * (VECTORS * W) + COLUMN * W), load(b + (k * b_row + COLUMN * W), W, masks[COLUMN]))
+        source, target = b + k * b_row, panels + k * (VECTORS * W)
+        for j in range(0, whole, VECTORS * W):
+            for COLUMN in unrolled(VECTORS):
+                store(target + (j * PANEL_ROWS + COLUMN * W), load(source + (j + COLUMN * W), W))
+        if whole < width:
+            for COLUMN in unrolled(VECTORS):
+                there = load(source + (whole + COLUMN * W), W, masks[COLUMN])
+                store(target + (whole * PANEL_ROWS + COLUMN * W), there)
 
 
 @loops
-def turn_panel(panel: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width: Int, W: Static) -> None:
-    """The same of a matrix whose columns lie one after another; those after the last one are the last one again."""
-    SIDE = minimum(W, 8)  # squares of this side are turned: larger ones take long to compile
-    for column in range(0, VECTORS * W, SIDE):
-        starts = [b + minimum(column + PLACE, width - 1) * b_row for PLACE in unrolled(SIDE)]
-        for k in range(0, depth, SIDE):
-            there = first_lanes(depth - k, SIDE)
-            rows = transposed([load(starts[PLACE] + k, SIDE, there) for PLACE in unrolled(SIDE)], SIDE)
+def turn(target: Pointer[T], line: Int, source: Pointer[T], row: Int, rows: Int, columns: Int, SIDE: Static) -> None:
+    """The transpose of `rows` times `columns` elements, in squares of `SIDE` that need not be full.
+
+    Rows of the source are `row` apart, those of the target `line`. Rows after the last one are the last one again.
+    """
+    for i in range(0, rows, SIDE):
+        starts = [source + minimum(i + PLACE, rows - 1) * row for PLACE in unrolled(SIDE)]
+        for j in range(0, columns, SIDE):
+            there = first_lanes(columns - j, SIDE)
+            square = transposed([load(starts[PLACE] + j, SIDE, there) for PLACE in unrolled(SIDE)], SIDE)
             for PLACE in unrolled(SIDE):
-                store(panel + ((k + PLACE) * (VECTORS * W) + column), rows[PLACE])
+                store(target + ((j + PLACE) * line + i), square[PLACE])
+
+
+@loops
+def copy_block(block: Pointer[T], a: Pointer[T], a_row: Int, rows: Int, depth: Int, W: Static) -> None:
+    """Rows of a block, one after another."""
+    for i in range(rows):
+        for k in range(0, depth, W):
+            store(block + (i * PANEL_ROWS + k), load(a + (i * a_row + k), W, first_lanes(depth - k, W)))
 
 
 @loops
 def multiply_panel(
-    result: Pointer[T], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, a_column: Int, panel: Pointer[T],
-    depth: Int, begin: Pointer[T], begin_row: Int, W: Static, R: Static,
+    result: Pointer[T], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, panel: Pointer[T], depth: Int,
+    begin: Pointer[T], begin_row: Int, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """Columns of the result: the product of all rows and a panel, added to what begins at `begin`.
-
-    Element (r, k) of `a` is at `r * a_row + k * a_column`.
-    """
+    """Columns of the result: the product of rows and a panel, added to what begins at `begin`."""
     masks = [first_lanes(width - COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
     for first in range(0, rows, R):
         last = rows - 1 - first
         starts = [a + (first + minimum(ROW, last)) * a_row for ROW in unrolled(R)]
         origin = begin + first * begin_row
+        following = origin + R * begin_row
+        for ROW in unrolled(R):
+            for COLUMN in unrolled(VECTORS):
+                prefetch(following + (ROW * begin_row + COLUMN * W))
         sums = local(vector(T, W), R * VECTORS)
         for ROW in unrolled(R):
             for COLUMN in unrolled(VECTORS):
                 source = origin + (minimum(ROW, last) * begin_row + COLUMN * W)
                 sums[ROW * VECTORS + COLUMN] = load(source, W, masks[COLUMN])
-        at = 0
         for k in range(depth):
             line = panel + k * (VECTORS * W)
             vectors = [load(line + COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
             for ROW in unrolled(R):
-                factor = broadcast(starts[ROW][at], W)
+                factor = broadcast(starts[ROW][k], W)
                 for COLUMN in unrolled(VECTORS):
                     sums[ROW * VECTORS + COLUMN] = fma(factor, vectors[COLUMN], sums[ROW * VECTORS + COLUMN])
-            at += a_column
         # Rows after the last one are the last one again.
         for ROW in unrolled(R):
             target = result + (first + minimum(ROW, last)) * result_row
@@ -91,24 +120,47 @@ def multiply_rectangle(
     result: Pointer[T], result_row: Int, rows: Int, columns: Int, a: Pointer[T], a_row: Int, a_column: Int, b: Pointer[T],
     b_row: Int, turned: boolean, depth: Int, offset: Pointer[T], has_offset: boolean, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """`a @ b`, or `a` and the transpose of `b` if that is `turned`, plus the vector `offset` in each row."""
-    panel = local(T, PANEL_ROWS * VECTORS * W)
-    zeros = local(T, VECTORS * W)
+    """`a @ b`, or `a` and the transpose of `b` if that is `turned`, plus the vector `offset` in each row.
+
+    Element (r, k) of `a` is at `r * a_row + k * a_column`; one of the two distances is 1.
+    """
+    WIDTH = VECTORS * W
+    SIDE = minimum(W, 8)  # larger squares take long to compile
+    panels = local(T, PANELS * PANEL_ROWS * WIDTH)
+    block = local(T, BLOCK_ROWS * PANEL_ROWS)
+    zeros = local(T, WIDTH)
     for COLUMN in unrolled(VECTORS):
         store(zeros + COLUMN * W, vector(T, W)(0))
+    copies = a_column != 1 or columns > FEW_PANELS * WIDTH
+    tall = minimum(rows, BLOCK_ROWS) if copies else rows
     for top in range(0, depth, PANEL_ROWS):
         deep = minimum(depth - top, PANEL_ROWS)
-        for left in range(0, columns, VECTORS * W):
-            wide = minimum(columns - left, VECTORS * W)
-            if turned:
-                turn_panel(panel, b + (left * b_row + top), b_row, deep, wide, W)
-            else:
-                copy_panel(panel, b + (top * b_row + left), b_row, deep, wide, W)
-            begin, begin_row = zeros, 0
-            if top > 0:
-                begin, begin_row = result + left, result_row
-            elif has_offset:
-                begin = offset + left
-            multiply_panel(
-                result + left, result_row, rows, wide, a + top * a_column, a_row, a_column, panel, deep, begin, begin_row, W, R
-            )  # fmt: skip
+        for index in range((rows + (tall - 1)) // tall):
+            first = index * tall
+            high = minimum(rows - first, tall)
+            source, source_row = a + (first * a_row + top * a_column), a_row
+            if copies:
+                if a_column == 1:
+                    copy_block(block, source, a_row, high, deep, W)
+                else:
+                    turn(block, PANEL_ROWS, source, a_column, deep, high, SIDE)
+                source, source_row = block, PANEL_ROWS
+            for left in range(0, columns, PANELS * WIDTH):
+                wide = minimum(columns - left, PANELS * WIDTH)
+                if turned:
+                    for j in range(0, wide, WIDTH):
+                        origin = b + ((left + j) * b_row + top)
+                        turn(panels + j * PANEL_ROWS, WIDTH, origin, b_row, minimum(wide - j, WIDTH), deep, SIDE)
+                else:
+                    copy_panels(panels, b + (top * b_row + left), b_row, deep, wide, W)
+                for j in range(0, wide, WIDTH):
+                    target = result + (first * result_row + left + j)
+                    begin, begin_row = zeros, 0
+                    if top > 0:
+                        begin, begin_row = target, result_row
+                    elif has_offset:
+                        begin = offset + (left + j)
+                    multiply_panel(
+                        target, result_row, high, minimum(wide - j, WIDTH), source, source_row, panels + j * PANEL_ROWS,
+                        deep, begin, begin_row, W, R,
+                    )  # fmt: skip
