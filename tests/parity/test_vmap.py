@@ -117,7 +117,13 @@ def differs(op: Any, sample: samples.Sample, gradients: bool = False) -> str | N
     return None
 
 
-@pytest.mark.parametrize("name", cases())
+SLOW = {"grid_sampler_3d"}
+"""Their samples take many seconds; the quick tier has the same function in two dimensions."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in SLOW else []) for name in cases()]
+)
 def test_vmap_is_a_loop(name: str) -> None:
     op = samples.operators()[name]
     failures = []
