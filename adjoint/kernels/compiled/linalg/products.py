@@ -31,7 +31,7 @@ from ....codegen.llvm.language import (
     minimum,
     store,
 )
-from ....codegen.llvm.workers import WORKERS, run_ranges, run_ranges_apart
+from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
@@ -149,6 +149,8 @@ class _Plan(NamedTuple):
     """The table from `RESULT_STEP` to `PARTS`."""
     parts: int
     """How many there are in all."""
+    piece: int
+    """How many of them a thread takes at a time."""
     threads: int
     by_blas: bool
 
@@ -193,7 +195,8 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
     else:
         code = multiply_tiles.compiled(T=kind, W=width, R=height).code
     copied = lies_a is None, lies_b is None
-    return _Plan(code.address, copied, (*stack, rows, columns), numbers, count * parts, threads, by_blas)
+    piece = max(1, count * parts // (PIECES * threads))
+    return _Plan(code.address, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas)
 
 
 def _rounded(number: int, unit: int) -> int:
@@ -234,5 +237,5 @@ def product(a: Array, b: Array, added: Array | None = None) -> Any:
     if plan.by_blas:
         multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
     else:
-        run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, 1, plan.threads)
+        run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, plan.piece, plan.threads)
     return result
