@@ -50,7 +50,7 @@ DEEPEST = 40
 
 def run(
     roots: list[Any],
-    grads: list[Any],
+    grads: Any,
     retain_graph: bool,
     create_graph: bool,
     capture: Capture | None,
@@ -59,6 +59,7 @@ def run(
 ) -> Shown | None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
+    `grads` is a list; or a dictionary, by node, of gradients in the form that the nodes at `roots` take (`plain_root`).
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients
     are only stored in `capture`. `given`: the tensors whose arrays are `grads`. Returns the tensors by which user code
     knows gradients.
@@ -89,7 +90,7 @@ def run(
         restore(token)
 
 
-def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
+def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
     """Discover the graph of `task` and run its nodes."""
     retain_graph, create_graph = task.retain_graph, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
@@ -98,8 +99,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
         task.root = roots[0][0] if type(roots[0]) is tuple else roots[0]
     plain = nodes_without_watch(task) if capture is not None or FLAGS.special else None
     needed = task.needed
-    buffers: dict[Any, Any] = {}
-    arrive(roots, grads, buffers, task)
+    buffers: dict[Any, Any] = grads if type(grads) is dict else arrive(roots, grads, task)
     complete: list[Tensor] = []
     for node in order:
         grad = buffers.pop(node, None)
@@ -143,34 +143,36 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
                 else:
                     buffers[target] = summed(buffers[target], result) if target in buffers else result
             if target is edge:
-                uses[edge] = left = uses[edge] - 1
-                if not left and (edge in buffers or edge._extra is not None):
+                further = uses[edge]
+                if further:
+                    uses[edge] = further - 1
+                elif edge in buffers or edge._extra is not None:
                     complete.append(edge)
         if complete:
             grad = result = results = array = None  # so that accumulation can count the references to a gradient
             for leaf in complete:
-                if leaf._extra is None and not FLAGS.special and (capture is None or task.accumulates(leaf)):
+                if leaf._extra is not None or FLAGS.special:
+                    if not finish_plain_leaf(leaf, buffers, task):
+                        finish_leaf(leaf, buffers.pop(leaf, None), task)
+                elif capture is None or task.accumulates(leaf):
                     accumulate(leaf, buffers.pop(leaf), create_graph)
-                elif not finish_plain_leaf(leaf, buffers, task):
-                    finish_leaf(leaf, buffers.pop(leaf, None), task)
+                elif leaf in capture.leaves:
+                    capture.leaves[leaf] = buffers.pop(leaf)
             complete.clear()
 
 
-def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: GraphTask) -> None:
-    """Put the gradients that the caller gives where the nodes and leaves at `roots` find them."""
-    if len(roots) == 1 and type(roots[0]) is tuple:
-        node, grad = roots[0][0], grads[0]
-        array = grad._array if task.create_graph else grad
-        if array.shape == node._grad_shape and array.dtype is node._grad_dtype:
-            buffers[node] = grad
-            return
+def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any]:
+    """The gradients that the caller gives, where the nodes at `roots` find them; those at leaves are finished."""
+    buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None and grad is not None:
             deliver(grad, edge, None, buffers)
         if edge is not None and type(edge) is not tuple:
-            task.uses[edge] -= 1
-            if not task.uses[edge] and edge in buffers:
+            if task.uses[edge]:
+                task.uses[edge] -= 1
+            elif edge in buffers:
                 finish_leaf(edge, buffers.pop(edge), task)
+    return buffers
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
@@ -220,17 +222,15 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
-    """The nodes reachable from the roots, latest first, and how many edges lead to each leaf."""
+    """The nodes reachable from the roots, latest first, and how many edges beyond the first lead to each leaf."""
     seen: dict[Node, None] = {}  # which is made, and added to, in less time than a set
     uses: dict[Tensor, int] = {}
-    order: list[Node] = []
     for edge in roots:
         if type(edge) is tuple:
-            if edge[0] not in seen:
-                seen[edge[0]] = None
-                order.append(edge[0])
+            seen[edge[0]] = None
         elif edge is not None:
-            uses[edge] = uses.get(edge, 0) + 1
+            uses[edge] = uses[edge] + 1 if edge in uses else 0
+    order = [*seen]
     for node in order:  # the list grows during the loop
         for edge in node._edges:
             if type(edge) is tuple:
@@ -239,7 +239,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
                     seen[target] = None
                     order.append(target)
             elif edge is not None:
-                uses[edge] = uses[edge] + 1 if edge in uses else 1
+                uses[edge] = uses[edge] + 1 if edge in uses else 0
     if len(order) > 1:
         if Node.renumbered:
             order = by_dependencies(roots, order)

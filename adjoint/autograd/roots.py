@@ -78,22 +78,23 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     return wrap(ones) if as_tensor else ones
 
 
-def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[Any]] | None:
-    """The edge and the initial gradient of a root in the simple case; None where more checks are needed."""
+def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[Any, Any]] | None:
+    """The edge of a root in the simple case, and the gradient that its node begins with; None where more checks are needed."""
     if type(root) is not Tensor or FLAGS.special:
         return None
     array = root._array
     if type(array) is not ndarray:
         return None
+    shape, dtype = array.shape, array.dtype
     if given is None:
-        seed = None if array.ndim else _ONES.get(array.dtype)
+        seed = None if shape else _ONES.get(dtype)
         if seed is None:
             return None
         if as_tensor:
             seed = wrap(seed.copy())
     elif type(given) is Tensor:
         seed = given._array
-        if type(seed) is not ndarray or seed.dtype is not array.dtype or seed.shape != array.shape:
+        if type(seed) is not ndarray or seed.dtype is not dtype or seed.shape != shape:
             return None
         if as_tensor:
             seed = given
@@ -101,8 +102,16 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[
         return None
     edge = root._edge if root._base is None else history(root)
     if type(edge) is not tuple:
-        edge = edge_of(root)
-    return None if edge is None or edge is NOWHERE else ([edge], [seed])
+        return None
+    node, number = edge
+    expected = node._grad_shape
+    if expected == shape and node._grad_dtype is dtype:
+        return [edge], {node: seed}
+    if type(expected) is list and expected[number] == shape and node._grad_dtype[number] is dtype:
+        several = [None] * len(expected)
+        several[number] = seed
+        return [edge], {node: several}
+    return None
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:

@@ -18,25 +18,24 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.user` remembers the module of that frame."""
-    user = FLAGS.user
-    names = frame.f_globals
+    user, engine = FLAGS.user, LATE.engine_globals
     task = None
-    while names is not user:
-        package = names.get("__package__")
+    while (names := frame.f_globals) is not user:
+        try:
+            package = names["__package__"]
+        except KeyError:
+            package = None
         if package not in _OURS and not is_internal(package):
             FLAGS.user = names
             break
-        if (
-            names is LATE.engine_globals and task is None
-        ):  # all nodes that one backward records share a frame, which is searched for once
-            task = STATE.task
+        if names is engine and task is None:
+            task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
             if task.frame is not None:
                 return task.frame
         back = frame.f_back
         if back is None:
             break
         frame = back
-        names = frame.f_globals
     if task is not None:
         task.frame = frame
     return frame
