@@ -128,21 +128,22 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
         for edge in edges:  # counted by hand: `zip` costs more than the work on one gradient
             result = results[number]
             number += 1
-            if edge is None:
-                continue
             if type(edge) is tuple:
-                target = edge[0]
-                shape, dtype = target._grad_shape, target._grad_dtype
-            else:
-                target, array = edge, edge._array
-                shape, dtype = array.shape, array.dtype
-            if result is not None:
-                array = result._array if create_graph else result
-                if array.shape != shape or array.dtype is not dtype:
-                    deliver(result, edge, node, buffers)
-                else:
-                    buffers[target] = summed(buffers[target], result) if target in buffers else result
-            if target is edge:
+                if result is not None:
+                    target = edge[0]
+                    array = result._array if create_graph else result
+                    if array.shape != target._grad_shape or array.dtype is not target._grad_dtype:
+                        deliver(result, edge, node, buffers)
+                    else:
+                        buffers[target] = summed(buffers[target], result) if target in buffers else result
+            elif edge is not None:
+                if result is not None:
+                    own = edge._array
+                    array = result._array if create_graph else result
+                    if array.shape != own.shape or array.dtype is not own.dtype:
+                        deliver(result, edge, node, buffers)
+                    else:
+                        buffers[edge] = summed(buffers[edge], result) if edge in buffers else result
                 further = uses[edge]
                 if further:
                     uses[edge] = further - 1

@@ -188,7 +188,7 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
     """Raise unless `grad` may become the `.grad` of `tensor`."""
     if type(grad) is Tensor and tensor._extra is None and grad is not tensor:
         new, own = grad._array, tensor._array
-        if type(new) is ndarray and type(own) is ndarray and new.dtype is own.dtype and new.shape == own.shape:
+        if new.dtype is own.dtype and new.shape == own.shape and type(new) is type(own) is ndarray:
             return
     if not isinstance(grad, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -77,7 +78,8 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others
         size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
-        few = f"{first}.size * {second}.size < {limit} or {size} < {limit}"
+        root = math.isqrt(limit)
+        few = f"{first}.size < {root} > {second}.size or {first}.size * {second}.size < {limit} or {size} < {limit}"
     return [*block(f"if {few}:", lines), *block("else:", [call])]
 
 

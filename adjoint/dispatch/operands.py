@@ -120,17 +120,17 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
         array = item._array
-        if type(array) is not ndarray:
-            return None, None
-        if array.dtype is not kind:
-            if kind is not None:
+        if array.dtype is not kind or type(array) is not ndarray:
+            if kind is not None or type(array) is not ndarray:
                 return None, None
             kind = array.dtype
-        arrays.append(array)
         edge = item._edge if item._base is None else current_edge(item)
         if edge is not None:
             recorded = True
-        edges.append(item if edge is LEAF else edge)
+            if edge is LEAF:
+                edge = item
+        arrays.append(array)
+        edges.append(edge)
     return arrays, tuple(edges) if recorded else None
 
 

@@ -52,14 +52,12 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
     lines = []
     edges = "edges"
     if op.sequence is None:
-        count = range(len(op.differentiable))
-        for index in count:  # the gradient of a view that was made without recording is not used
-            lines += [f"if edge_{index} is NOWHERE:", f"    edge_{index} = None"]
-        ends = [
-            f"{public_name(name)} if edge_{index} is LEAF else edge_{index}" if from_tensors else f"edge_{index}"
-            for index, name in enumerate(op.differentiable)
-        ]
-        edges = f"({', '.join(ends)},)"
+        for index, name in enumerate(op.differentiable):
+            if from_tensors:
+                lines += [f"if edge_{index} is LEAF:", f"    edge_{index} = {public_name(name)}"]
+            # The gradient of a view that was made without recording is not used.
+            lines += [f"{'elif' if from_tensors else 'if'} edge_{index} is NOWHERE:", f"    edge_{index} = None"]
+        edges = f"({', '.join(f'edge_{index}' for index in range(len(op.differentiable)))},)"
     return [
         *lines,
         "node = NodeClass()",
