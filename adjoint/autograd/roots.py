@@ -55,9 +55,12 @@ def root_edge(root: Any) -> Any:
 
 def edge_of_input(item: Any) -> Any:
     """The edge whose gradient is requested."""
-    if not isinstance(item, (Tensor, GradientEdge)):
+    if isinstance(item, Tensor):
+        edge = edge_of(item)
+    elif isinstance(item, GradientEdge):
+        edge = recorded_edge(item)
+    else:
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}")
-    edge = recorded_edge(item) if isinstance(item, GradientEdge) else edge_of(item)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge

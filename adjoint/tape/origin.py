@@ -21,14 +21,15 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
     user, engine = FLAGS.user, LATE.engine_globals
     task = None
     while (names := frame.f_globals) is not user:
-        try:
-            package = names["__package__"]
-        except KeyError:
-            package = None
-        if package not in _OURS and not is_internal(package):
-            FLAGS.user = names
-            break
-        if names is engine and task is None:
+        if names is not engine:
+            try:
+                package = names["__package__"]
+            except KeyError:
+                package = None
+            if package not in _OURS and not is_internal(package):
+                FLAGS.user = names
+                break
+        elif task is None:
             task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
             if task.frame is not None:
                 return task.frame
