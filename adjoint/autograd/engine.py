@@ -15,30 +15,21 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from ..extra import OWN
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
-from ..tape.node import Node, accumulator_of, explain, live_accumulator
+from ..tape.node import Node, explain
 from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
 from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
-from .hook_calls import (
-    finish_plain_leaf,
-    run_accumulator,
-    run_leaf_hooks,
-    run_node,
-    run_post_accumulate_hooks,
-    run_post_hooks,
-    run_tensor_hooks,
-    run_with_hooks,
-)
+from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
+from .leaves import finish_leaf, finish_plain_leaf
 from .needed_nodes import by_dependencies, nodes_without_watch
 from .shown import Shown
-from .validate_grad import as_taken, validate_grad
+from .validate_grad import as_taken
 
 _by_sequence = attrgetter("_sequence")
 LATE.engine_globals = globals()
@@ -125,9 +116,9 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
             if node._hooks is not None and node._hooks.post:  # type: ignore[unreachable]
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
-        for edge in edges:  # counted by hand: `zip` costs more than the work on one gradient
+        for edge in edges:
             result = results[number]
-            number += 1
+            number += 1  # noqa: SIM113  (`enumerate` or `zip` costs more than the work on one gradient)
             if type(edge) is tuple:
                 if result is not None:
                     target = edge[0]
@@ -265,46 +256,3 @@ def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) 
         held[number] = grad if held[number] is None else summed(held[number], grad)
     else:
         buffers[target] = grad if held is None else summed(held, grad)
-
-
-def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks and accumulate, or capture."""
-    try:
-        take_to_leaf(leaf, grad, task)
-    except Exception:
-        if modes.ANOMALY.enabled:
-            report(leaf)
-        raise
-
-
-def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Run the hooks of `leaf` and accumulate, or capture."""
-    capture = task.capture
-    if capture is not None and leaf not in capture.leaves and leaf is not task.root:
-        return
-    extra = leaf._extra
-    if extra is not None and extra.grad_dtype is not OWN and grad is not None:
-        grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
-    if extra is not None and extra.hooks:
-        task.node = leaf
-        grad = run_leaf_hooks(leaf, grad, task.create_graph)
-    if capture is not None and (leaf not in capture.leaves or not task.accumulating):
-        if leaf in capture.leaves:
-            capture.leaves[leaf] = grad
-        return
-    if FLAGS.special and STATE.recorder is not None:
-        STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
-    else:
-        add_to_leaf(leaf, grad, task)
-
-
-def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Add `grad` to the `.grad` of a leaf in an unusual case."""
-    task.node = leaf
-    node = live_accumulator(leaf)
-    if node is not None and node._hooks is not None:
-        run_accumulator(node, grad, task.create_graph)
-    else:
-        if grad is not None:
-            accumulate(leaf, grad, task.create_graph)
-        run_post_accumulate_hooks(leaf)

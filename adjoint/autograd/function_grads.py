@@ -32,7 +32,7 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
     checked: list[Tensor | None] = []
     position = 0
     for result, is_tensor in zip(results, node._tensor_inputs):  # noqa: B905  (of equal length)
-        position += 1
+        position += 1  # noqa: SIM113
         if is_tensor:
             if result is not None:
                 if not isinstance(result, Tensor):
