@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..codegen.acceleration import LARGE
+from ..codegen.acceleration import LARGE, THREADED
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import large
 from ..device import strided
@@ -58,7 +58,9 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             grad = as_array(grad)
         array = leaf._array
         shared = getrefcount(grad) > _UNSHARED or (grad.base is not None and not owns_memory(grad))
-        if grad.strides != array.strides:
+        if shared and leaf._extra is None and array.flags.c_contiguous and grad.size < THREADED:
+            grad = grad.copy()
+        elif grad.strides != array.strides:
             if shared or STATE.grad_layout:
                 grad = laid_out_like(grad, array)
         elif shared:

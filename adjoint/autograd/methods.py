@@ -40,19 +40,22 @@ def backward(
         raise
 
 
-@ending_at_caller
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a returned tensor replaces the gradient."""
-    if not self.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    extra = self._own_extra()
-    if extra.hooks is None:
-        # The dictionary is tied to the current node: after an in-place operation, its hooks stay with the old value.
-        edge = edge_of(self) if self._base is None else history(self)
-        extra.hooks = HookDict()
-        if type(edge) is tuple:
-            own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
-    return extra.hooks.register(hook)
+    try:
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        extra = self._own_extra()
+        if extra.hooks is None:
+            # The dictionary is tied to the current node: after an in-place operation, its hooks stay with the old value.
+            edge = edge_of(self) if self._base is None else history(self)
+            extra.hooks = HookDict()
+            if type(edge) is tuple:
+                own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
+        return extra.hooks.register(hook)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @ending_at_caller
