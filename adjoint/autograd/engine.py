@@ -190,7 +190,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
         if not runs:
             store(grad, wanted or {})
             return None
-        run = run_node if hooks is None or not hooks.around() else run_with_hooks
+        run = run_with_hooks if hooks is not None and (hooks.pre or hooks.post) else run_node
         recorder = STATE.recorder
         if recorder is None:
             results = run(node, grad, task.retain_graph, task.create_graph, edges)

@@ -98,17 +98,18 @@ def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
 
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     """Run the hooks of the tensors that are outputs of `node`, then fill the `.grad` of those that retain it."""
-    hooks = own_hooks(node)
+    hooks: Any = node._hooks
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
     stop_recording()
     for number, groups in list(hooks.tensor.items()):
         for of_tensor in groups:
             values[number] = apply_hooks(of_tensor, values[number])
-    for number, reference in list(hooks.retained.items()):
-        tensor = reference()
-        if tensor is not None and values[number] is not None:
-            keep_grad(tensor, values[number], create_graph)
+    if hooks.retained:
+        for number, reference in list(hooks.retained.items()):
+            tensor = reference()
+            if tensor is not None and values[number] is not None:
+                keep_grad(tensor, values[number], create_graph)
     return [from_tensor(value, create_graph) for value in values] if several else from_tensor(values[0], create_graph)
 
 

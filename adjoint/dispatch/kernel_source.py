@@ -104,7 +104,7 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
     kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
     if isinstance(kernel.general, numpy.ufunc):
-        return by_size(op, kernel.general, [f"general({passed}, out={array})"], passed, array)
+        return by_size(op, kernel.general, [f"general({passed}, {array})"], passed, array)
     if kernel.inplace is not None:
         general = quietly(op, kernel.inplace, f"inplace_kernel({passed})")
     else:
@@ -118,5 +118,5 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     if not isinstance(kernel.small, numpy.ufunc):
         return general
     few = ", ".join(f"{name}_array" for name in op.tensors)
-    small = by_size(op, kernel.small, [f"small({few}, out={array})"], few, array)
+    small = by_size(op, kernel.small, [f"small({few}, {array})"], few, array)
     return choice(with_defaults(op), small, general)
