@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from operator import attrgetter
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -77,7 +76,6 @@ _BASE: dict[str, Any] = {
     "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": operands.plain_sequence,
-    **{f"{name}_of": attrgetter(name) for name in ("shape", "dtype", "strides")},
     "getframe": sys._getframe,
     "laid_out": laid_out,
     "LARGE": LargeUfuncs(),

@@ -129,7 +129,7 @@ def value_expression(op: Operator, item: str) -> str:
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
             if op.kinds[name] == ARRAYS:
-                return f"[*map({suffix}_of, {name}_array)]"
+                return f"[each.{suffix} for each in {name}_array]"
             none = "" if op.kinds[name] == ARRAY else f"None if {name}_array is None else "
             return f"{none}{name}_array.{suffix}"
     return public_name(item)
