@@ -147,6 +147,7 @@ def grad(
         products = batched_products(product, batched_grads(roots, as_tuple(grad_outputs)))
         return checked_results(targets, products, allow_unused, materialize_grads, create_graph)
     plain = plain_root(outputs, grad_outputs, create_graph)
+    grads: Any
     if plain is not None:
         starts, grads = plain
     else:

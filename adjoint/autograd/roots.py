@@ -111,7 +111,7 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[
     if expected == shape and node._grad_dtype is dtype:
         return [edge], {node: seed}
     if type(expected) is list and expected[number] == shape and node._grad_dtype[number] is dtype:
-        several = [None] * len(expected)
+        several: list[Any] = [None] * len(expected)
         several[number] = seed
         return [edge], {node: several}
     return None

@@ -18,25 +18,24 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.user` remembers the module of that frame."""
-    user, engine = FLAGS.user, LATE.engine_globals
-    task = None
-    while (names := frame.f_globals) is not user:
-        if names is not engine:
-            try:
-                package = names["__package__"]
-            except KeyError:
-                package = None
-            if package not in _OURS and not is_internal(package):
+    engine, task = LATE.engine_globals, None
+    try:
+        while True:
+            names = frame.f_globals
+            package = names["__package__"]
+            if package not in _OURS and (names is FLAGS.user or not is_internal(package)):
                 FLAGS.user = names
                 break
-        elif task is None:
-            task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
-            if task.frame is not None:
-                return task.frame
-        back = frame.f_back
-        if back is None:
-            break
-        frame = back
+            if names is engine and task is None:
+                task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
+                if task.frame is not None:
+                    return task.frame
+            back = frame.f_back
+            if back is None:
+                break
+            frame = back
+    except KeyError:  # code that was executed with globals of its own
+        FLAGS.user = names
     if task is not None:
         task.frame = frame
     return frame
