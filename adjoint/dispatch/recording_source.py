@@ -11,12 +11,19 @@ from .source import block, public_name
 
 RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
 
-FRAME = ["if frame.f_globals is not FLAGS.user:", "    frame = nearest_user_frame(frame)"]
-
 
 def frame_lines(caller: int) -> list[str]:
-    """Find the user's frame, usually `caller` frames above."""
-    return [f"frame = getframe({caller})", *FRAME]
+    """Find the user's frame, usually `caller` frames above, and the code that it runs, usually that of the latest one."""
+    other = [
+        "if frame.f_globals is not FLAGS.user:",
+        "    frame = nearest_user_frame(frame)",
+        "    code = frame.f_code",
+    ]
+    return [
+        f"frame = getframe({caller})",
+        "code = frame.f_code",
+        *block("if code is not FLAGS.code:", [*other, "FLAGS.code = code"]),
+    ]
 
 
 # --- edges ----------------------------------------------------------------------------------------------------
@@ -45,7 +52,7 @@ def is_recorded(op: Operator) -> str:
 
 
 def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
-    """Create the node of an operation in the user's `frame`, without saved values.
+    """Create the node of an operation in the user's `frame`, which runs `code`, without saved values.
 
     If edges are not read `from_tensors`, an edge that ends at a leaf is the leaf already.
     """
@@ -66,7 +73,7 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
         "node._sequence = next(sequence_numbers)",
         f"node._grad_shape = {shape}",
         f"node._grad_dtype = {dtype}",
-        "node._code = frame.f_code",
+        "node._code = code",
         "node._lasti = frame.f_lasti",
     ]
 
@@ -172,10 +179,10 @@ def saving_source(op: Operator) -> str:
 
 
 def part_source(op: Operator) -> str:
-    """The source of `part_node(edge_0, self_array, array, frame, ...)`: it creates the node of one step of indexing."""
+    """The source of `part_node(edge_0, self_array, array, frame, code, ...)`: it creates the node of one step of indexing."""
     values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
     # The intermediate results of indexing are not tensors.
     lines = [*node_lines(op, "array.shape", "array.dtype", from_tensors=False), *value_lines(op), "return node"]
     return "\n".join(
-        [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', *values])}):", lines), ""]
+        [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', 'code', *values])}):", lines), ""]
     )
