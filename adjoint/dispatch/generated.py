@@ -37,8 +37,8 @@ from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
 from .lazy_stubs import building
 from .python_operators import call_operator
-from .recording_source import part_source, saving_source
 from .registry import Namespace
+from .saving_source import part_source, saving_source
 from .source import SOURCES, compile_source
 
 arrays = Namespace(registry.operators())
