@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 from ..late_bound import LATE
 from .modes import FLAGS, STATE
@@ -18,27 +19,25 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.user` remembers the module of that frame."""
-    engine, task = LATE.engine_globals, None
+    user, engine = FLAGS.user, LATE.engine_globals
+    nearest: Any = frame
     try:
-        while True:
-            names = frame.f_globals
+        while (names := nearest.f_globals) is not user:
             package = names["__package__"]
-            if package not in _OURS and (names is FLAGS.user or not is_internal(package)):
+            if package not in _OURS and not is_internal(package):
                 FLAGS.user = names
                 break
-            if names is engine and task is None:
+            if names is engine:
                 task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
-                if task.frame is not None:
-                    return task.frame
-            back = frame.f_back
-            if back is None:
-                break
-            frame = back
+                if task.frame is None:
+                    task.frame = nearest_user_frame(nearest.f_back)
+                return task.frame
+            nearest = nearest.f_back
     except KeyError:  # code that was executed with globals of its own
         FLAGS.user = names
-    if task is not None:
-        task.frame = frame
-    return frame
+    except AttributeError:  # there is no frame outside
+        return frame
+    return nearest
 
 
 def is_internal(package: str | None) -> bool:
