@@ -146,7 +146,7 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
                 if leaf._extra is not None or FLAGS.special:
                     if not finish_plain_leaf(leaf, buffers, task):
                         finish_leaf(leaf, buffers.pop(leaf, None), task)
-                elif capture is None or task.accumulates(leaf):
+                elif capture is None or (task.accumulating and leaf in capture.leaves):
                     accumulate(leaf, buffers.pop(leaf), create_graph)
                 elif leaf in capture.leaves:
                     capture.leaves[leaf] = buffers.pop(leaf)

@@ -23,15 +23,15 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
     nearest: Any = frame
     try:
         while (names := nearest.f_globals) is not user:
-            package = names["__package__"]
-            if package not in _OURS and not is_internal(package):
-                FLAGS.user = names
-                break
             if names is engine:
                 task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
                 if task.frame is None:
                     task.frame = nearest_user_frame(nearest.f_back)
                 return task.frame
+            package = names["__package__"]
+            if package not in _OURS and not is_internal(package):
+                FLAGS.user = names
+                break
             nearest = nearest.f_back
     except KeyError:  # code that was executed with globals of its own
         FLAGS.user = names
