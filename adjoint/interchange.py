@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from .array_attributes import ArrayAttributes, methods_of_tensor
 from .kernels.memory import storage as storages
+from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import TypedStorage, UntypedStorage
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
@@ -46,7 +47,7 @@ class Interchange(ArrayAttributes):
             if type(array) is not ndarray:
                 check_item(array)
             number = array.item()
-            return number if type(number) in storages.PYTHON_NUMBERS else storages.to_python(array.reshape(()))
+            return number if type(number) in PYTHON_NUMBERS else storages.to_python(array.reshape(()))
         except Exception as error:
             shorten(error)
             raise

@@ -21,7 +21,7 @@ from .kernels.runtime.meta_array import Meta, Unread
 from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .notices import warn
-from .tracebacks import end_at_caller, ending_at_caller
+from .tracebacks import end_at_caller, ending_at_caller, shorten
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # the methods that operators install
@@ -236,10 +236,13 @@ class Tensor(Interchange, TensorMethods):
         return grad
 
     @grad.setter
-    @ending_at_caller
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            LATE.check_new_grad(self, value)
+            try:
+                LATE.check_new_grad(self, value)
+            except Exception as error:
+                shorten(error)
+                raise
         self._grad = value
 
     @grad.deleter

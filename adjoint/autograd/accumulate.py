@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..codegen.acceleration import LARGE
+from ..codegen.acceleration import LARGE, THREADED
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import large
 from ..device import strided
@@ -44,7 +44,7 @@ def summed(first: Any, second: Any) -> Any:
             add = large(numpy.add)
             if add is not None:
                 return add(first, second)
-    elif isinstance(first, Tensor) and first.layout is not strided and second.layout is strided:
+    elif isinstance(first, Tensor) and type(first._array) is SparseArray and second.layout is strided:
         return second + first
     return first + second
 
@@ -53,6 +53,26 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
     """Add `grad` (an array; a tensor under `create_graph`) to `leaf.grad`, unless the leaf no longer requires grad."""
     if leaf._edge is None:
         return
+    if leaf._grad is None and not create_graph:
+        if type(grad) is not ndarray:
+            grad = as_array(grad)
+        array = leaf._array
+        shared = getrefcount(grad) > _UNSHARED or (grad.base is not None and not owns_memory(grad))
+        if shared and leaf._extra is None and array.flags.c_contiguous and grad.size < THREADED:
+            grad = grad.copy()
+        elif grad.strides != array.strides:
+            if shared or STATE.grad_layout:
+                grad = laid_out_like(grad, array)
+        elif shared:
+            grad = grad.copy("K")
+        result = new_tensor()
+        result._array = grad
+        result._edge = result._grad = result._base = result._counter = result._extra = None
+        if FLAGS.special and STATE.inference:
+            mark_inference(result)
+        if leaf._grad is None:  # no other thread runs between this question and the assignment (see `uninterrupted`)
+            leaf._grad = result
+            return
     with _LOCKS[hash(leaf) % 64]:
         held = leaf._grad
         if create_graph:
@@ -60,22 +80,8 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 held.add_(grad)
             else:
                 leaf._grad = own(grad, leaf) if held is None else summed(held, grad)
-        elif held is None:
-            if type(grad) is not ndarray:
-                grad = as_array(grad)
-            array = leaf._array
-            shared = getrefcount(grad) > _UNSHARED or (grad.base is not None and not owns_memory(grad))
-            if grad.strides != array.strides:
-                if shared or STATE.grad_layout:
-                    grad = laid_out_like(grad, array)
-            elif shared:
-                grad = grad.copy("K")
-            result = new_tensor()
-            result._array = grad
-            result._edge = result._grad = result._base = result._counter = result._extra = None
-            if FLAGS.special and STATE.inference:
-                mark_inference(result)
-            leaf._grad = result
+        elif held is None:  # another thread has taken it away since
+            leaf._grad = made(laid_out_like(grad, leaf._array))
         else:  # in place, even if `held` has a history: the engine is not recording
             check_inference(held)
             array = held._array

@@ -147,6 +147,7 @@ def grad(
         products = batched_products(product, batched_grads(roots, as_tuple(grad_outputs)))
         return checked_results(targets, products, allow_unused, materialize_grads, create_graph)
     plain = plain_root(outputs, grad_outputs, create_graph)
+    grads: Any
     if plain is not None:
         starts, grads = plain
     else:
@@ -160,12 +161,14 @@ def grad(
         edges.append(edge)
     begin = start if create_graph or plain is None else run
     shown = begin(starts, grads, retain_graph, create_graph, capture, False, grad_outputs)
-    single = len(edges) == 1 and shown is None and grad_outputs is None
-    tensor_of = made if single else (shown or Shown(grad_outputs)).tensor
+    if shown is None and (len(edges) > 1 or grad_outputs is not None):
+        shown = Shown(grad_outputs)
     values = []
     for edge in edges:
         value = capture.value(edge)
-        values.append(value if value is None or isinstance(value, Tensor) else tensor_of(as_array(value)))
+        if value is not None and not isinstance(value, Tensor):
+            value = made(as_array(value)) if shown is None else shown.tensor(as_array(value))
+        values.append(value)
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
 
 

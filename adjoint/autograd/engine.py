@@ -15,30 +15,21 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from ..extra import OWN
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.modes import FLAGS, STATE
-from ..tape.node import Node, accumulator_of, explain, live_accumulator
+from ..tape.node import Node, explain
 from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
 from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, run_callbacks
-from .hook_calls import (
-    finish_plain_leaf,
-    run_accumulator,
-    run_leaf_hooks,
-    run_node,
-    run_post_accumulate_hooks,
-    run_post_hooks,
-    run_tensor_hooks,
-    run_with_hooks,
-)
+from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
+from .leaves import finish_leaf, finish_plain_leaf
 from .needed_nodes import by_dependencies, nodes_without_watch
 from .shown import Shown
-from .validate_grad import as_taken, validate_grad
+from .validate_grad import as_taken
 
 _by_sequence = attrgetter("_sequence")
 LATE.engine_globals = globals()
@@ -50,7 +41,7 @@ DEEPEST = 40
 
 def run(
     roots: list[Any],
-    grads: list[Any],
+    grads: Any,
     retain_graph: bool,
     create_graph: bool,
     capture: Capture | None,
@@ -59,6 +50,7 @@ def run(
 ) -> Shown | None:
     """Send `grads` (arrays, or tensors with `create_graph`) into the edges `roots`, with NumPy's warnings off.
 
+    `grads` is a list; or a dictionary, by node, of gradients in the form that the nodes at `roots` take (`plain_root`).
     Leaves accumulate into `.grad` if `accumulating`, all of them or those in `capture`; otherwise captured gradients
     are only stored in `capture`. `given`: the tensors whose arrays are `grads`. Returns the tensors by which user code
     knows gradients.
@@ -89,7 +81,7 @@ def run(
         restore(token)
 
 
-def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
+def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
     """Discover the graph of `task` and run its nodes."""
     retain_graph, create_graph = task.retain_graph, task.create_graph
     order, uses = task.order, task.uses = discover(roots)
@@ -98,8 +90,7 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
         task.root = roots[0][0] if type(roots[0]) is tuple else roots[0]
     plain = nodes_without_watch(task) if capture is not None or FLAGS.special else None
     needed = task.needed
-    buffers: dict[Any, Any] = {}
-    arrive(roots, grads, buffers, task)
+    buffers: dict[Any, Any] = grads if type(grads) is dict else arrive(roots, grads, task)
     complete: list[Tensor] = []
     for node in order:
         grad = buffers.pop(node, None)
@@ -125,52 +116,55 @@ def execute(roots: list[Any], grads: list[Any], task: GraphTask) -> None:
             if node._hooks is not None and node._hooks.post:  # type: ignore[unreachable]
                 results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
         number = 0
-        for edge in edges:  # counted by hand: `zip` costs more than the work on one gradient
+        for edge in edges:
             result = results[number]
-            number += 1
-            if edge is None:
-                continue
+            number += 1  # noqa: SIM113  (`enumerate` or `zip` costs more than the work on one gradient)
             if type(edge) is tuple:
-                target = edge[0]
-                shape, dtype = target._grad_shape, target._grad_dtype
-            else:
-                target, array = edge, edge._array
-                shape, dtype = array.shape, array.dtype
-            if result is not None:
-                array = result._array if create_graph else result
-                if array.shape != shape or array.dtype is not dtype:
-                    deliver(result, edge, node, buffers)
-                else:
-                    buffers[target] = summed(buffers[target], result) if target in buffers else result
-            if target is edge:
-                uses[edge] = left = uses[edge] - 1
-                if not left and (edge in buffers or edge._extra is not None):
+                if result is not None:
+                    target = edge[0]
+                    array = result._array if create_graph else result
+                    if array.shape != target._grad_shape or array.dtype is not target._grad_dtype:
+                        deliver(result, edge, node, buffers)
+                    else:
+                        buffers[target] = summed(buffers[target], result) if target in buffers else result
+            elif edge is not None:
+                if result is not None:
+                    own = edge._array
+                    array = result._array if create_graph else result
+                    if array.shape != own.shape or array.dtype is not own.dtype:
+                        deliver(result, edge, node, buffers)
+                    else:
+                        buffers[edge] = summed(buffers[edge], result) if edge in buffers else result
+                further = uses[edge]
+                if further:
+                    uses[edge] = further - 1
+                elif edge in buffers or edge._extra is not None:
                     complete.append(edge)
         if complete:
             grad = result = results = array = None  # so that accumulation can count the references to a gradient
             for leaf in complete:
-                if leaf._extra is None and not FLAGS.special and (capture is None or task.accumulates(leaf)):
+                if leaf._extra is not None or FLAGS.special:
+                    if not finish_plain_leaf(leaf, buffers, task):
+                        finish_leaf(leaf, buffers.pop(leaf, None), task)
+                elif capture is None or (task.accumulating and leaf in capture.leaves):
                     accumulate(leaf, buffers.pop(leaf), create_graph)
-                elif not finish_plain_leaf(leaf, buffers, task):
-                    finish_leaf(leaf, buffers.pop(leaf, None), task)
+                elif leaf in capture.leaves:
+                    capture.leaves[leaf] = buffers.pop(leaf)
             complete.clear()
 
 
-def arrive(roots: list[Any], grads: list[Any], buffers: dict[Any, Any], task: GraphTask) -> None:
-    """Put the gradients that the caller gives where the nodes and leaves at `roots` find them."""
-    if len(roots) == 1 and type(roots[0]) is tuple:
-        node, grad = roots[0][0], grads[0]
-        array = grad._array if task.create_graph else grad
-        if array.shape == node._grad_shape and array.dtype is node._grad_dtype:
-            buffers[node] = grad
-            return
+def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any]:
+    """The gradients that the caller gives, where the nodes at `roots` find them; those at leaves are finished."""
+    buffers: dict[Any, Any] = {}
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None and grad is not None:
             deliver(grad, edge, None, buffers)
         if edge is not None and type(edge) is not tuple:
-            task.uses[edge] -= 1
-            if not task.uses[edge] and edge in buffers:
+            if task.uses[edge]:
+                task.uses[edge] -= 1
+            elif edge in buffers:
                 finish_leaf(edge, buffers.pop(edge), task)
+    return buffers
 
 
 def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any:
@@ -196,7 +190,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
         if not runs:
             store(grad, wanted or {})
             return None
-        run = run_node if hooks is None or not hooks.around() else run_with_hooks
+        run = run_with_hooks if hooks is not None and (hooks.pre or hooks.post) else run_node
         recorder = STATE.recorder
         if recorder is None:
             results = run(node, grad, task.retain_graph, task.create_graph, edges)
@@ -220,17 +214,15 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
-    """The nodes reachable from the roots, latest first, and how many edges lead to each leaf."""
+    """The nodes reachable from the roots, latest first, and how many edges beyond the first lead to each leaf."""
     seen: dict[Node, None] = {}  # which is made, and added to, in less time than a set
     uses: dict[Tensor, int] = {}
-    order: list[Node] = []
     for edge in roots:
         if type(edge) is tuple:
-            if edge[0] not in seen:
-                seen[edge[0]] = None
-                order.append(edge[0])
+            seen[edge[0]] = None
         elif edge is not None:
-            uses[edge] = uses.get(edge, 0) + 1
+            uses[edge] = uses[edge] + 1 if edge in uses else 0
+    order = [*seen]
     for node in order:  # the list grows during the loop
         for edge in node._edges:
             if type(edge) is tuple:
@@ -239,7 +231,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
                     seen[target] = None
                     order.append(target)
             elif edge is not None:
-                uses[edge] = uses[edge] + 1 if edge in uses else 1
+                uses[edge] = uses[edge] + 1 if edge in uses else 0
     if len(order) > 1:
         if Node.renumbered:
             order = by_dependencies(roots, order)
@@ -264,46 +256,3 @@ def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) 
         held[number] = grad if held[number] is None else summed(held[number], grad)
     else:
         buffers[target] = grad if held is None else summed(held, grad)
-
-
-def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks and accumulate, or capture."""
-    try:
-        take_to_leaf(leaf, grad, task)
-    except Exception:
-        if modes.ANOMALY.enabled:
-            report(leaf)
-        raise
-
-
-def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Run the hooks of `leaf` and accumulate, or capture."""
-    capture = task.capture
-    if capture is not None and leaf not in capture.leaves and leaf is not task.root:
-        return
-    extra = leaf._extra
-    if extra is not None and extra.grad_dtype is not OWN and grad is not None:
-        grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
-    if extra is not None and extra.hooks:
-        task.node = leaf
-        grad = run_leaf_hooks(leaf, grad, task.create_graph)
-    if capture is not None and (leaf not in capture.leaves or not task.accumulating):
-        if leaf in capture.leaves:
-            capture.leaves[leaf] = grad
-        return
-    if FLAGS.special and STATE.recorder is not None:
-        STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
-    else:
-        add_to_leaf(leaf, grad, task)
-
-
-def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Add `grad` to the `.grad` of a leaf in an unusual case."""
-    task.node = leaf
-    node = live_accumulator(leaf)
-    if node is not None and node._hooks is not None:
-        run_accumulator(node, grad, task.create_graph)
-    else:
-        if grad is not None:
-            accumulate(leaf, grad, task.create_graph)
-        run_post_accumulate_hooks(leaf)

@@ -15,7 +15,7 @@ from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
-from ..tape.node import Node, start
+from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import released
 from ..tensor import Tensor
 from ..tracebacks import ending_at_caller, shorten
@@ -85,12 +85,13 @@ class FunctionNode(FunctionCtx, Node):
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` on tensors, without recording."""
         stop_recording()
-        results = self._call([to_tensor(item) for item in grad], retain_graph, edges)
+        grads = [to_tensor(item) for item in grad] if type(grad) is list else [to_tensor(grad)]
+        results = self._call(grads, retain_graph, edges)
         return tuple([None if result is None else materialize(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Call the user's `backward` like any other operation; it is recorded if recording is on."""
-        return self._call(grad, retain_graph, edges)
+        return self._call(grad if type(grad) is list else [grad], retain_graph, edges)
 
     def _call(self, grads: list[Any], retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         if self.materialize_grads:
@@ -246,7 +247,7 @@ class Function(metaclass=FunctionMeta):
             needs.append(edge is not None)
             tensors.append(is_tensor)
             if is_tensor:
-                edges.append(edge)
+                edges.append(None if edge is NOWHERE else edge)
         node.needs_input_grad, node._tensor_inputs = tuple(needs), tuple(tensors)
         was_recording = modes.STATE.grad_enabled
         watched = modes.FLAGS.special and modes.ANOMALY.enabled
@@ -265,7 +266,7 @@ class Function(metaclass=FunctionMeta):
         start(node, tuple(edges), 1)
         recording = was_recording and True in needs
         if recording and is_simple(output, node, args):
-            node._grad_shape, node._grad_dtype = [output._array.shape], [output._array.dtype]
+            node._grad_shape, node._grad_dtype = output._array.shape, output._array.dtype
             output._edge = (node, 0)
             result, outputs = output, [output]
         else:

@@ -17,10 +17,11 @@ def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
     """Replace None among the gradients by zeros."""
     absent = () if node._materialize_non_diff_grads else node._constant_outputs
     completed = list(grads)
-    for number, grad in enumerate(grads):
-        shape = node._grad_shape[number]
+    several = type(node._grad_shape) is list
+    shapes, dtypes = (node._grad_shape, node._grad_dtype) if several else ([node._grad_shape], [node._grad_dtype])
+    for number, (grad, shape, dtype) in enumerate(zip(grads, shapes, dtypes, strict=True)):
         if grad is None and shape is not None and number not in absent:
-            completed[number] = wrap(numpy.zeros(shape, node._grad_dtype[number]))
+            completed[number] = wrap(numpy.zeros(shape, dtype))
     return completed
 
 
@@ -29,7 +30,9 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
     if len(results) != len(node._tensor_inputs):
         results = counted(node, results)
     checked: list[Tensor | None] = []
-    for position, (result, is_tensor) in enumerate(zip(results, node._tensor_inputs), start=1):  # noqa: B905  (of equal length)
+    position = 0
+    for result, is_tensor in zip(results, node._tensor_inputs):  # noqa: B905  (of equal length)
+        position += 1  # noqa: SIM113
         if is_tensor:
             if result is not None:
                 if not isinstance(result, Tensor):

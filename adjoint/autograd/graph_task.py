@@ -26,18 +26,16 @@ class Capture:
 
     def add(self, edge: Any) -> None:
         """Request the gradient that arrives at `edge`."""
-        if type(edge) is tuple and edge[0].is_nowhere:
-            return
-        if type(edge) is tuple:
-            self.outputs.setdefault(edge[0], {})[edge[1]] = None
-        else:
+        if type(edge) is not tuple:
             self.leaves[edge] = None
+        elif not edge[0].is_nowhere:
+            self.outputs.setdefault(edge[0], {})[edge[1]] = None
 
     def value(self, edge: Any) -> Any:
         """The gradient that arrived, or None."""
-        if type(edge) is tuple and edge[0].is_nowhere:
-            return None
-        return self.outputs[edge[0]][edge[1]] if type(edge) is tuple else self.leaves[edge]
+        if type(edge) is not tuple:
+            return self.leaves[edge]
+        return None if edge[0].is_nowhere else self.outputs[edge[0]][edge[1]]
 
 
 class GraphTask:

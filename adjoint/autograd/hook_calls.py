@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..extra import OWN
 from ..kernels.runtime.lazy_conj import materialize
 from ..late_bound import LATE
 from ..tape import modes
-from ..tape.modes import FLAGS, STATE
-from ..tape.node import AccumulateGrad, Node, explain, live_accumulator, own_hooks
+from ..tape.modes import STATE
+from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
 from ..uninterrupted import uninterrupted
 from .accumulate import accumulate, made
-from .graph_task import GraphTask
 from .shown import Shown
 from .validate_grad import as_taken
 
@@ -100,17 +98,18 @@ def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
 
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     """Run the hooks of the tensors that are outputs of `node`, then fill the `.grad` of those that retain it."""
-    hooks = own_hooks(node)
+    hooks: Any = node._hooks
     several = type(grad) is list
     values = [to_tensor(item) for item in grad] if several else [to_tensor(grad)]
     stop_recording()
     for number, groups in list(hooks.tensor.items()):
         for of_tensor in groups:
             values[number] = apply_hooks(of_tensor, values[number])
-    for number, reference in list(hooks.retained.items()):
-        tensor = reference()
-        if tensor is not None and values[number] is not None:
-            keep_grad(tensor, values[number], create_graph)
+    if hooks.retained:
+        for number, reference in list(hooks.retained.items()):
+            tensor = reference()
+            if tensor is not None and values[number] is not None:
+                keep_grad(tensor, values[number], create_graph)
     return [from_tensor(value, create_graph) for value in values] if several else from_tensor(values[0], create_graph)
 
 
@@ -221,22 +220,6 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
 
 
 LATE.run_accumulate_grad = run_alone
-
-
-def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
-    """Accumulate the gradient of a leaf that has only hooks after accumulation, and run them; whether it is such a leaf.
-
-    The gradient has no other reference, so that it is adopted.
-    """
-    extra, node = leaf._extra, live_accumulator(leaf)
-    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
-        return False
-    if (node is not None and node._hooks is not None) or not task.accumulates(leaf):
-        return False
-    accumulate(leaf, buffers.pop(leaf), task.create_graph)
-    task.node = leaf
-    run_post_accumulate_hooks(leaf)
-    return True
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:

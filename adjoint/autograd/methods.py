@@ -40,19 +40,22 @@ def backward(
         raise
 
 
-@ending_at_caller
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Call `hook(grad)` whenever the gradient of this tensor is computed; a returned tensor replaces the gradient."""
-    if not self.requires_grad:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    extra = self._own_extra()
-    if extra.hooks is None:
-        # The dictionary is tied to the current node: after an in-place operation, its hooks stay with the old value.
-        edge = edge_of(self) if self._base is None else history(self)
-        extra.hooks = HookDict()
-        if type(edge) is tuple:
-            own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
-    return extra.hooks.register(hook)
+    try:
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        extra = self._own_extra()
+        if extra.hooks is None:
+            # The dictionary is tied to the current node: after an in-place operation, its hooks stay with the old value.
+            edge = edge_of(self) if self._base is None else history(self)
+            extra.hooks = HookDict()
+            if type(edge) is tuple:
+                own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
+        return extra.hooks.register(hook)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 @ending_at_caller
@@ -188,7 +191,7 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
     """Raise unless `grad` may become the `.grad` of `tensor`."""
     if type(grad) is Tensor and tensor._extra is None and grad is not tensor:
         new, own = grad._array, tensor._array
-        if type(new) is ndarray and type(own) is ndarray and new.dtype is own.dtype and new.shape == own.shape:
+        if new.dtype is own.dtype and new.shape == own.shape and type(new) is type(own) is ndarray:
             return
     if not isinstance(grad, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")

@@ -55,9 +55,12 @@ def root_edge(root: Any) -> Any:
 
 def edge_of_input(item: Any) -> Any:
     """The edge whose gradient is requested."""
-    if not isinstance(item, (Tensor, GradientEdge)):
+    if isinstance(item, Tensor):
+        edge = edge_of(item)
+    elif isinstance(item, GradientEdge):
+        edge = recorded_edge(item)
+    else:
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}")
-    edge = recorded_edge(item) if isinstance(item, GradientEdge) else edge_of(item)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -78,22 +81,23 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
     return wrap(ones) if as_tensor else ones
 
 
-def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[Any]] | None:
-    """The edge and the initial gradient of a root in the simple case; None where more checks are needed."""
+def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[Any, Any]] | None:
+    """The edge of a root in the simple case, and the gradient that its node begins with; None where more checks are needed."""
     if type(root) is not Tensor or FLAGS.special:
         return None
     array = root._array
     if type(array) is not ndarray:
         return None
+    shape, dtype = array.shape, array.dtype
     if given is None:
-        seed = None if array.ndim else _ONES.get(array.dtype)
+        seed = None if shape else _ONES.get(dtype)
         if seed is None:
             return None
         if as_tensor:
             seed = wrap(seed.copy())
     elif type(given) is Tensor:
         seed = given._array
-        if type(seed) is not ndarray or seed.dtype is not array.dtype or seed.shape != array.shape:
+        if type(seed) is not ndarray or seed.dtype is not dtype or seed.shape != shape:
             return None
         if as_tensor:
             seed = given
@@ -101,8 +105,16 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], list[
         return None
     edge = root._edge if root._base is None else history(root)
     if type(edge) is not tuple:
-        edge = edge_of(root)
-    return None if edge is None or edge is NOWHERE else ([edge], [seed])
+        return None
+    node, number = edge
+    expected = node._grad_shape
+    if expected == shape and node._grad_dtype is dtype:
+        return [edge], {node: seed}
+    if type(expected) is list and expected[number] == shape and node._grad_dtype[number] is dtype:
+        several: list[Any] = [None] * len(expected)
+        several[number] = seed
+        return [edge], {node: several}
+    return None
 
 
 def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[Any]:

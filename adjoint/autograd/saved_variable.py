@@ -104,10 +104,11 @@ def save(node: Any, outputs: list[Any]) -> None:
     """Store in `node` the values given to `save_for_backward`, some of which may be outputs of the custom function."""
     if node.to_save is None:
         return
-    check_saved(node)
+    check_tuple("to_save", node.to_save)
     saved: list[SavedVariable | None] = []
     for tensor in node.to_save:
-        if tensor is None:
+        if not isinstance(tensor, Tensor):
+            check_saved(node)  # raises, unless it is None
             saved.append(None)
             continue
         edge = tensor._edge

@@ -13,7 +13,7 @@ from ..kernels.runtime.shapes import can_expand
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import to_dense
 from ..tape.node import Node
-from ..tensor import Tensor, as_array
+from ..tensor import Tensor, as_array, ndarray
 
 
 def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: Any = None) -> Any:
@@ -49,6 +49,10 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
 def as_taken(grad: Any, edge: Any, source: Node | None) -> Any:
     """`grad` in the form that the receiver at `edge` requires."""
     if type(edge) is not tuple:
+        if edge._extra is None and type(grad) is ndarray:
+            own = edge._array
+            if grad.dtype is own.dtype and grad.shape[1:] == own.shape:  # most often the bias of rows
+                return sum_to_shape(grad, own.shape)
         return validate_grad(grad, *form_for(edge, source), source, edge)
     node, number = edge
     several = type(node._grad_shape) is list

@@ -22,7 +22,7 @@ from .recording_source import (
     pack_lines,
     result_lines,
 )
-from .source import block, function, guard, public_function, public_name
+from .source import block, function, guard, indented, public_function, public_name
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
 """NumPy's names for parameters; the slow path translates them."""
@@ -110,11 +110,11 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if variant == "inplace_view":
         return inplace_view_source(op, parameters, slow_path(op, variant)), defaults
     leave = slow_path(op, variant)
+    moded = guard(unusual_call(op, variant), slow_path(op, variant, moded=True))
     lines = [
         *deprecated_order_lines(op, variant),
-        *number_lines(op),
-        *guard(unusual_call(op, variant), slow_path(op, variant, moded=True)),
-        *guard(unusual_inputs(op), leave),
+        *(moded and [moded[0], *indented(number_lines(op)), *moded[1:]]),
+        *input_tests(op, leave),
         *array_lines(op),
         *guard(unfit_arrays(op), leave),
     ]
@@ -141,7 +141,16 @@ def number_lines(op: Operator) -> list[str]:
     """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
     if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
         return []
-    return ["if type(other) is not Tensor and type(other) in NUMBERS:", "    other = constant(other, input)"]
+    return ["if type(other) in NUMBERS:", "    other = constant(other, input)"]
+
+
+def input_tests(op: Operator, leave: str) -> list[str]:
+    """Replace a number by its constant, and execute `leave` unless the tensors are plain; two `Tensor`s pass in one test."""
+    numbers = number_lines(op)
+    if not numbers:
+        return guard(unusual_types(op) + unusual_inputs(op), leave)
+    others = " or ".join(f"type({public_name(name)}) is not Tensor" for name in op.tensors)
+    return [*block(f"if {others}:", [*numbers, *guard(unusual_types(op), leave)]), *guard(unusual_inputs(op), leave)]
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:
@@ -153,14 +162,19 @@ def unusual_call(op: Operator, variant: str) -> list[str]:
     return unusual
 
 
-def unusual_inputs(op: Operator) -> list[str]:
-    """The conditions on the tensors that require the slow path."""
+def unusual_types(op: Operator) -> list[str]:
+    """The conditions on the types of the tensors that require the slow path."""
     unusual = []
     for name in op.tensors:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}type({public}) is not Tensor and type({public}) not in PLAIN)")
-    unusual += [
+    return unusual
+
+
+def unusual_inputs(op: Operator) -> list[str]:
+    """The other conditions on the tensors."""
+    unusual = [
         f"({name} is not None and ({name}._edge is not None or {name}._base is not None))"
         for name in map(public_name, op.constants)
     ]
@@ -189,7 +203,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
     leave = f"return otherwise(input, *{sizes}, **names)"
     lines = [
         *guard([f"not {sizes}", f"type({sizes}[0]) is not int", "names", "FLAGS.special"], leave),
-        *guard(unusual_inputs(op), leave),
+        *guard(unusual_types(op) + unusual_inputs(op), leave),
         "self_array = input._array",
         *guard([*unfit_arrays(op), *(["not self_array.flags.c_contiguous"] if contiguous else [])], leave),
         *body(op, leave, caller=1),

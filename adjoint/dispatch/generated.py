@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from operator import attrgetter
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -38,8 +37,8 @@ from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
 from .lazy_stubs import building
 from .python_operators import call_operator
-from .recording_source import part_source, saving_source
 from .registry import Namespace
+from .saving_source import part_source, saving_source
 from .source import SOURCES, compile_source
 
 arrays = Namespace(registry.operators())
@@ -77,7 +76,6 @@ _BASE: dict[str, Any] = {
     "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": operands.plain_sequence,
-    **{f"{name}_of": attrgetter(name) for name in ("shape", "dtype", "strides")},
     "getframe": sys._getframe,
     "laid_out": laid_out,
     "LARGE": LargeUfuncs(),

@@ -19,7 +19,7 @@ from ..kernels.runtime.sparse_array import SparseArray
 from ..late_bound import LATE
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
-from ..tape.node import start
+from ..tape.node import NOWHERE, start
 from ..tape.packing import pack_saved
 from ..tape.versions import bump
 from ..tensor import LEAF, Tensor, as_array
@@ -158,7 +158,7 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
         node: Any = object.__new__(op.inplace_node_class)
-        start(node, tuple(edges), 1)
+        start(node, tuple([None if edge is NOWHERE else edge for edge in edges]), 1)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), None)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())

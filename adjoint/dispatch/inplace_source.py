@@ -101,7 +101,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
 def bump_lines(op: Operator, target: str) -> list[str]:
     """Count the change of `target`, and record the line of the user's code."""
     find = [f"counter = {target}._counter", *block("if counter is None:", [f"counter = {target}._counter = [0, None]"])]
-    return [*find, f"counter[1] = (frame.f_code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
+    return [*find, f"counter[1] = (code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
 
 
 def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -77,7 +78,8 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others
         size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
-        few = f"{first}.size * {second}.size < {limit} or {size} < {limit}"
+        root = math.isqrt(limit)
+        few = f"{first}.size < {root} > {second}.size or {first}.size * {second}.size < {limit} or {size} < {limit}"
     return [*block(f"if {few}:", lines), *block("else:", [call])]
 
 
@@ -102,7 +104,7 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
     kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
     if isinstance(kernel.general, numpy.ufunc):
-        return by_size(op, kernel.general, [f"general({passed}, out={array})"], passed, array)
+        return by_size(op, kernel.general, [f"general({passed}, {array})"], passed, array)
     if kernel.inplace is not None:
         general = quietly(op, kernel.inplace, f"inplace_kernel({passed})")
     else:
@@ -116,5 +118,5 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
     if not isinstance(kernel.small, numpy.ufunc):
         return general
     few = ", ".join(f"{name}_array" for name in op.tensors)
-    small = by_size(op, kernel.small, [f"small({few}, out={array})"], few, array)
+    small = by_size(op, kernel.small, [f"small({few}, {array})"], few, array)
     return choice(with_defaults(op), small, general)

@@ -115,23 +115,23 @@ def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None
         return None, None
     arrays: list[Any] = []
     edges: list[Any] = []
-    kind, recorded = None, False
+    kind = recorded = None
     for item in items:
         if type(item) is not Tensor and type(item) not in PLAIN_TYPES:
             return None, None
         array = item._array
-        if type(array) is not ndarray:
-            return None, None
-        if array.dtype is not kind:
-            if kind is not None:
+        if array.dtype is not kind or type(array) is not ndarray:
+            if kind is not None or type(array) is not ndarray:
                 return None, None
             kind = array.dtype
         arrays.append(array)
         edge = item._edge if item._base is None else current_edge(item)
-        if edge is not None:
-            recorded = True
-        edges.append(item if edge is LEAF else edge)
-    return arrays, tuple(edges) if recorded else None
+        if edge is LEAF:
+            recorded = edge = item
+        elif edge is not None:
+            recorded = edge
+        edges.append(edge)
+    return arrays, None if recorded is None else tuple(edges)
 
 
 def prepared(array: Any, target: Any) -> Any:

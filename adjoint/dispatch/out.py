@@ -16,7 +16,7 @@ from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.changes import count_change
 from ..tape.edges import edge_of
-from ..tape.node import Node, start
+from ..tape.node import NOWHERE, Node, start
 from ..tape.versions import about_to_change
 from ..tensor import Tensor
 from .declaration import Operator
@@ -124,7 +124,8 @@ class Underived(Node):
     __slots__ = ("called",)
 
     def __init__(self, called: str, inputs: list[Tensor], target: Tensor) -> None:
-        start(self, tuple(edge_of(tensor) for tensor in inputs), 3)
+        edges = map(edge_of, inputs)
+        start(self, tuple([None if edge is NOWHERE else edge for edge in edges]), 3)
         self.called = called
         self._grad_shape, self._grad_dtype = target._array.shape, target._array.dtype
 

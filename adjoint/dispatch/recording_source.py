@@ -1,22 +1,29 @@
 """The source that records an operation: edges, the node, and what the node saves.
 
-Generated functions contain these lines inline. The slow path calls functions of the same lines, `save_inputs` and
-`save_results`; indexing calls `part_node`. What is saved, and when, is therefore defined only here.
+Generated functions contain these lines inline. The slow path and indexing call functions of the same lines
+(`saving_source`). What is saved, and when, is therefore defined only here.
 """
 
 from __future__ import annotations
 
-from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
 from .source import block, public_name
 
 RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
 
-FRAME = ["if frame.f_globals is not FLAGS.user:", "    frame = nearest_user_frame(frame)"]
-
 
 def frame_lines(caller: int) -> list[str]:
-    """Find the user's frame, usually `caller` frames above."""
-    return [f"frame = getframe({caller})", *FRAME]
+    """Find the user's frame, usually `caller` frames above, and the code that it runs, usually that of the latest one."""
+    other = [
+        "if frame.f_globals is not FLAGS.user:",
+        "    frame = nearest_user_frame(frame)",
+        "    code = frame.f_code",
+    ]
+    return [
+        f"frame = getframe({caller})",
+        "code = frame.f_code",
+        *block("if code is not FLAGS.code:", [*other, "FLAGS.code = code"]),
+    ]
 
 
 # --- edges ----------------------------------------------------------------------------------------------------
@@ -45,21 +52,19 @@ def is_recorded(op: Operator) -> str:
 
 
 def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
-    """Create the node of an operation in the user's `frame`, without saved values.
+    """Create the node of an operation in the user's `frame`, which runs `code`, without saved values.
 
     If edges are not read `from_tensors`, an edge that ends at a leaf is the leaf already.
     """
     lines = []
     edges = "edges"
     if op.sequence is None:
-        count = range(len(op.differentiable))
-        for index in count:  # the gradient of a view that was made without recording is not used
-            lines += [f"if edge_{index} is NOWHERE:", f"    edge_{index} = None"]
-        ends = [
-            f"{public_name(name)} if edge_{index} is LEAF else edge_{index}" if from_tensors else f"edge_{index}"
-            for index, name in enumerate(op.differentiable)
-        ]
-        edges = f"({', '.join(ends)},)"
+        for index, name in enumerate(op.differentiable):
+            if from_tensors:
+                lines += [f"if edge_{index} is LEAF:", f"    edge_{index} = {public_name(name)}"]
+            # The gradient of a view that was made without recording is not used.
+            lines += [f"{'elif' if from_tensors else 'if'} edge_{index} is NOWHERE:", f"    edge_{index} = None"]
+        edges = f"({', '.join(f'edge_{index}' for index in range(len(op.differentiable)))},)"
     return [
         *lines,
         "node = NodeClass()",
@@ -68,7 +73,7 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
         "node._sequence = next(sequence_numbers)",
         f"node._grad_shape = {shape}",
         f"node._grad_dtype = {dtype}",
-        "node._code = frame.f_code",
+        "node._code = code",
         "node._lasti = frame.f_lasti",
     ]
 
@@ -131,53 +136,7 @@ def value_expression(op: Operator, item: str) -> str:
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
             if op.kinds[name] == ARRAYS:
-                return f"[*map({suffix}_of, {name}_array)]"
+                return f"[each.{suffix} for each in {name}_array]"
             none = "" if op.kinds[name] == ARRAY else f"None if {name}_array is None else "
             return f"{none}{name}_array.{suffix}"
     return public_name(item)
-
-
-# --- functions of these lines, for the slow path and for indexing -----------------------------------------------
-
-
-def saving_source(op: Operator) -> str:
-    """The source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
-
-    In `args`, numbers have been replaced by tensors; `changed` is the tensor that the operation is about to change, or
-    None.
-    """
-    edges = [f"edge_{index}" for index in range(len(op.differentiable))] if op.sequence is None else []
-    read_edges = [f"{', '.join(edges)}, = edges"] if edges else []
-    read = [f"{', '.join(map(public_name, op.names))}, = args"]
-    for name in op.names:
-        if op.kinds[name] == ARRAYS:
-            read.append(f"{name}_array = [item._array for item in {name}]")
-        elif op.kinds[name] != VALUE:
-            none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
-            read.append(f"{name}_array = {none}{public_name(name)}._array")
-    lines = [*read_edges, *read]
-    for item in op.saved_inputs:
-        first = item == op.tensors[0] if op.tensors else False
-        lines += if_needed(op, item, [f"save_operand(node, '{item}', {public_name(item)}, changed, {first})"])
-    for item in op.lists:
-        lines += [f"if hasattr({item}, 'check_savable'):", f"    {item}.check_savable()"]
-    inputs = block("def save_inputs(node, edges, args, changed):", [*lines, *value_lines(op)])
-    results = [f"{', '.join(op.outputs or ('result',))}, = outputs"] if op.saved_results else ["pass"]
-    results += [f"save_result(node, '{item}', {item})" for item in op.saved_results]
-    values = ", ".join(f"'{item}': {value_expression(op, item)}" for item in op.saved_values)
-    definitions = [
-        inputs,
-        block("def save_results(node, outputs):", results),
-        block("def saved_values(args):", [*read, f"return {{{values}}}"]),
-    ]
-    return "\n\n\n".join("\n".join(lines) for lines in definitions) + "\n"
-
-
-def part_source(op: Operator) -> str:
-    """The source of `part_node(edge_0, self_array, array, frame, ...)`: it creates the node of one step of indexing."""
-    values = [public_name(name) for name in op.names if op.kinds[name] == VALUE]
-    # The intermediate results of indexing are not tensors.
-    lines = [*node_lines(op, "array.shape", "array.dtype", from_tensors=False), *value_lines(op), "return node"]
-    return "\n".join(
-        [*block(f"def part_node({', '.join(['edge_0', 'self_array', 'array', 'frame', *values])}):", lines), ""]
-    )

@@ -107,10 +107,6 @@ class NodeHooks:
             self.post.insert(0, self.own_post)
         return self.own_post.register(hook)
 
-    def around(self) -> bool:
-        """Whether the node itself has pre-hooks or post-hooks."""
-        return bool(self.pre or self.post)
-
     def add_dict(self, hooks: Any) -> None:
         """Also run the post-hooks in the dictionary `hooks`, which its owner may change later."""
         self.post.append(hooks)

@@ -14,6 +14,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from ..late_bound import LATE
@@ -26,16 +27,17 @@ class _Flags:
     `no_grad`: the thread has disabled gradients. `special`: it is in a mode that needs the slow path, or asks what
     operators do. `hooked`: it has saved-tensor hooks. A thread changes its own entry only, so no lock is needed.
 
-    `user`: the globals of the module of the latest user frame, so that frames of the same module are recognised at once.
+    `user`, `code`: the globals and the code of the latest user frame, so that others like it are recognised at once.
     """
 
-    __slots__ = ("hooked", "no_grad", "special", "user")
+    __slots__ = ("code", "hooked", "no_grad", "special", "user")
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
         self.special: dict[int, bool] = {}
         self.hooked: dict[int, bool] = {}
         self.user: dict[str, Any] | None = None
+        self.code: CodeType | None = None
 
 
 class _ThreadState(threading.local):
@@ -170,6 +172,22 @@ def set_grad(enabled: bool) -> None:
     here["grad_enabled"] = enabled
     number = here["number"]
     if not enabled:
+        FLAGS.no_grad[number] = True
+    elif number in FLAGS.no_grad:
+        del FLAGS.no_grad[number]
+
+
+@uninterrupted
+def set_packing(hooks: tuple[Any, ...], recording: bool) -> None:
+    """Set the saved-tensor hooks of this thread, and switch recording on or off, around what packs a tensor."""
+    here = STATE.__dict__
+    here["saved_tensor_hooks"], here["grad_enabled"] = hooks, recording
+    number = here["number"]
+    if hooks != ():
+        FLAGS.hooked[number] = True
+    elif number in FLAGS.hooked:
+        del FLAGS.hooked[number]
+    if not recording:
         FLAGS.no_grad[number] = True
     elif number in FLAGS.no_grad:
         del FLAGS.no_grad[number]

@@ -195,8 +195,11 @@ def function_of(edge: Any) -> tuple[Node | None, int]:
 
 
 def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
-    """Set the attributes that every node has; `depth` counts the frames between the caller and the user's call."""
-    node._edges = tuple([None if edge is NOWHERE else edge for edge in edges])
+    """Set the attributes that every node has; `depth` counts the frames between the caller and the user's call.
+
+    A gradient for a view that was made without recording is not used: the edge is None, not `NOWHERE`.
+    """
+    node._edges = edges
     node._hooks = None
     node._sequence = next(sequence_numbers)
     frame = origin.getframe(depth + 1)

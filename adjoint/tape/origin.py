@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 from ..late_bound import LATE
 from .modes import FLAGS, STATE
@@ -18,28 +19,25 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.user` remembers the module of that frame."""
-    user = FLAGS.user
-    names = frame.f_globals
-    task = None
-    while names is not user:
-        package = names.get("__package__")
-        if package not in _OURS and not is_internal(package):
-            FLAGS.user = names
-            break
-        if (
-            names is LATE.engine_globals and task is None
-        ):  # all nodes that one backward records share a frame, which is searched for once
-            task = STATE.task
-            if task.frame is not None:
+    user, engine = FLAGS.user, LATE.engine_globals
+    nearest: Any = frame
+    try:
+        while (names := nearest.f_globals) is not user:
+            if names is engine:
+                task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
+                if task.frame is None:
+                    task.frame = nearest_user_frame(nearest.f_back)
                 return task.frame
-        back = frame.f_back
-        if back is None:
-            break
-        frame = back
-        names = frame.f_globals
-    if task is not None:
-        task.frame = frame
-    return frame
+            package = names["__package__"]
+            if package not in _OURS and not is_internal(package):
+                FLAGS.user = names
+                break
+            nearest = nearest.f_back
+    except KeyError:  # code that was executed with globals of its own
+        FLAGS.user = names
+    except AttributeError:  # there is no frame outside
+        return frame
+    return nearest
 
 
 def is_internal(package: str | None) -> bool:

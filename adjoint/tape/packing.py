@@ -95,25 +95,11 @@ class modes_without_hooks:
 
     def __enter__(self) -> None:
         self.hooks, self.grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
-        stop_packing()
+        modes.set_packing((), False)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        pack_again(self.hooks, self.grad_enabled)
-
-
-@uninterrupted
-def stop_packing() -> None:
-    """Switch off saved-tensor hooks and recording in this thread."""
-    STATE.saved_tensor_hooks = ()
-    modes.set_grad(False)
-
-
-@uninterrupted
-def pack_again(hooks: tuple[Any, ...], grad_enabled: bool) -> None:
-    """Undo `stop_packing`."""
-    STATE.saved_tensor_hooks, STATE.grad_enabled = hooks, grad_enabled
-    modes.settle()
+        modes.set_packing(self.hooks, self.grad_enabled)
 
 
 def pack_saved(node: Node, results: Any) -> None:
@@ -122,7 +108,7 @@ def pack_saved(node: Node, results: Any) -> None:
     if not hooks:
         return  # the hooks are those of another thread
     innermost = hooks[-1]
-    stop_packing()
+    modes.set_packing((), False)
     try:
         for slot in node.input_slots:
             saved = getattr(node, slot)
@@ -142,4 +128,4 @@ def pack_saved(node: Node, results: Any) -> None:
                 elif saved is not None and type(saved) is not Packed:  # a batched tensor of `vmap`
                     setattr(node, slot, pack(shown(results[number], edge), innermost, None))
     finally:
-        pack_again(hooks, grad_enabled)
+        modes.set_packing(hooks, grad_enabled)

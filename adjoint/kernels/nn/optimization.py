@@ -179,11 +179,9 @@ def _takes(dtype: numpy.dtype[Any], fused: bool) -> bool:
 def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
     """Whether no two of the arrays that are changed can share memory: then parameters need not be updated in turn."""
     changed = list(chain(lists[0], *lists[2:]))
-    owners: list[Any] = [array.base for array in changed]
-    if set(map(type, owners)) == {type(None)}:
-        owners = changed
-    else:
-        owners = [array if owner is None else owner for array, owner in zip(changed, owners, strict=True)]
+    owners: list[Any] = changed
+    if False in [array.base is None for array in changed]:
+        owners = [array if array.base is None else array.base for array in changed]
         if any(type(owner) is not ndarray or owner.base is not None for owner in owners):
             return False
     return len(set(map(id, owners))) == len(owners)

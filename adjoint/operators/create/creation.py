@@ -456,7 +456,8 @@ def _filled(name, make, doc):
         *sizes, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
     ):
         try:
-            kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
+            kind = None if dtype is None and out is None else result_dtype(name, dtype, out)
+            kind = kind or dtypes.get_default_dtype()
             shape = shape_of(sizes, size, name)
             try:
                 array = make(shape, kind.numpy)

@@ -50,15 +50,19 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
         if _FLAGS.no_grad and not _STATE.grad_enabled:
             return None
         frame = sys._getframe(2)
-        if frame.f_globals is not _FLAGS.user:
-            frame = nearest_user_frame(frame)
+        code = frame.f_code
+        if code is not _FLAGS.code:
+            if frame.f_globals is not _FLAGS.user:
+                frame = nearest_user_frame(frame)
+                code = frame.f_code
+            _FLAGS.code = code
         if edge is LEAF:
             edge = input
         select_node, slice_node, _ = _part_nodes()
         if kind is int:
-            edge = (select_node(edge, before, array, frame, 0, part), 0)
+            edge = (select_node(edge, before, array, frame, code, 0, part), 0)
         else:
-            edge = (slice_node(edge, before, array, frame, 0, start, stop, 1 if step is None else step), 0)
+            edge = (slice_node(edge, before, array, frame, code, 0, start, stop, 1 if step is None else step), 0)
     elif input._extra is not None and input._extra.inference:
         return None
     return _view(input, array, edge)
@@ -76,8 +80,12 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
         if edge is LEAF:
             edge = input
         frame = sys._getframe(2)
-        if frame.f_globals is not _FLAGS.user:
-            frame = nearest_user_frame(frame)
+        code = frame.f_code
+        if code is not _FLAGS.code:
+            if frame.f_globals is not _FLAGS.user:
+                frame = nearest_user_frame(frame)
+                code = frame.f_code
+            _FLAGS.code = code
     elif input._extra is not None and input._extra.inference:
         return None
     select_node, slice_node, unsqueeze_node = _part_nodes()
@@ -89,7 +97,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
             if kind is int:
                 array = before[part, ...] if dim == 0 else before[(*_LEADING[dim], part, ...)]
                 if edge is not None:
-                    edge = (select_node(edge, before, array, frame, dim, part), 0)
+                    edge = (select_node(edge, before, array, frame, code, dim, part), 0)
             elif kind is _slice:
                 start, stop, step = part.start, part.stop, part.step
                 if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
@@ -100,12 +108,12 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
                 array = before[part] if dim == 0 else before[(*_LEADING[dim], part)]
                 if edge is not None:
                     step = 1 if step is None else step
-                    edge = (slice_node(edge, before, array, frame, dim, start, stop, step), 0)
+                    edge = (slice_node(edge, before, array, frame, code, dim, start, stop, step), 0)
                 dim += 1
             elif part is None:
                 array = view_kernels.unsqueeze(before, dim)
                 if edge is not None:
-                    edge = (unsqueeze_node(edge, before, array, frame, dim), 0)
+                    edge = (unsqueeze_node(edge, before, array, frame, code, dim), 0)
                 dim += 1
             elif part is Ellipsis:
                 dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])

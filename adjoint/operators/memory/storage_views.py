@@ -19,7 +19,7 @@ from ...tape.aliases import detached
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.inference_tensors import share_inference
 from ...tape.interpreters import check_owned
-from ...tape.node import Node, start
+from ...tape.node import NOWHERE, Node, start
 from ...tape.versions import detach_in_place, shared_counter
 from ...tensor import Tensor, is_recorded
 from ..shape.parts import select
@@ -261,7 +261,7 @@ def _as_strided_node(source: Any, result: Any, edge: Any) -> Any:
 def _node(name: str, result: Any, edge: Any) -> Any:
     """A node of operator `name` whose output is like the array `result`."""
     node: Any = object.__new__(OPERATORS[name].node_class)
-    start(node, (edge,), 4)
+    start(node, (None if edge is NOWHERE else edge,), 4)
     node._grad_shape, node._grad_dtype = result.shape, result.dtype
     return node
 

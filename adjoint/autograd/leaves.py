@@ -1,0 +1,75 @@
+"""Leaves whose gradients are complete, where that is not all: they have hooks, their gradients are asked for, or noted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..extra import OWN
+from ..tape import modes
+from ..tape.modes import FLAGS, STATE
+from ..tape.node import accumulator_of, live_accumulator
+from ..tensor import Tensor
+from .accumulate import accumulate
+from .debug.anomaly_mode import report
+from .graph_task import GraphTask
+from .hook_calls import run_accumulator, run_leaf_hooks, run_post_accumulate_hooks
+from .validate_grad import validate_grad
+
+
+def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
+    """Accumulate the gradient of a leaf that has only hooks after accumulation, and run them; whether it is such a leaf.
+
+    The gradient has no other reference, so that it is adopted.
+    """
+    extra, node = leaf._extra, live_accumulator(leaf)
+    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
+        return False
+    if (node is not None and node._hooks is not None) or not task.accumulates(leaf):
+        return False
+    accumulate(leaf, buffers.pop(leaf), task.create_graph)
+    task.node = leaf
+    run_post_accumulate_hooks(leaf)
+    return True
+
+
+def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
+    """Finish `leaf`, whose gradients are complete (None if all were None): run its hooks and accumulate, or capture."""
+    try:
+        take_to_leaf(leaf, grad, task)
+    except Exception:
+        if modes.ANOMALY.enabled:
+            report(leaf)
+        raise
+
+
+def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
+    """Run the hooks of `leaf` and accumulate, or capture."""
+    capture = task.capture
+    if capture is not None and leaf not in capture.leaves and leaf is not task.root:
+        return
+    extra = leaf._extra
+    if extra is not None and extra.grad_dtype is not OWN and grad is not None:
+        grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
+    if extra is not None and extra.hooks:
+        task.node = leaf
+        grad = run_leaf_hooks(leaf, grad, task.create_graph)
+    if capture is not None and (leaf not in capture.leaves or not task.accumulating):
+        if leaf in capture.leaves:
+            capture.leaves[leaf] = grad
+        return
+    if FLAGS.special and STATE.recorder is not None:
+        STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)
+    else:
+        add_to_leaf(leaf, grad, task)
+
+
+def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
+    """Add `grad` to the `.grad` of a leaf in an unusual case."""
+    task.node = leaf
+    node = live_accumulator(leaf)
+    if node is not None and node._hooks is not None:
+        run_accumulator(node, grad, task.create_graph)
+    else:
+        if grad is not None:
+            accumulate(leaf, grad, task.create_graph)
+        run_post_accumulate_hooks(leaf)
