@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .autograd import Function
+from .autograd.fallback import without_derivative
 from .dispatch.overload_names import OpOverloadPacket
 from .library_schemas import infer_schema
 
@@ -64,10 +65,13 @@ class _Packet(OpOverloadPacket):
 
 
 class CustomOpDef:
-    """An operator that a program has defined: callable, and open for its derivative and batching rule."""
+    """An operator that a program has defined: callable, and open for its derivative and batching rule.
 
-    def __init__(self, namespace: str, name: str, schema: str) -> None:
-        self._namespace, self._name, self._schema = namespace, name, schema
+    `is_bare`: it was defined by its schema alone; until its derivative is given, autograd records what its kernel does.
+    """
+
+    def __init__(self, namespace: str, name: str, schema: str, is_bare: bool = True) -> None:
+        self._namespace, self._name, self._schema, self._is_bare = namespace, name, schema, is_bare
         self._qualname = f"{namespace}::{name}"
         self._kernels: dict[str, Callable[..., Any]] = {}
         self._backward: Callable[..., Any] | None = None
@@ -135,6 +139,8 @@ class CustomOpDef:
             return autograd(*args, **names)
         if "CPU" not in self._kernels and "CompositeImplicitAutograd" in self._kernels:
             return self.kernel()(*args, **names)
+        if self._is_bare and self._backward is None and self._vmap is None:
+            return without_derivative(self._qualname, self.kernel(), args, names)
         if names:
             bound = inspect.signature(self.kernel()).bind(*args, **names)
             bound.apply_defaults()
@@ -167,8 +173,8 @@ class CustomOpDef:
         def backward(ctx: Any, *grads: Any) -> Any:
             if definition._backward is None:
                 raise RuntimeError(
-                    f"Trying to backward through {definition._qualname}.default but no autograd formula was registered. "
-                    "Please use register_autograd to add one."
+                    f"Trying to backward through {definition._namespace}.{definition._name}.default but no autograd formula was "
+                    "registered. Please use register_autograd to add one."
                 )
             found = definition._backward(ctx, *grads)
             found = found if isinstance(found, tuple) else (found,)
@@ -217,7 +223,7 @@ def custom_op(
 
     def define_it(function: Callable[..., Any]) -> CustomOpDef:
         signature = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
-        definition = CustomOpDef(*_parts(name), signature)
+        definition = CustomOpDef(*_parts(name), signature, is_bare=False)
         definition.register_kernel(device_types, function)
         return definition
 

@@ -13,8 +13,7 @@ from ..kernels.memory.storage import element_strides, owner, storage_offset, str
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
-from ..notices import warn
-from ..tensor import LEAF, Tensor, make_subclass, wrap
+from ..tensor import LEAF, Tensor, make_subclass, warn_of_hooks, wrap
 from .sharing import Array, place, root_at, share
 
 __all__ = ["reduce_storage", "reduce_tensor"]
@@ -46,13 +45,7 @@ def check_sendable(tensor: Tensor) -> None:
             "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
             "serializing (e.g., putting it on the queue)."
         )
-    extra = tensor._extra
-    for hook in (extra.hooks or {}).values() if extra is not None else ():
-        if not getattr(hook, "__torch_unserializable__", False):
-            warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-            )
+    warn_of_hooks(tensor)
 
 
 class _Memory:

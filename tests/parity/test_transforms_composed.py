@@ -212,6 +212,23 @@ COMPOSED = {
         raises(lambda: C.get_unwrapped(x))
         fn.vmap(lambda x: (show(repr(x)), x)[1])(torch.zeros(2, 2, 2))
     """,
+    "weights_of_losses": """
+        y, w, p = t.sigmoid(), x.abs() + 0.5, t.abs()
+        for f in (lambda w: F.binary_cross_entropy_with_logits(x, y, w), lambda w: F.binary_cross_entropy_with_logits(x, y, pos_weight=w, reduction='sum'), lambda w: F.binary_cross_entropy_with_logits(x, y, w, None, None, 'none', p).sum()):
+            show(fn.grad(f)(w), fn.jvp(f, (w,), (t,)), fn.vmap(fn.grad(f))(xs.abs()), fn.hessian(f)(w))
+        leaf = w.clone().requires_grad_()
+        raises(lambda: F.binary_cross_entropy_with_logits(x, y, leaf))
+    """,
+    "running_statistics_captured": """
+        i, j = torch.arange(24.).reshape(2, 3, 4).sin(), torch.arange(24.).reshape(2, 3, 4).cos()
+        for f in (F.instance_norm, lambda i, m, v: F.batch_norm(i, m, v, training=True)):
+            m, v = torch.zeros(3), torch.ones(3)
+            show(fn.jvp(lambda i: f(i, m, v), (i,), (j,)), fn.grad(lambda i: f(i, m, v).sum())(i).shape, m, v)
+            for dims in ((0, None, None), (0, 0, None), (None, 0, 0), (0, 0, 0)):
+                given = [torch.stack([a, a * 2]) if dim == 0 else a.clone() for a, dim in zip((i, torch.zeros(3), torch.ones(3)), dims)]
+                raises(lambda: show(fn.vmap(f, dims)(*given), *given[1:]))
+            show(fn.vmap(lambda i, m: f(i, m, v), (None, 0))(i, torch.zeros(2, 3)))
+    """,
 }
 
 test_composed = program_test({name: dedent(SETUP) + dedent(program) for name, program in COMPOSED.items()})
