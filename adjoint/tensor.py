@@ -14,7 +14,7 @@ import numpy
 
 from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import CREATIONS, Extra, note_former
+from .extra import CREATIONS, Extra, note_former, warn_of_hooks
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
@@ -271,19 +271,8 @@ class Tensor(Interchange, TensorMethods):
     # --- pickling ---------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        warn_of_hooks(self)
+        warn_of_hooks(self._extra)
         return (rebuild, (type(self), *LATE.reduce_array(self._array), self.requires_grad, self.__dict__))
-
-
-def warn_of_hooks(tensor: Tensor) -> None:
-    """Warn of each hook of a tensor that is serialized: hooks are not."""
-    hooks = tensor._extra.hooks if tensor._extra is not None else None
-    for hook in (hooks or {}).values():
-        if not getattr(hook, "__torch_unserializable__", False):
-            warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-            )
 
 
 def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_grad: bool, state: Any) -> Tensor:

@@ -65,6 +65,7 @@ LAYERS = [
         "adjoint.version",
         "adjoint.torch_version",
         "adjoint.library_schemas",
+        "adjoint._library",
         "adjoint.accelerator",
         "adjoint.storage",
         "adjoint.missing",

@@ -9,11 +9,12 @@ from typing import Any
 
 import adjoint as torch
 
+from ..extra import warn_of_hooks
 from ..kernels.memory.storage import element_strides, owner, storage_offset, strided
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
-from ..tensor import LEAF, Tensor, make_subclass, warn_of_hooks, wrap
+from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .sharing import Array, place, root_at, share
 
 __all__ = ["reduce_storage", "reduce_tensor"]
@@ -45,7 +46,7 @@ def check_sendable(tensor: Tensor) -> None:
             "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
             "serializing (e.g., putting it on the queue)."
         )
-    warn_of_hooks(tensor)
+    warn_of_hooks(tensor._extra)
 
 
 class _Memory:

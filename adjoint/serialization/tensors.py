@@ -11,6 +11,7 @@ from typing import Any
 from .. import dtypes
 from ..device import LAYOUTS, layout
 from ..dtypes import dtype
+from ..extra import warn_of_hooks
 from ..first_use import import_late
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
@@ -18,7 +19,7 @@ from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
 from ..kernels.runtime.sparse_array import SparseArray
-from ..tensor import Tensor, make_subclass, warn_of_hooks, wrap
+from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array
 from .sparse_tensors import rebuild_sparse, reduce_sparse
@@ -159,7 +160,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if attributes:
             return rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), attributes)
         return rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
-    warn_of_hooks(tensor)
+    warn_of_hooks(tensor._extra)
     build, args = _reduce_plain(tensor)
     if type(tensor) is Tensor and not attributes:
         return build, args
