@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..func import grad, grad_and_value, vmap
-from .vmap import _process_batched_inputs
+from ..transforms.vmap import _process_batched_inputs
 
 __all__ = ["chunk_vmap", "grad", "grad_and_value", "vmap"]
 

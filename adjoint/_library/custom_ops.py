@@ -85,7 +85,7 @@ class Overload(OpOverload):
         self._definition = definition
 
     @property
-    def _schema(self) -> FunctionSchema:  # type: ignore[override]
+    def _schema(self) -> FunctionSchema:
         return self._definition._signature
 
     @property
@@ -334,11 +334,16 @@ class CustomOpDef:
             return stacked, tree.tree_map(lambda _: 0, stacked)
 
         name = f"GeneratedBackwardFor_{self._namespace}_{self._name}_{self._opoverload._overloadname}"
-        parts = {"forward": forward, "setup_context": setup_context, "backward": backward, "vmap": vmap}
+        rules: dict[str, Callable[..., Any]] = {
+            "forward": forward,
+            "setup_context": setup_context,
+            "backward": backward,
+            "vmap": vmap,
+        }
         return type(
             name,
             (Function,),
-            {key: staticmethod(part) for key, part in parts.items()} | {"__module__": "torch._library.autograd"},
+            {key: staticmethod(part) for key, part in rules.items()} | {"__module__": "torch._library.autograd"},
         )
 
 

@@ -75,7 +75,7 @@ def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int
 def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> tuple[Any, Any] | None:
     """The innermost pair of saved-tensor hooks, or None."""
     hooks = modes.STATE.saved_tensor_hooks
-    return tuple(hooks[-1]) if hooks else None  # type: ignore[return-value]
+    return (hooks[-1][0], hooks[-1][1]) if hooks else None
 
 
 class CreationMeta(enum.Enum):
@@ -110,7 +110,7 @@ def _get_creation_meta(view: Tensor) -> CreationMeta:
 
 def _get_sequence_nr() -> int:
     """The sequence number that the next node will have."""
-    return int(sequence_numbers.__reduce__()[1][0])  # type: ignore[arg-type]
+    return int(sequence_numbers.__reduce__()[1][0])
 
 
 def _profiler_enabled() -> bool:

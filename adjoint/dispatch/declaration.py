@@ -78,8 +78,9 @@ class Operator:
     many dimensions; a batch dimension is merged into it. `random`: the operator draws random numbers although it takes
     no `generator`. `copies`: in place, the second tensor replaces the first, from any device, dtype and memory.
     `takes_arrays`: as a Python operator it accepts NumPy arrays. `shape_of_elements`: the shape of its results depends
-    on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`. `aten`,
-    `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with a number as last operand.
+    on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`, "" if
+    they name the shapes. `aten`, `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with
+    a number as last operand.
     `sparse`: what computes it on sparse layouts (see `sparse_layouts`); `sparse_result`: it makes a sparse tensor of dense
     ones. `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
     """

@@ -76,7 +76,8 @@ def unwrap_batched(tensor: Tensor, level: Any) -> tuple[Tensor, int | None]:
 def wrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
     """A copy of `tensor` that the transform of this level differentiates by."""
     transform: Any = _at(level)
-    return transform.track(tensor)  # type: ignore[no-any-return]
+    tracked: Tensor = transform.track(tensor)
+    return tracked
 
 
 def unwrap_for_grad(tensor: Tensor, level: Any) -> Tensor:

@@ -12,6 +12,7 @@ from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.recording import make_view, record, record_change, wanted_edges
 from ..dispatch.slow_path import applied
+from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.versions import bump
@@ -164,7 +165,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
         lost = not self.wraps(target) and any(self.wraps(v) and is_recorded(v) for v in tensors_in(args[1:]))
         if (not self.has(target) and other is not None) or lost:
-            raise self._lacks_batch_dimension(operator)
+            raise self._lacks_batch_dimension(operator, target, other)
         views.check_inplace(target)
         named, _ = operands.operands(operator, args)
 
@@ -184,8 +185,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         record_change(operator, args, named, wanted_edges(operator, args), change)
         return target
 
-    def _lacks_batch_dimension(self, operator: Operator) -> RuntimeError:
+    def _lacks_batch_dimension(self, operator: Operator, target: Tensor, other: Tensor | None) -> RuntimeError:
         """The error for an in-place change that writes batched values to a tensor without the batch dimension."""
+        if operator.vmap_name == "" and other is not None:
+            shape = list(target._array.shape)
+            together = [self.size, *broadcast_shapes(target._array.shape, other._array.shape)]
+            return RuntimeError(f"output with shape {shape} doesn't match the broadcast shape {together}")
         name, where = f"aten::{operator.function_name}_", f"at level {self.number}"
         if operator.vmap_name is not None:
             name, where = operator.vmap_name, "in a vmap"

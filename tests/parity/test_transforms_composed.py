@@ -229,6 +229,20 @@ COMPOSED = {
                 raises(lambda: show(fn.vmap(f, dims)(*given), *given[1:]))
             show(fn.vmap(lambda i, m: f(i, m, v), (None, 0))(i, torch.zeros(2, 3)))
     """,
+    "changes_that_lack_a_batch_dimension": """
+        b = torch.ones(4, 3)
+        i = b.int()
+        one, two = torch.ones(3), torch.ones(3, dtype=torch.int32)
+        for name in ("add_", "sub_", "mul_", "div_", "atan2_", "copysign_", "copy_", "pow_", "maximum", "hypot_"):
+            raises(lambda: fn.vmap(lambda b: getattr(torch.ones(3), name)(b))(b))
+        for name in ("bitwise_and_", "bitwise_or_", "bitwise_xor_", "bitwise_left_shift_", "gcd_", "lcm_", "remainder_"):
+            raises(lambda: fn.vmap(lambda i: getattr(torch.ones(3, dtype=torch.int32), name)(i))(i))
+        raises(lambda: fn.vmap(lambda b: torch.ones(2, 3).add_(b))(b))
+        index = torch.tensor([0])
+        for f in (lambda b: one.index_add_(0, index, b[:1]), lambda b: one.index_fill_(0, index, b[0]), lambda b: one.scatter_add_(0, index, b), lambda b: one.clamp_(b), lambda b: one.masked_fill_(one > 0, b[0]), lambda b: one.masked_fill_(b > 0, 1)):
+            raises(lambda: fn.vmap(f)(b))
+        raises(lambda: fn.vmap(lambda b: b.is_contiguous(memory_format=torch.channels_last))(b))
+    """,
 }
 
 test_composed = program_test({name: dedent(SETUP) + dedent(program) for name, program in COMPOSED.items()})

@@ -157,6 +157,7 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     out_no_overlap=True,
     tangent="linear",
     batch="expanded",
+    vmap_name="scatter_add_",
 )
 class scatter_add:
     """A copy to which `src` is added at `index` along `dim`."""
@@ -300,6 +301,7 @@ class index_select_backward:
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
+    vmap_name="index_add_",
 )
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
@@ -349,6 +351,7 @@ class index_copy:
         "no_overlap": True,
     },
     function_name="index_fill",
+    vmap_name="index_fill_",
     inplace=True,
     out=False,
     elementwise=False,

@@ -213,7 +213,6 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
     },
     inplace=True,
     function_name="clamp",
-    vmap_name="inplace arithmetic",
 )
 class _clamp:
     """`input` limited to the intervals between two tensors, or two numbers."""
