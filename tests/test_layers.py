@@ -66,6 +66,8 @@ LAYERS = [
         "adjoint.torch_version",
         "adjoint.library_schemas",
         "adjoint._library",
+        "adjoint._ops",
+        "adjoint._vmap_internals",
         "adjoint.accelerator",
         "adjoint.storage",
         "adjoint.missing",

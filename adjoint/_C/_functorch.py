@@ -9,6 +9,8 @@ from ..transforms.levels import current_level as current_level
 from ..transforms.levels import end_innermost as _grad_decrement_nesting
 from ..transforms.levels import end_innermost as _vmap_decrement_nesting
 from ..transforms.levels import remove_batch_dim as _remove_batch_dim
+from ..transforms.levels import reshape_dim_into as reshape_dim_into
+from ..transforms.levels import reshape_dim_outof as reshape_dim_outof
 from ..transforms.levels import unwrap_batched as _unwrap_batched
 from ..transforms.levels import unwrap_for_grad as _unwrap_for_grad
 from ..transforms.levels import wrap_for_grad as _wrap_for_grad
@@ -40,6 +42,8 @@ __all__ = [
     "maybe_current_level",
     "maybe_get_bdim",
     "maybe_get_level",
+    "reshape_dim_into",
+    "reshape_dim_outof",
     "unwrap_if_dead",
 ]
 

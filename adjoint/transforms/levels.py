@@ -1,4 +1,4 @@
-"""Transforms that are begun and ended by hand, and named by their levels, as programs of PyTorch's private interface do it.
+"""Transforms that programs of PyTorch's private interface begin and end by hand, named by their levels; and shapes of batches.
 
 No `with` block surrounds such a transform: whoever begins one has to end it.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from ..tape import modes
 from ..tape.interpreters import Interpreter, Transform
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap_dim
 from . import vmap
 from .reverse import Reverse
 from .vmap_interpreter import VmapInterpreter
@@ -84,6 +84,19 @@ def unwrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
     """`tensor` without its history in the transform of this level."""
     _at(level)
     return tensor.detach()
+
+
+def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
+    """Merge the dimension `src` into the one that is then at `dst`, in which its examples lie one after another."""
+    src = wrap_dim(src, x.dim())
+    dst = wrap_dim(dst, x.dim() - 1)
+    return x.movedim(src, dst).flatten(dst, dst + 1)
+
+
+def reshape_dim_outof(src: int, size1: int, x: Tensor) -> Tensor:
+    """Undo `reshape_dim_into`: divide the dimension `src` into one of `size1` and another."""
+    src = wrap_dim(src, x.dim())
+    return x.unflatten(src, (size1, x.shape[src] // size1))
 
 
 def _at(level: Any) -> Transform:

@@ -187,6 +187,22 @@ PROGRAMS = {
         show(C._vmap_decrement_nesting())
         show(C._grad_increment_nesting(), C.current_level(), C._grad_decrement_nesting(), C.maybe_current_level())
         raises(lambda: C._vmap_increment_nesting(3, "other"))
+        restore = load("._functorch.vmap").restore_vmap
+        x, y = torch.arange(12.).reshape(3, 4), torch.arange(5.)
+        show(restore(lambda x, y: (x, y, x.sum() + y, {"a": x * 2}), (1, None), 4, "error")(x, y), restore(lambda x: x.t(), (-1,), 4, "error")(torch.ones(2, 3, 4)), restore(lambda x: (x, 3), (None,), 3, "error")(x))
+        raises(lambda: restore(lambda x: x, (0, 0), 3, "error")(x))
+        z = torch.arange(30.).reshape(2, 3, 5)
+        for source, target in ((0, 0), (0, 1), (1, 0), (2, 0), (0, 2), (2, 1), (-1, 0), (0, -1)):
+            raises(lambda: show(C.reshape_dim_into(source, target, z)))
+        show(C.reshape_dim_outof(1, 3, z), C.reshape_dim_outof(-1, 5, z), C.reshape_dim_outof(0, 1, z))
+        older = load("._vmap_internals")
+        warns(lambda: older.vmap(torch.sin)(x))
+        for f in (lambda x: (x, None), lambda x: (None, x, x), lambda x: 3, lambda x: {"a": x}, lambda x: [x], lambda x: x):
+            raises(lambda: show(older._vmap(f, 0, 0)(x)))
+        show(older._vmap(lambda x: (None, x, x), 0, 0, True)(x), older._vmap(torch.sin, 0, 0, True)(x))
+        with load(".utils._mode_utils").no_dispatch():
+            show(x.sum())
+        show(load("._ops").OpOverload is type(torch.ops.aten.mm.default))
     """,
     "functorch": """
         apis, deprecated, eager = load("._functorch.apis"), load("._functorch.deprecated"), load("._functorch.eager_transforms")
