@@ -10,6 +10,7 @@ from ..tape.aliases import detached
 from ..tape.edges import edge_of
 from ..tape.node import Node
 from ..tape.packing import Packed, modes_without_hooks, pack, shown
+from ..tape.saved import released
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
 from ..tape.stale_error import stale_error
 from ..tape.versions import shared_counter
@@ -118,3 +119,27 @@ def save(node: Any, outputs: list[Any]) -> None:
             number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
         saved.append(SavedVariable(tensor, number))
     node._saved = saved
+
+
+class _Cleared(tuple[Any, ...]):
+    """What a node has saved, once it has been read and is not to be read again."""
+
+    __slots__ = ()
+
+
+CLEARED = _Cleared()
+
+
+def unpacked(node: Any) -> tuple[Any, ...]:
+    """The tensors that the node of a custom function has saved; some functions release them when they read them."""
+    if node._saved is None:
+        raise released(node)
+    if node._saved is CLEARED:
+        raise RuntimeError(
+            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "
+            "Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+        )
+    found = tuple([None if saved is None else saved.unpack(node) for saved in node._saved])
+    if node._forward_cls.clear_saved_tensors_on_access:
+        node._saved = CLEARED
+    return found

@@ -285,6 +285,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "memory.subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",
     },
+    "memory.view_functions": {
+        "Tensor": "_view_func _view_func_unsafe",
+    },
     "nn.activation": {
         "Tensor functional torch": "hardshrink relu relu_",
         "functional": "elu_ hardsigmoid_ hardswish_ hardtanh_ leaky_relu_ mish_ sigmoid silu_ tanh",

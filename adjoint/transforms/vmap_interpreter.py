@@ -247,9 +247,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             if all(dim is None for dim in dims):
                 returned = (function.apply(*values), None)
             else:
-                returned = function.vmap(
-                    VmapInfo(self.size, self.randomness), tree_unflatten(dims, structure), *values
-                )
+                returned = function.vmap(VmapInfo(self.size, self.randomness), tree_unflatten(dims, structure), *values)
         if not isinstance(returned, tuple) or len(returned) != 2:
             found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
             raise RuntimeError(

@@ -162,6 +162,20 @@ PROGRAMS = {
             show(value)
         show(itt.range("call")(lambda x: x + 1)(2))
     """,
+    "views_on_other_bases": """
+        x = torch.arange(6.)
+        pairs = torch.ones(2, dtype=torch.cfloat)
+        for view in (x.view(2, 3), x[1:3], x[2], x.view(2, 3).t()[1:], x.unbind()[1], x.split(2)[1], x.expand(2, 6), x.as_strided((2,), (2,)), x.detach(), x, x.view(torch.int32), x.view(2, 3)._view_func(x * 2)):
+            for base in (torch.arange(6.) + 10, torch.ones(7), torch.ones(6, dtype=torch.double), torch.ones(12)[::2]):
+                show(view._view_func(base))
+        show(torch.view_as_real(pairs)[..., 0]._view_func(pairs * 3), pairs.conj()._view_func(pairs * 1j), pairs.imag._view_func(pairs * 2j))
+        new = torch.ones(6, requires_grad=True) * 1
+        made = x.view(2, 3)[0]._view_func(new)
+        show(made, made._base is new, torch.autograd.grad(made.sum(), new))
+        raises(lambda: x.view(6)._view_func(3))
+        raises(lambda: x.view(6)._view_func())
+        show(x.view(2, 3)._view_func_unsafe(torch.ones(6), symint_visitor_fn=lambda number: number))
+    """,
     "order_of_execution": """
         def order(t, run):
             t.register_hook(lambda grad: show([node.name() for node in torch._C._current_graph_task_execution_order()]))
