@@ -113,6 +113,11 @@ def _get_sequence_nr() -> int:
     return int(sequence_numbers.__reduce__()[1][0])
 
 
+def _get_current_graph_task_keep_graph() -> bool:
+    """Whether the backward that is running in this thread retains its graph; True outside of a backward."""
+    return modes.STATE.task is None or modes.STATE.task.retain_graph
+
+
 def _profiler_enabled() -> bool:
     """Whether this thread is being profiled."""
     return modes.STATE.recorder is not None

@@ -8,7 +8,6 @@ from typing import Any
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
-from ..tape.node import Node
 from ..tape.packing import Packed, modes_without_hooks, pack, shown
 from ..tape.saved import released
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
@@ -35,8 +34,18 @@ class SavedVariable(SavedTensor):
                 else:
                     self.tensor = pack(shown(tensor, edge), hooks[-1], None)
 
-    def unpack(self, node: Node) -> Tensor:
-        """The tensor as backward sees it."""
+    def unpack(self) -> Tensor:
+        """The tensor that was given, read back through the hook if there is one.
+
+        Raises:
+            RuntimeError: for an output, whose history only the node knows.
+        """
+        if self.output_nr is not None:
+            raise RuntimeError("The tensor is an output of the node that has saved it: read it from the node.")
+        return self.as_seen_by(None)
+
+    def as_seen_by(self, node: Any) -> Tensor:
+        """The tensor as the backward of `node` sees it."""
         tensor = self.tensor
         if type(tensor) is Packed:
             tensor = tensor.tensor()
@@ -75,6 +84,9 @@ class SavedNone(SavedTensor):
 
     def __init__(self) -> None:
         pass
+
+    def unpack(self) -> None:
+        """None."""
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Raise: None takes no hooks."""
@@ -139,7 +151,7 @@ def unpacked(node: Any) -> tuple[Any, ...]:
             "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "
             "Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
         )
-    found = tuple([None if saved is None else saved.unpack(node) for saved in node._saved])
+    found = tuple([None if saved is None else saved.as_seen_by(node) for saved in node._saved])
     if node._forward_cls.clear_saved_tensors_on_access:
         node._saved = CLEARED
     return found

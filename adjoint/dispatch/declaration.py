@@ -276,5 +276,14 @@ def underived(name: str) -> Callable[[Any], Any]:
     return formula
 
 
+def unwritten(name: str) -> Callable[[Any], Any]:
+    """The formula of an input by which PyTorch has no derivative of an operator that it calls `name`; it raises in backward."""
+
+    def formula(grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula
+
+
 def _unbound(*args: Any) -> Any:
     raise RuntimeError("the operator has not been generated")

@@ -257,10 +257,14 @@ class JvpInterpreter(Interpreter):
             found = tangents(operator, args, given, outputs)
             if found is TRANSPOSE:
                 found = transposed(operator, args, given)
-        except RuntimeError as error:
-            if not str(error).startswith("derivative for aten::"):
+        except RuntimeError as error:  # NotImplementedError is one
+            if str(error).startswith("derivative for aten::"):
+                message = f"Trying to use forward AD with aten::{operator.function_name} that does not support it."
+            elif str(error).startswith("the derivative for '"):
+                message = f"Trying to use forward AD with {operator.aten_name} that does not support it because it has not been "
+                message += "implemented yet."
+            else:
                 raise
-            message = f"Trying to use forward AD with aten::{operator.function_name} that does not support it."
             raise NotImplementedError(message) from error
         if operator.tangent == "linear" and operator.nondifferentiable_outputs:
             found = tuple(

@@ -245,7 +245,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
         with lower_outside_transform(self):
             if all(dim is None for dim in dims):
-                returned = (function.apply(*values), None)
+                returned: Any = (function.apply(*values), None)
             else:
                 returned = function.vmap(VmapInfo(self.size, self.randomness), tree_unflatten(dims, structure), *values)
         if not isinstance(returned, tuple) or len(returned) != 2:

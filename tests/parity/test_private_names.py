@@ -245,6 +245,13 @@ PROGRAMS = {
         show(A._get_creation_meta(view).name, A._top_saved_tensors_default_hooks(False))
         number = torch.autograd._get_sequence_nr()
         show((x * 2).grad_fn._sequence_nr() == number, A._get_sequence_nr() == number + 1, A._profiler_enabled())
+        y = x * 1
+        y.register_hook(lambda grad: show(A._get_current_graph_task_keep_graph()))
+        y.sum().backward(retain_graph=True)
+        y.sum().backward()
+        show(A._get_current_graph_task_keep_graph())
+        show(torch.autograd.functional._construct_standard_basis_for((torch.zeros(2, dtype=torch.double), torch.zeros(3, 1)), (2, 3)))
+        show(torch.jit._wait(torch.jit._fork(lambda x: x + 1, 2)))
         saved = (x * x).grad_fn._raw_saved_self
         show(saved.unpack() is x)
         saved.register_hooks(lambda t: 3, lambda packed: torch.ones(2) * packed)

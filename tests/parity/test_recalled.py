@@ -189,6 +189,40 @@ PROGRAMS = {
         show(fn.grad(lambda z: (z * x).sum())(torch.ones(2)), fn.jacrev(lambda z: z * x)(torch.ones(2)), fn.vjp(lambda z: z * x, torch.ones(2))[1](x), fn.grad(fn.grad(lambda z: z * x[0] * z))(torch.tensor(1.0)), fn.vmap(fn.grad(lambda z: z * x[0] * z))(torch.ones(2)))
         raises(lambda: fn.vmap(lambda z: w * x * z)(torch.ones(2))); raises(lambda: w * x)
     """,
+    "derivatives_that_are_not_written": """
+        fw = torch.autograd.forward_ad
+        calls = (torch.detach_copy, lambda x: x // x, lambda x: torch.heaviside(x, x), lambda x: torch.binomial(x, x * 0.1), lambda x: torch.special.zeta(x, x), lambda x: torch.geqrf(x.reshape(1, 2))[0], torch.unique, torch.unique_consecutive, lambda x: torch.igamma(x, x), lambda x: torch.igammac(x, x))
+        for f in calls:
+            y = f(torch.rand(2).add(1).requires_grad_())
+            show(y.grad_fn.name(), type(y.grad_fn).__name__)
+            raises(lambda: y.sum().backward())
+            with fw.dual_level():
+                try:
+                    f(fw.make_dual(torch.rand(2).add(1), torch.ones(2)))
+                except NotImplementedError as error:
+                    show(str(error).split(" because")[0])
+        with fw.dual_level():
+            raises(lambda: fw.make_dual(torch.ones(2), torch.ones(2)).resize_(3))
+    """,
+    "saved_tensors_read_by_hand": """
+        class Keeps(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x, None, x.sin())
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad): return grad
+        x = torch.ones(2, requires_grad=True)
+        y = Keeps.apply(x)
+        saved = y.grad_fn._raw_saved_tensors
+        show(saved[0].unpack() is x, saved[1].unpack(), saved[2].unpack())
+        saved[0].register_hooks(lambda x: 3, lambda packed: torch.ones(2) * packed)
+        show(saved[0].unpack(), saved[0].data)
+        z = x * 2
+        w = z * z
+        z.add_(1)
+        raises(lambda: w.grad_fn._raw_saved_self.unpack())
+    """,
 }
 
 test_recalled = program_test(PROGRAMS)

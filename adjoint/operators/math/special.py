@@ -7,7 +7,7 @@ import math
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import fits, invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.declaration import underived
+from ...dispatch.declaration import unwritten
 from ...dispatch.decorators import binary, operator, public, publish, unary
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
@@ -232,7 +232,7 @@ def _not_both_numbers(self, other):
 class zeta:
     """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""
 
-    grad_self = underived("special_zeta")
+    grad_self = unwritten("zeta")
 
     def grad_other(grad, self, other, xp):
         return grad * -self * xp.zeta(self + 1, other)
