@@ -267,23 +267,5 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
-def underived(name: str) -> Callable[[Any], Any]:
-    """The formula of an operator, which PyTorch calls `name`, without a derivative: it is recorded, and raises in backward."""
-
-    def formula(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return formula
-
-
-def unwritten(name: str) -> Callable[[Any], Any]:
-    """The formula of an input by which PyTorch has no derivative of an operator that it calls `name`; it raises in backward."""
-
-    def formula(grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-    return formula
-
-
 def _unbound(*args: Any) -> Any:
     raise RuntimeError("the operator has not been generated")

@@ -23,6 +23,7 @@ from ..dispatch import inplace, recording
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
+from ..dispatch.underived import without_tangent
 from ..kernels.memory import storage
 from ..late_bound import LATE
 from ..tape import modes
@@ -258,14 +259,10 @@ class JvpInterpreter(Interpreter):
             if found is TRANSPOSE:
                 found = transposed(operator, args, given)
         except RuntimeError as error:  # NotImplementedError is one
-            if str(error).startswith("derivative for aten::"):
-                message = f"Trying to use forward AD with aten::{operator.function_name} that does not support it."
-            elif str(error).startswith("the derivative for '"):
-                message = f"Trying to use forward AD with {operator.aten_name} that does not support it because it has not been "
-                message += "implemented yet."
-            else:
+            refused = without_tangent(operator, error)
+            if refused is None:
                 raise
-            raise NotImplementedError(message) from error
+            raise refused from error
         if operator.tangent == "linear" and operator.nondifferentiable_outputs:
             found = tuple(
                 None if name in operator.nondifferentiable_outputs else tangent

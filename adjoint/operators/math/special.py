@@ -7,11 +7,11 @@ import math
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import fits, invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.declaration import unwritten
 from ...dispatch.decorators import binary, operator, public, publish, unary
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
+from ...dispatch.underived import unwritten
 from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
 from ...tensor import Tensor
