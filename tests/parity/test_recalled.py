@@ -223,6 +223,49 @@ PROGRAMS = {
         z.add_(1)
         raises(lambda: w.grad_fn._raw_saved_self.unpack())
     """,
+    "arguments_of_functions_by_keyword_only": """
+        class Keyword(torch.autograd.Function):
+            @staticmethod
+            def forward(x, *, y): return x + y
+            @staticmethod
+            def setup_context(ctx, inputs, output): pass
+            @staticmethod
+            def backward(ctx, grad): return grad
+            @staticmethod
+            def vmap(info, in_dims, x, *, y): return x + y, 0
+        x = torch.ones(3)
+        raises(lambda: Keyword.apply(x, y=x))
+        raises(lambda: torch.vmap(lambda x: Keyword.apply(x, y=x))(x))
+    """,
+    "rules_are_called_for_batched_arguments_only": """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(x, y): return x * y
+            @staticmethod
+            def setup_context(ctx, inputs, output): ctx.save_for_backward(*inputs), ctx.save_for_forward(*inputs)
+            @staticmethod
+            def backward(ctx, grad): x, y = ctx.saved_tensors; return grad * y, grad * x
+            @staticmethod
+            def jvp(ctx, xt, yt): x, y = ctx.saved_tensors; return xt * y + yt * x
+            @staticmethod
+            def vmap(info, in_dims, x, y):
+                show(info.batch_size, info.randomness, in_dims)
+                return Product.apply(*(each if dim is None else each.movedim(dim, 0) for each, dim in zip((x, y), in_dims))), 0
+        a, b = torch.arange(6.).reshape(3, 2), torch.arange(2.)
+        fn = torch.func
+        show(fn.hessian(lambda a: Product.apply(a, a).sum())(b), fn.jacfwd(Product.apply)(b, b), fn.jacrev(Product.apply)(b, b))
+        show(fn.vmap(fn.grad(lambda a, b: Product.apply(a, b).sum()), (0, None))(a, b), fn.vmap(Product.apply, (0, None))(a, b))
+        for returned in (lambda x: (x, 0), lambda x: (x, None), lambda x: (x, -1), lambda x: (x * 2, 0), lambda x: x, lambda x: (x, 0, 1)):
+            class Rule(Product):
+                vmap = staticmethod(lambda info, in_dims, x, y: returned(x))
+            raises(lambda: show(fn.vmap(Rule.apply)(a, a)))
+    """,
+    "same_random_numbers_of_different_distributions": """
+        for f in (torch.bernoulli, lambda x: torch.bernoulli(x, 0.5), lambda x: torch.multinomial(x, 2), lambda x: torch.normal(x, 1.), torch.poisson, lambda x: torch.binomial(x, x * 0.5), lambda x: torch.zeros(3).bernoulli_(x), lambda x: x.clone().normal_(), torch.rand_like, lambda x: torch.nn.functional.dropout(x, 0.5)):
+            for randomness in ("same", "different", "error"):
+                torch.manual_seed(0)
+                raises(lambda: show(torch.vmap(f, randomness=randomness)(torch.ones(2, 3))))
+    """,
 }
 
 test_recalled = program_test(PROGRAMS)
