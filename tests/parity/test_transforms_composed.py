@@ -243,6 +243,19 @@ COMPOSED = {
             raises(lambda: fn.vmap(f)(b))
         raises(lambda: fn.vmap(lambda b: b.is_contiguous(memory_format=torch.channels_last))(b))
     """,
+    "tensors_that_are_plain_attributes": """
+        class Plain(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(1, 1)
+                self.scale = torch.ones(1)
+            def forward(self, x): return self.layer(x) * 0 + self.scale
+        model = Plain()
+        show(fn.functional_call(model, {'scale': torch.ones(1) * 5}, torch.ones(1, 1)), model.scale)
+        show(fn.grad(lambda s: fn.functional_call(model, {'scale': s}, torch.ones(1, 1)).sum())(torch.ones(1)))
+        raises(lambda: fn.functional_call(model, {'scale': torch.ones(1)}, torch.ones(1, 1), strict=True))
+        raises(lambda: fn.functional_call(model, {'other': torch.ones(1)}, torch.ones(1, 1)))
+    """,
 }
 
 test_composed = program_test({name: dedent(SETUP) + dedent(program) for name, program in COMPOSED.items()})
