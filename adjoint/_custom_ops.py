@@ -8,5 +8,5 @@ __all__ = ["custom_op", "impl", "impl_abstract"]
 
 
 def impl_abstract(qualname: str, func: Any = None) -> Any:
-    """Accept the function that says the shapes of results; it is not called: results are computed."""
+    """Give the function that makes results of the right shapes; see `torch.library.register_fake`."""
     return register_fake(qualname, func)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .notices import warn
 from .sequence import sequence_numbers
 
 MOST_FORMERS = 16
@@ -41,6 +42,16 @@ class Extra:
         self.stands_for: Any = None
         self.formers: tuple[tuple[int, tuple[int, ...], Any], ...] = ()
         self.grad_dtype: Any = OWN
+
+
+def warn_of_hooks(extra: Extra | None) -> None:
+    """Warn of each hook of a tensor that is serialized: hooks are not."""
+    for hook in (extra.hooks or {}).values() if extra is not None else ():
+        if not getattr(hook, "__torch_unserializable__", False):
+            warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+            )
 
 
 def note_former(leaf: Any, array: Any) -> None:

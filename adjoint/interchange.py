@@ -100,6 +100,11 @@ class Interchange(ArrayAttributes):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self.is_conj():
             raise BufferError("Can't export tensors with the conjugate bit set")
+        if (stream := keywords.pop("stream", None)) is not None:
+            if not isinstance(stream, int):
+                raise TypeError("stream must be ``int`` or ``none``")
+            if stream != -1:  # which asks for no synchronization
+                raise AssertionError("stream should be None on cpu.")
         return materialize(self._array).__dlpack__(**keywords)
 
     @ending_at_caller

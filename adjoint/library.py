@@ -15,13 +15,13 @@ tensor([3., 3.])
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from .autograd import Function
-from .dispatch.overload_names import OpOverloadPacket
+from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
+from .dispatch.schemas import FunctionSchema
 from .library_schemas import infer_schema
 
 __all__ = [
@@ -43,155 +43,44 @@ __all__ = [
     "wrap_triton",
 ]
 
-REGISTERED: dict[str, CustomOpDef] = {}
-"""The operators that programs have defined, by full name."""
+_KEY = re.compile(
+    r"(Autograd|Autocast|Composite|Sparse|Quantized|FuncTorch|Batched|Nested|Python|Pre|Post|BackendSelect|Functionalize|ADInplace|"
+    r"Conjugate|Negative|ZeroTensor|Tracer|CPU|CUDA|Meta|MPS|XPU|HPU|XLA|HIP|VE|IPU|MTIA|MAIA|Lazy|Mkldnn|Vulkan|PrivateUse)\w*"
+)
+"""The names of dispatch keys."""
 
-_OURS = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-"""The keys of kernels that run here, in the order of preference."""
-
-_QUALIFIED = re.compile(r"(\w+)::(\w+)")
-
-
-class _Packet(OpOverloadPacket):
-    """A defined operator by name: `torch.ops.shop.scaled`."""
-
-    def __init__(self, definition: CustomOpDef) -> None:
-        super().__init__(definition._name)
-        self._definition = definition
-
-    def __call__(self, *args: Any, **names: Any) -> Any:
-        return self._definition(*args, **names)
-
-
-class CustomOpDef:
-    """An operator that a program has defined: callable, and open for its derivative and batching rule."""
-
-    def __init__(self, namespace: str, name: str, schema: str) -> None:
-        self._namespace, self._name, self._schema = namespace, name, schema
-        self._qualname = f"{namespace}::{name}"
-        self._kernels: dict[str, Callable[..., Any]] = {}
-        self._backward: Callable[..., Any] | None = None
-        self._setup_context: Callable[..., Any] | None = None
-        self._vmap: Callable[..., Any] | None = None
-        self._function: type[Function] | None = None
-        self.packet = _Packet(self)
-        REGISTERED[self._qualname] = self
-
-    @property
-    def _opoverload(self) -> Any:
-        return self.packet.default
-
-    def __repr__(self) -> str:
-        return f"<CustomOpDef({self._qualname})>"
-
-    def register_kernel(self, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
-        """Give the function that computes on these devices; as a decorator without `func`."""
-        kinds = [device_types] if isinstance(device_types, str) or device_types is None else device_types
-
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            for kind in kinds:
-                self._kernels["CPU" if kind in (None, "cpu") else str(kind)] = function
-            return function
-
-        return register if func is None else register(func)
-
-    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Accept the function that says the shapes of results; it is not called: results are computed."""
-        return fn
-
-    def register_autograd(
-        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
-    ) -> None:
-        """Give the derivative: `setup_context(ctx, inputs, output)` saves, `backward(ctx, *grads)` returns gradients."""
-        self._backward, self._setup_context, self._function = backward, setup_context, None
-
-    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
-        """Give the batching rule `func(info, in_dims, *args)`, which returns the result and its dimension."""
-        if func is None:
-            return self.register_vmap
-        self._vmap, self._function = func, None
-        return func
-
-    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
-        """Accept a rule for a dispatch mode; it is not called."""
-        return fn if fn is not None else lambda function: function
-
-    def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
-        """Accept the dtype for autocast; inputs stay as they are."""
-
-    def kernel(self) -> Callable[..., Any]:
-        """The function that computes."""
-        for key in _OURS:
-            if key in self._kernels:
-                return self._kernels[key]
-        raise NotImplementedError(
-            f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: it has no implementation for it."
-        )
-
-    def __call__(self, *args: Any, **names: Any) -> Any:
-        """Apply the operator."""
-        autograd = self._kernels.get("Autograd")
-        if autograd is not None:
-            return autograd(*args, **names)
-        if "CPU" not in self._kernels and "CompositeImplicitAutograd" in self._kernels:
-            return self.kernel()(*args, **names)
-        if names:
-            bound = inspect.signature(self.kernel()).bind(*args, **names)
-            bound.apply_defaults()
-            args = (*bound.args, *bound.kwargs.values())
-        if self._function is None:
-            self._function = self._as_function()
-        return self._function.apply(*args)
-
-    def _as_function(self) -> type[Function]:
-        definition = self
-        keyword_only = [
-            name for name, each in inspect.signature(self.kernel()).parameters.items() if each.kind is each.KEYWORD_ONLY
-        ]
-
-        def forward(*args: Any) -> Any:
-            split = len(args) - len(keyword_only)
-            return definition.kernel()(*args[:split], **dict(zip(keyword_only, args[split:], strict=True)))
-
-        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            ctx.count = len(inputs)
-            if definition._setup_context is None:
-                return
-            if keyword_only:
-                split = len(inputs) - len(keyword_only)
-                keywords = dict(zip(keyword_only, inputs[split:], strict=True))
-                definition._setup_context(ctx=ctx, inputs=inputs[:split], keyword_only_inputs=keywords, output=output)
-            else:
-                definition._setup_context(ctx=ctx, inputs=inputs, output=output)
-
-        def backward(ctx: Any, *grads: Any) -> Any:
-            if definition._backward is None:
-                raise RuntimeError(
-                    f"Trying to backward through {definition._qualname}.default but no autograd formula was registered. "
-                    "Please use register_autograd to add one."
-                )
-            found = definition._backward(ctx, *grads)
-            found = found if isinstance(found, tuple) else (found,)
-            return (*found, *(None,) * (ctx.count - len(found)))
-
-        parts: dict[str, Any] = {
-            "forward": staticmethod(forward),
-            "setup_context": staticmethod(setup_context),
-            "backward": staticmethod(backward),
-            "__module__": "torch._library.autograd",
-        }
-        if self._vmap is not None:
-            rule = self._vmap
-            parts["vmap"] = staticmethod(lambda info, in_dims, *args: rule(info, in_dims, *args))
-        name = f"GeneratedBackwardFor_{self._namespace}_{self._name}_default"
-        return type(name, (Function,), parts)
+_KIND = re.compile(
+    r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
+    r"__torch__\S*|\w+\.\w[\w.]*)\b"
+)
+"""The names of types in schemas."""
 
 
 def _parts(qualname: str) -> tuple[str, str]:
-    found = _QUALIFIED.match(qualname)
-    if found is None:
-        raise ValueError(f"The name of an operator is 'namespace::name', and not {qualname!r}")
-    return found[1], found[2]
+    namespace, name = qualname.split("::")
+    return namespace, name
+
+
+def _checked_schema(schema: str) -> str:
+    """A signature in PyTorch's notation, as it is.
+
+    Raises:
+        RuntimeError: if it is none.
+    """
+    name, begun, rest = schema.partition("(")
+    if not begun:
+        raise RuntimeError(f"expected eof but found 'ident' here:\n{schema}")
+    arguments, arrow, _ = rest.rpartition(") -> ")
+    if not arrow:
+        raise RuntimeError(f"expected arrow but found 'eof' here:\n{schema}")
+    for argument in FunctionSchema(f"{name}({arguments}) -> ()").arguments:
+        if not _KIND.match(argument.type):
+            raise RuntimeError(
+                "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a "
+                "full list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :\n"
+                f"{schema}"
+            )
+    return schema
 
 
 def custom_op(
@@ -217,8 +106,10 @@ def custom_op(
 
     def define_it(function: Callable[..., Any]) -> CustomOpDef:
         signature = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
-        definition = CustomOpDef(*_parts(name), signature)
-        definition.register_kernel(device_types, function)
+        definition = CustomOpDef(*_parts(name), signature, is_bare=False)
+        definition._first = function if device_types is None else None
+        if device_types is not None:
+            definition.register_kernel(device_types, function)
         return definition
 
     return define_it if fn is None else define_it(fn)
@@ -235,56 +126,139 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 
 
 class Library:
-    """The operators of a namespace: `define` says a signature, `impl` gives a function."""
+    """The operators of a namespace: `define` says a signature, `impl` gives a function.
+
+    Raises:
+        ValueError: for a kind that is none of "DEF", "FRAGMENT" and "IMPL", or a reserved namespace.
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError("Unsupported library kind: ", kind)
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF" and ns in ("aten", "prims"):
+            raise RuntimeError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions in "
+                'a single TORCH_LIBRARY block: use the kind "FRAGMENT".'
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
-        self._defined: list[str] = []
+        self._defined: list[tuple[str, str]] = []
+        self._given: list[tuple[str, str]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Define an operator by its schema, such as "scaled(Tensor x, float factor) -> Tensor"; return its name."""
-        name, parameters = schema.split("(", 1)
-        CustomOpDef(self.ns, name.strip().partition(".")[0], f"({parameters}")
-        self._defined.append(f"{self.ns}::{name.strip()}")
-        return name.strip()
+        """Define an operator by its schema, such as "scaled(Tensor x, float factor) -> Tensor"; return its name.
+
+        Raises:
+            RuntimeError: if the schema is none, or its name is defined already.
+        """
+        name, _, parameters = _checked_schema(schema).partition("(")
+        name = name.strip()
+        space, separated, rest = name.rpartition("::")
+        if separated and space != self.ns:
+            raise RuntimeError(
+                f"Explicitly provided namespace ({space}) in schema string does not match namespace of enclosing "
+                f"TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Define the operator with a library of that namespace."
+            )
+        own, _, overload = rest.partition(".")
+        qualname = f"{self.ns}::{own}"
+        packet = REGISTERED.get(qualname)
+        if packet is not None and (overload or "default") in packet.overloads():
+            raise RuntimeError(
+                f"Tried to register an operator ({self.ns}::{rest}({parameters}) with the same name and overload name multiple "
+                "times. Each overload's schema should only be registered with a single call to def()."
+            )
+        CustomOpDef(self.ns, own, f"({parameters}", overload=overload or "default")
+        self._defined.append((qualname, overload or "default"))
+        return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
-        """Give the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...)."""
-        name = op_name if isinstance(op_name, str) else op_name.__name__.partition(".")[0]
-        qualname = name if "::" in name else f"{self.ns}::{name}"
-        found = _registered(qualname.partition(".")[0])
+        """Give the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...).
+
+        Raises:
+            TypeError: if the function is none.
+            RuntimeError: for a word that is no dispatch key, or an operator of another namespace.
+        """
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        found._kernels["Autograd" if key.startswith("Autograd") else key] = fn
-        found._function = None
+        if not _KEY.fullmatch(key):
+            raise RuntimeError(f"could not parse dispatch key: {key}")
+        name = op_name if isinstance(op_name, str) else op_name.name()
+        space, separated, rest = name.rpartition("::")
+        if separated and space != self.ns:
+            raise RuntimeError(
+                f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name does not match namespace of '
+                f"enclosing TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Give the function with a library of that namespace."
+            )
+        self._given.append(
+            (_implemented(f"{self.ns}::{rest}", "Autograd" if key.startswith("Autograd") else key, fn), key)
+        )
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
         """Accept a function for operators that have none; it is not called."""
 
     def _destroy(self) -> None:
-        for name in self._defined:
-            REGISTERED.pop(name.partition(".")[0], None)
+        """Forget the operators that were defined here, and the functions that were given."""
+        for qualname, overload in self._defined:
+            packet = REGISTERED.get(qualname)
+            if packet is not None:
+                packet._definitions.pop(overload, None)
+                if not packet._definitions:
+                    del REGISTERED[qualname]
+        for name, key in self._given:
+            KERNELS.get(name, {}).pop("Autograd" if key.startswith("Autograd") else key, None)
+        self._defined, self._given = [], []
 
 
-def _registered(op: Any) -> CustomOpDef:
+@contextmanager
+def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
+    """A `Library` whose operators are forgotten at the end of the block."""
+    library = Library(*args, **names)
+    try:
+        yield library
+    finally:
+        library._destroy()
+
+
+def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
+    """Give an operator, which may not be defined yet, its kernel for a key."""
+    name = qualname.removesuffix(".default")
+    KERNELS.setdefault(name, {})[key] = function
+    return name
+
+
+def _registered(op: Any, who: str) -> CustomOpDef:
+    """The definition that is meant: itself, or by its full name, or by what `torch.ops` has.
+
+    Raises:
+        AttributeError: for a name that is not defined.
+        ValueError: for anything else.
+    """
     if isinstance(op, CustomOpDef):
         return op
     if isinstance(op, str):
-        found = REGISTERED.get(op.partition(".")[0])
-        if found is None:
-            raise RuntimeError(f"There is no operator {op}: define it first.")
-        return found
-    packet = getattr(op, "_packet", op)
-    definition: CustomOpDef = packet._definition
-    return definition
+        space, _, rest = op.partition("::")
+        name, _, overload = rest.partition(".")
+        packet = REGISTERED.get(f"{space}::{name}")
+        if packet is None:
+            raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
+        return packet._definitions[overload or "default"]
+    if isinstance(op, Overload):
+        return op._definition
+    if isinstance(op, Packet):
+        return next(iter(op._definitions.values()))
+    raise ValueError(f"{who}({op}): got unexpected type for op: {type(op)}")
 
 
 def define(qualname: str, schema: Any = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
     """Define an operator by its name and its schema, such as "(Tensor x) -> Tensor"."""
     if schema is None:
         return lambda function: (define(qualname, infer_schema(function, mutates_args=())), function)[1]
-    CustomOpDef(*_parts(qualname), schema)
+    CustomOpDef(*_parts(qualname), _checked_schema(schema))
     return None
 
 
@@ -294,30 +268,40 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
         return lambda function: impl(qualname, types, function, lib=lib)
     for kind in [types] if isinstance(types, str) else types:
         key = {"cpu": "CPU", "default": "CompositeExplicitAutograd"}.get(kind, kind)
-        _registered(qualname)._kernels[key] = func
+        _implemented(qualname, key, func)
     return func
 
 
 def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
     """Give the function that computes an operator on these devices."""
-    return _registered(op).register_kernel(device_types, func)
+    if isinstance(op, str) and op.partition(".")[0] not in REGISTERED:
+        return impl(op, device_types, func)
+    return _registered(op, "register_kernel").register_kernel(device_types, func)
 
 
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
 ) -> None:
     """Give the derivative of an operator; see `CustomOpDef.register_autograd`."""
-    _registered(op).register_autograd(backward, setup_context=setup_context)
+    _registered(op, "register_autograd").register_autograd(backward, setup_context=setup_context)
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
     """Give the batching rule of an operator."""
-    return _registered(op).register_vmap(func) if func is not None else _registered(op).register_vmap
+    return _registered(op, "register_vmap").register_vmap(func)
 
 
 def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, **options: Any) -> Any:
-    """Accept the function that says the shapes of results; it is not called: results are computed."""
-    return func if func is not None else lambda function: function
+    """Give the function that makes results of the right shapes; see `CustomOpDef.register_fake`. A decorator without `func`.
+
+    Raises:
+        RuntimeError: if there is no such operator.
+    """
+    if func is None:
+        return lambda function: register_fake(op, function)
+    if isinstance(op, str) and op.partition(".")[0] not in REGISTERED:
+        raise RuntimeError(f"operator {op} does not exist")
+    return _registered(op, "register_fake").register_fake(func)
 
 
 impl_abstract = register_fake
@@ -333,9 +317,11 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None
 
 
 def get_ctx() -> Any:
-    """Refuse: there is no context of shapes, because results are computed.
+    """Refuse: there are no sizes that are known only when a program runs; tensors on "meta" have those that a function says.
 
     Raises:
         RuntimeError: always.
     """
-    raise RuntimeError("get_ctx() can only be called from functions of register_fake, which are not called here.")
+    raise RuntimeError(
+        "get_ctx(): functions of register_fake make tensors of known sizes here; there is no other context."
+    )

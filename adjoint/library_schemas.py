@@ -6,10 +6,11 @@ import inspect
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from types import NoneType, UnionType
-from typing import Any
+from typing import Any, NoReturn
 
 from .device import device
 from .dtypes import dtype
+from .random import Generator
 from .tensor import Tensor
 
 _NAMES: dict[Any, str] = {
@@ -17,16 +18,24 @@ _NAMES: dict[Any, str] = {
     int: "SymInt",
     float: "float",
     bool: "bool",
-    complex: "Scalar",
     str: "str",
     dtype: "ScalarType",
     device: "Device",
+    Generator: "torch._C.Generator",
 }
 _NUMBER = {int, float, bool}
 
+_IN_LISTS = ("Tensor", "Tensor?", "SymInt", "float", "bool", "Scalar")
+"""The types of which there are lists."""
 
-def _type_name(kind: Any, in_list: bool = False) -> str:
-    if kind in _NAMES:
+_OPTIONAL_LISTS = ("SymInt[]", "float[]", "bool[]")
+
+_RETURNED = ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar")
+
+
+def _type_name(kind: Any) -> str | None:
+    """The name of a type; None if operators have no arguments of it."""
+    if isinstance(kind, type) and kind in _NAMES:
         return _NAMES[kind]
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, UnionType):
@@ -34,12 +43,12 @@ def _type_name(kind: Any, in_list: bool = False) -> str:
         if set(others) == _NUMBER:
             return "Scalar" + "?" * (len(others) < len(parts))
         if len(others) == 1 and len(parts) == 2:
-            return f"{_type_name(others[0])}?"
-    if origin in (list, Sequence) and not in_list:
-        return f"{_type_name(parts[0], in_list=True)}[]"
-    raise ValueError(
-        f"infer_schema(func): unsupported type annotation {kind}; it must be one of PyTorch's operators' types"
-    )
+            name = _type_name(others[0])
+            return f"{name}?" if name is not None and (not name.endswith("]") or name in _OPTIONAL_LISTS) else None
+    if origin in (list, Sequence) and parts:
+        name = _type_name(parts[0])
+        return f"{name}[]" if name in _IN_LISTS else None
+    return None
 
 
 def infer_schema(
@@ -47,37 +56,98 @@ def infer_schema(
 ) -> str:
     """The schema of a function with annotated parameters.
 
+    Args:
+        prototype_function: the function.
+        mutates_args: the names of the tensors that it changes, or "unknown".
+        op_name: a name for the schema to begin with.
+
+    Raises:
+        ValueError: for annotations that are missing or are no types of operators, and for `mutates_args` that it does not have.
+
     >>> def scaled(x: Tensor, factor: float) -> Tensor: ...
     >>> infer_schema(scaled, mutates_args=())
     '(Tensor x, float factor) -> Tensor'
     """
     signature = inspect.signature(prototype_function)
-    kinds = typing.get_type_hints(prototype_function)
+
+    def refuse(what: str) -> NoReturn:
+        raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
+
+    kinds = _annotations(prototype_function, signature, refuse)
     changed = None if mutates_args == "unknown" else {*mutates_args}
-    parts, keyword_only = [], False
-    for letter, (name, parameter) in enumerate(signature.parameters.items()):
-        if name not in kinds:
-            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation.")
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            parts.append("*")
-        text = _type_name(kinds[name])
-        if text.startswith("Tensor") and (changed is None or name in changed):
-            text = f"Tensor(a{letter}!){text.removeprefix('Tensor')}"
-        default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
-        parts.append(f"{text} {name}{default}")
     if changed is not None and (unknown := changed - signature.parameters.keys()):
-        raise ValueError(f"infer_schema(func): mutates_args contains {sorted(unknown)}, which are no parameters.")
-    return f"{op_name or ''}({', '.join(parts)}) -> {_returned(kinds.get('return', NoneType))}"
+        refuse(
+            f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args should contain the names of "
+            "all args that the custom op mutates, or just the string 'unknown' if you don't know."
+        )
+    parts = []
+    for place, (name, parameter) in enumerate(signature.parameters.items()):
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            refuse("We do not support positional-only args, varargs, or varkwargs.")
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        if parameter.annotation is parameter.empty:
+            refuse(f"Parameter {name} must have a type annotation.")
+        text = _type_name(kinds[name])
+        if text is None:
+            hint = (
+                "We do not support Tuple inputs in schema. As a workaround, please try to use List instead."
+                if typing.get_origin(kinds[name]) is tuple
+                else f"The valid types are: {_valid()}."
+            )
+            refuse(f"Parameter {name} has unsupported type {kinds[name]}. {hint}")
+        if changed is not None and name in changed and not text.startswith("Tensor"):
+            refuse(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
+        if text.startswith("Tensor") and (changed is None or name in changed):
+            text = f"Tensor(a{place}!){text.removeprefix('Tensor')}"
+        parts.append(f"{text} {name}{_default(name, parameter, refuse)}")
+    if signature.return_annotation is signature.empty:
+        refuse("No return type annotation was provided. Please add one.")
+    return f"{op_name or ''}({', '.join(parts)}) -> {_returned(kinds['return'], refuse)}"
 
 
-def _default(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+def _annotations(function: Any, signature: inspect.Signature, refuse: Callable[[str], NoReturn]) -> dict[str, Any]:
+    """The types of parameters and result, also of those that are written as strings."""
+    kinds: dict[str, Any] = {name: each.annotation for name, each in signature.parameters.items()}
+    kinds["return"] = signature.return_annotation
+    for name, kind in kinds.items():
+        if isinstance(kind, str):
+            try:
+                kinds[name] = eval(
+                    kind, getattr(inspect.unwrap(function), "__globals__", {})
+                )  # the program's own words
+            except NameError as error:
+                refuse(f"Unsupported type annotation {kind}. It is not a type. ({error}).")
+    return kinds
 
 
-def _returned(kind: Any) -> str:
+def _valid() -> str:
+    return ", ".join([*_NAMES.values(), "Scalar", *(f"{name}[]" for name in _IN_LISTS)])
+
+
+def _default(name: str, parameter: inspect.Parameter, refuse: Callable[[str], NoReturn]) -> str:
+    value = parameter.default
+    if value is parameter.empty:
+        return ""
+    if isinstance(value, (str, device)):
+        return f'="{value}"'
+    if isinstance(value, dtype):
+        return f"={str(value).rpartition('.')[2]}"
+    if value is not None and not isinstance(value, (int, float, bool)):
+        refuse(
+            f"Parameter {name} has an unsupported default value type {type(value)}. Please file an issue on GitHub so we can "
+            "prioritize this."
+        )
+    return f"={value}"
+
+
+def _returned(kind: Any, refuse: Callable[[str], NoReturn]) -> str:
     if kind is NoneType or kind is None:
         return "()"
-    if typing.get_origin(kind) is tuple:
-        return f"({', '.join(map(_type_name, typing.get_args(kind)))})"
-    return _type_name(kind)
+    parts = typing.get_args(kind) if typing.get_origin(kind) is tuple else (kind,)
+    names = [_type_name(part) for part in parts]
+    if any(name not in _RETURNED for name in names) or kind is tuple:
+        refuse(f"Return has unsupported type {kind}. The valid types are: {', '.join(_RETURNED)}.")
+    if typing.get_origin(kind) is not tuple:
+        return str(names[0])
+    return f"({', '.join(map(str, names))})" if len(names) != 1 else f"(({names[0]}))"

@@ -25,14 +25,14 @@ class _OpNamespace:
     def __getattr__(self, operator: str) -> Any:
         if operator.startswith("__"):
             raise AttributeError(operator)
-        found = import_late("adjoint.library").REGISTERED.get(f"{self.name}::{operator}")
+        found = import_late("adjoint._library.custom_ops").REGISTERED.get(f"{self.name}::{operator}")
         if found is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{operator}'")
-        return found.packet
+        return found
 
     def __dir__(self) -> list[str]:
         start = f"{self.name}::"
-        registered = import_late("adjoint.library").REGISTERED
+        registered = import_late("adjoint._library.custom_ops").REGISTERED
         return [name.removeprefix(start) for name in registered if name.startswith(start)]
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import numpy
 
 from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import CREATIONS, Extra, note_former
+from .extra import CREATIONS, Extra, note_former, warn_of_hooks
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
@@ -271,6 +271,7 @@ class Tensor(Interchange, TensorMethods):
     # --- pickling ---------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        warn_of_hooks(self._extra)
         return (rebuild, (type(self), *LATE.reduce_array(self._array), self.requires_grad, self.__dict__))
 
 

@@ -22,6 +22,11 @@ from adjoint.utils import _foreach_utils
         "distributed.autograd",
         "nn._reduction",
         "_functorch.make_functional",
+        "_functorch.apis",
+        "_functorch.deprecated",
+        "_functorch.eager_transforms",
+        "_functorch.functional_call",
+        "_functorch.functorch.experimental",
     ],
 )
 def test_modules_are_imported_by_their_names(name):
@@ -210,6 +215,7 @@ def test_a_library_may_batch_containers_of_its_own(monkeypatch):
     assert torch.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).tolist() == [1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:We've integrated functorch:FutureWarning")
 def test_modules_as_functions_by_the_former_interface():
     former = importlib.import_module("adjoint._functorch.functorch")
     model = torch.nn.Linear(2, 1)

@@ -35,6 +35,7 @@ def test_a_script_runs_as_python_runs_it(tmp_path):
 def test_every_module_exists_once(tmp_path):
     text = """
 import torch, adjoint
+import functorch.experimental
 import torch.nn.modules.linear
 from torch.nn.modules.linear import Linear
 import torch.autograd.gradcheck
@@ -43,12 +44,14 @@ print(torch is adjoint is torch.torch, torch.nn is adjoint.nn, Linear is torch.n
 print(callable(torch.autograd.gradcheck), torch.optim.adamw.AdamW is torch.optim.AdamW)
 print(torch.__name__, Linear.__module__, type(torch.ones(1)).__module__)
 print(torch.nn.__spec__.name)
+print(functorch.experimental.chunk_vmap is torch._functorch.apis.chunk_vmap)
 """
     assert output_of(text, tmp_path) == [
         "True True True True",
         "True True",
         "torch torch.nn.modules.linear torch",
         "adjoint.nn",
+        "True",
     ]
 
 

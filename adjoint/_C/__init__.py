@@ -8,9 +8,12 @@ from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
 from ..autograd.bindings import will_engine_execute_node as _will_engine_execute_node
+from ..autograd.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
+from ..autograd.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
 from ..autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from ..autograd.graph_task import current_task_id as _current_graph_task_id
+from ..autograd.graph_task import execution_order as _current_graph_task_execution_order
 from ..device import device
 from ..first_use import import_late
 from ..tape.modes import is_grad_enabled as is_grad_enabled
@@ -35,6 +38,7 @@ __all__ = [
     "_EnteredMode",
     "_autograd",
     "_current_autograd_node",
+    "_current_graph_task_execution_order",
     "_current_graph_task_id",
     "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
@@ -42,6 +46,7 @@ __all__ = [
     "_exit_dual_level",
     "_functions",
     "_functorch",
+    "_get_autograd_fallback_mode",
     "_get_dispatch_stack_at",
     "_has_torch_function",
     "_has_torch_function_unary",
@@ -54,6 +59,7 @@ __all__ = [
     "_len_torch_function_stack",
     "_pop_torch_dispatch_stack",
     "_push_on_torch_dispatch_stack",
+    "_set_autograd_fallback_mode",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
     "_will_engine_execute_node",
@@ -62,21 +68,39 @@ __all__ = [
 ]
 
 
-_OF_FORWARD_MODE = {
-    "_enter_dual_level": "enter_dual_level",
-    "_exit_dual_level": "leave_dual_level",
-    "_is_fwd_grad_enabled": "_is_fwd_grad_enabled",
-    "_set_fwd_grad_enabled": "_set_fwd_grad_enabled",
-}
+_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "dispatch.torch_dispatch", "settings"
 
-
-_OF_DISPATCH = {
-    "_EnteredMode": "Entered",
-    "_get_dispatch_stack_at": "mode_at",
-    "_len_torch_dispatch_stack": "modes_pushed",
-    "_pop_torch_dispatch_stack": "pop_mode",
-    "_push_on_torch_dispatch_stack": "push_mode",
+_ELSEWHERE = {
+    "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),
+    "_exit_dual_level": (_FORWARD_MODE, "leave_dual_level"),
+    "_is_fwd_grad_enabled": (_FORWARD_MODE, "_is_fwd_grad_enabled"),
+    "_set_fwd_grad_enabled": (_FORWARD_MODE, "_set_fwd_grad_enabled"),
+    "_EnteredMode": (_DISPATCH, "Entered"),
+    "_get_dispatch_stack_at": (_DISPATCH, "mode_at"),
+    "_len_torch_dispatch_stack": (_DISPATCH, "modes_pushed"),
+    "_pop_torch_dispatch_stack": (_DISPATCH, "pop_mode"),
+    "_push_on_torch_dispatch_stack": (_DISPATCH, "push_mode"),
+    "_FunctionBase": ("autograd.function", "Function"),
+    "_TensorBase": ("tensor", "Tensor"),
+    "TensorBase": ("tensor", "Tensor"),
+    "_VariableFunctions": ("", ""),
+    "_InferenceMode": ("autograd.grad_mode", "inference_mode"),
+    "Generator": ("random", "Generator"),
+    "Size": ("device", "Size"),
+    "dtype": ("dtypes", "dtype"),
+    "OutOfMemoryError": ("", "OutOfMemoryError"),
+    "layout": ("", "layout"),
+    "memory_format": ("", "memory_format"),
+    "_get_deterministic_algorithms": (_SETTINGS, "are_deterministic_algorithms_enabled"),
+    "_get_warnAlways": (_SETTINGS, "is_warn_always_enabled"),
+    "_set_warnAlways": (_SETTINGS, "set_warn_always"),
+    "_from_dlpack": ("utils.dlpack", "from_dlpack"),
+    "_to_dlpack": ("utils.dlpack", "to_dlpack"),
+    "_is_multithreading_enabled": ("autograd.grad_mode", "is_multithreading_enabled"),
+    "_set_multithreading_enabled": ("autograd.grad_mode", "set_multithreading_enabled"),
+    "_set_view_replay_enabled": ("autograd.grad_mode", "_force_original_view_tracking"),
 }
+"""What other modules define, by its name here: the module, and the name there."""
 
 _OF_TORCHSCRIPT = frozenset(
     """
@@ -118,6 +142,11 @@ def _are_functorch_transforms_active() -> bool:
     return bool(import_late("adjoint.transforms.wrapped_tensors").transforms_active())
 
 
+def _is_alias_of(first: Any, second: Any) -> bool:
+    """Whether both tensors lie in the same memory."""
+    return bool(first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr())
+
+
 def _get_tracing_state() -> None:
     """None: nothing is traced."""
 
@@ -131,10 +160,10 @@ def __getattr__(name: str) -> Any:
         return type
     if name in ("_functorch", "_nn"):
         return import_late(f"{__name__}.{name}")
-    if name in _OF_FORWARD_MODE:
-        return getattr(import_late("adjoint.transforms.forward_mode"), _OF_FORWARD_MODE[name])
-    if name in _OF_DISPATCH:
-        return getattr(import_late("adjoint.dispatch.torch_dispatch"), _OF_DISPATCH[name])
+    if name in _ELSEWHERE:
+        module, there = _ELSEWHERE[name]
+        found = import_late(f"adjoint.{module}".rstrip("."))
+        return getattr(found, there) if there else found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,8 +2,18 @@
 
 from typing import Any
 
-from ..transforms.vmap import _add_batch_dim as _add_batch_dim
-from ..transforms.vmap import _remove_batch_dim as _remove_batch_dim
+from ..transforms.levels import add_batch_dim as _add_batch_dim
+from ..transforms.levels import begin_grad as _grad_increment_nesting
+from ..transforms.levels import begin_vmap as _vmap_increment_nesting
+from ..transforms.levels import current_level as current_level
+from ..transforms.levels import end_innermost as _grad_decrement_nesting
+from ..transforms.levels import end_innermost as _vmap_decrement_nesting
+from ..transforms.levels import remove_batch_dim as _remove_batch_dim
+from ..transforms.levels import reshape_dim_into as reshape_dim_into
+from ..transforms.levels import reshape_dim_outof as reshape_dim_outof
+from ..transforms.levels import unwrap_batched as _unwrap_batched
+from ..transforms.levels import unwrap_for_grad as _unwrap_for_grad
+from ..transforms.levels import wrap_for_grad as _wrap_for_grad
 from ..transforms.wrapped_tensors import get_unwrapped as get_unwrapped
 from ..transforms.wrapped_tensors import is_batchedtensor as is_batchedtensor
 from ..transforms.wrapped_tensors import is_functorch_wrapped_tensor as is_functorch_wrapped_tensor
@@ -15,7 +25,15 @@ from ..transforms.wrapped_tensors import unwrap_if_dead as unwrap_if_dead
 
 __all__ = [
     "_add_batch_dim",
+    "_grad_decrement_nesting",
+    "_grad_increment_nesting",
     "_remove_batch_dim",
+    "_unwrap_batched",
+    "_unwrap_for_grad",
+    "_vmap_decrement_nesting",
+    "_vmap_increment_nesting",
+    "_wrap_for_grad",
+    "current_level",
     "get_unwrapped",
     "is_batchedtensor",
     "is_functorch_wrapped_tensor",
@@ -24,6 +42,8 @@ __all__ = [
     "maybe_current_level",
     "maybe_get_bdim",
     "maybe_get_level",
+    "reshape_dim_into",
+    "reshape_dim_outof",
     "unwrap_if_dead",
 ]
 

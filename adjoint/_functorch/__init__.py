@@ -1,5 +1,5 @@
-"""PyTorch's private package of function transforms: the module that libraries with batched containers reach into."""
+"""PyTorch's private package of function transforms: the modules that libraries reach into."""
 
-from . import vmap
+from . import apis, batch_norm_replacement, eager_transforms, functional_call, make_functional, vmap
 
-__all__ = ["vmap"]
+__all__ = ["apis", "batch_norm_replacement", "eager_transforms", "functional_call", "make_functional", "vmap"]

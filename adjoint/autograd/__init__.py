@@ -3,12 +3,16 @@
 from typing import Any
 
 from ..first_use import import_late
-from ..tape.modes import STATE, is_grad_enabled
+from ..tape.modes import is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from ..tracebacks import end_at_caller
 from . import anomaly_mode, function, grad_mode, graph, methods
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
+from .bindings import _get_sequence_nr as _get_sequence_nr
+from .bindings import _pop_saved_tensors_default_hooks as _pop_saved_tensors_default_hooks
+from .bindings import _profiler_enabled as _profiler_enabled
+from .bindings import _push_saved_tensors_default_hooks as _push_saved_tensors_default_hooks
 from .function import Function
 from .grad_mode import (
     _force_original_view_tracking,
@@ -29,12 +33,6 @@ from .nested_function import NestedIOFunction
 from .private_names import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple
 from .private_names import _engine_run_backward as _engine_run_backward
 from .variable import Variable, variable
-
-
-def _profiler_enabled() -> bool:
-    """Whether this thread is being profiled."""
-    return STATE.recorder is not None
-
 
 __all__ = [
     "Explanation",
@@ -77,6 +75,8 @@ def __getattr__(name: str) -> Any:
     if name in ("Explanation", "explain"):
         value = globals()[name] = getattr(import_late(f"{__name__}.debug.explanation"), name)
         return value
+    if name == "kineto_available":
+        return import_late("adjoint.profiler").kineto_available
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
-from ..tape import mode_switches, modes
+from ..sequence import sequence_numbers
+from ..tape import mode_switches, modes, views
 from ..tape.node import Node
 from ..tape.node_interface import InputMetadata as _InputMetadata
 from ..tape.saved_attributes import SavedTensor as SavedTensor
@@ -61,7 +63,64 @@ def _unsafe_set_version_counter(tensors: tuple[Tensor, ...], versions: tuple[int
     for tensor, version in zip(tensors, versions, strict=True):
         if version < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
-        shared_counter(tensor)[0] = version
+        counter = shared_counter(tensor)
+        if not isinstance(counter, list):
+            raise RuntimeError(
+                "Tried to call torch.autograd._unsafe_set_version() on a tensor that does not have a version counter. Was it "
+                "created in inference mode?"
+            )
+        counter[0] = version
+
+
+def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> tuple[Any, Any] | None:
+    """The innermost pair of saved-tensor hooks, or None."""
+    hooks = modes.STATE.saved_tensor_hooks
+    return (hooks[-1][0], hooks[-1][1]) if hooks else None
+
+
+class CreationMeta(enum.Enum):
+    """What a view comes from, where that decides whether it may be changed in place."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
+
+
+_CREATIONS = {
+    None: CreationMeta.DEFAULT,
+    views.CUSTOM: CreationMeta.IN_CUSTOM_FUNCTION,
+    views.MULTI_OUTPUT: CreationMeta.MULTI_OUTPUT_NODE,
+    views.NO_GRAD: CreationMeta.NO_GRAD_MODE,
+    views.INFERENCE: CreationMeta.INFERENCE_MODE,
+}
+
+
+def _get_creation_meta(view: Tensor) -> CreationMeta:
+    """What a view comes from.
+
+    Raises:
+        RuntimeError: if `view` is not a view.
+    """
+    if view._base is None:
+        raise RuntimeError("a tensor that is no view has no creation meta")
+    return _CREATIONS[view._creation]
+
+
+def _get_sequence_nr() -> int:
+    """The sequence number that the next node will have."""
+    return int(sequence_numbers.__reduce__()[1][0])
+
+
+def _get_current_graph_task_keep_graph() -> bool:
+    """Whether the backward that is running in this thread retains its graph; True outside of a backward."""
+    return modes.STATE.task is None or modes.STATE.task.retain_graph
+
+
+def _profiler_enabled() -> bool:
+    """Whether this thread is being profiled."""
+    return modes.STATE.recorder is not None
 
 
 def current_autograd_node() -> Node | None:

@@ -26,7 +26,7 @@ from .function_grads import check_unwanted, checked_grads, materialized
 from .function_outputs import is_simple, numbers_of, tie_outputs
 from .hook_calls import recording_mode, stop_recording, to_tensor
 from .once_differentiable import once_differentiable as once_differentiable
-from .saved_variable import SavedNone, save
+from .saved_variable import CLEARED, SavedNone, save, unpacked
 
 if TYPE_CHECKING:
     from .nested_function import InplaceFunction, NestedIOFunction
@@ -62,9 +62,7 @@ class FunctionNode(FunctionCtx, Node):
             kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
             if kept is not None:
                 return kept
-        if self._saved is None:
-            raise released(self)
-        return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
+        return unpacked(self)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -103,8 +101,9 @@ class FunctionNode(FunctionCtx, Node):
         if task is not None:
             task.node = self
         cls = self._forward_cls
-        results = (cls.backward if cls.vjp is Function.vjp else only_vjp(cls))(self, *grads)
-        if not retain_graph:
+        function = cls.backward if cls.vjp is Function.vjp else only_vjp(cls)
+        results = function(self, list(grads)) if cls.boxed_grads_call else function(self, *grads)
+        if not retain_graph and self._saved is not CLEARED:
             self._saved = None
         checked = checked_grads(self, results if isinstance(results, tuple) else (results,))
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
@@ -148,7 +147,8 @@ class Function(metaclass=FunctionMeta):
     """Base class of operations with their own derivative.
 
     Override `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)`, `setup_context(ctx, inputs,
-    output)` and `backward`, all static methods; call the operation with `apply`.
+    output)` and `backward`, all static methods; call the operation with `apply`. With `boxed_grads_call = True`, `backward` gets
+    one list of gradients, which it may empty; with `clear_saved_tensors_on_access = True` it reads `ctx.saved_tensors` only once.
 
     >>> import adjoint as torch
     >>> class Square(torch.autograd.Function):
@@ -169,6 +169,8 @@ class Function(metaclass=FunctionMeta):
     _backward_cls: type[FunctionNode]
     _argument_count: int | None
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = False
+    boxed_grads_call = False
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         warn(

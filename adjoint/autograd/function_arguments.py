@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..tape.interpreters import innermost
+
 
 def bound(
     forward: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool
@@ -13,6 +15,7 @@ def bound(
     """The arguments of `forward` in order, without `ctx`, with defaults filled in; `separate`: `forward` takes no `ctx`."""
     signature = inspect.signature(forward)
     if separate:
+        _refuse_keyword_only(signature, args, keywords)
         values = signature.bind(*args, **keywords)
         values.apply_defaults()
         return values.args
@@ -27,3 +30,15 @@ def bound(
             raise TypeError(f"forward() missing required argument: '{parameter.name}' (position {position})")
         results.append(keywords.get(parameter.name, parameter.default))
     return tuple(results)
+
+
+def _refuse_keyword_only(signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Raise if a keyword is one that cannot stand among the positional arguments, which are all that is recorded."""
+    for name, parameter in signature.parameters.items():
+        if name in keywords and parameter.kind is parameter.KEYWORD_ONLY:
+            if innermost((*args, *keywords.values())) is not None:
+                raise NotImplementedError(
+                    "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+                    f"autograd.Function. Got: {keywords}"
+                )
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")

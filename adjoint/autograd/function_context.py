@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..notices import warn
+from ..tape import modes
 from ..tensor import Tensor
 
 
@@ -27,6 +29,14 @@ class FunctionCtx:
         """Declare which inputs `forward` has changed in place; `forward` must also return them."""
         self.dirty_tensors = tensors
 
+    def mark_shared_storage(self, *pairs: tuple[Tensor, Tensor]) -> None:
+        """Do nothing but warn: which tensors share memory is known."""
+        warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
+            "`set_()` are not tracked",
+            FutureWarning,
+        )
+
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Declare which outputs have no gradient."""
         self.non_differentiable = tensors
@@ -34,3 +44,9 @@ class FunctionCtx:
     def set_materialize_grads(self, value: bool) -> None:
         """Set whether `backward` gets zeros (the default) or None for outputs that received no gradient."""
         self.materialize_grads = value
+
+    def maybe_clear_saved_tensors(self) -> None:
+        """Release the saved tensors now, within `backward`, unless the graph is retained."""
+        task = modes.STATE.task
+        if task is not None and not task.retain_graph:
+            self._saved = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from types import FrameType
@@ -102,6 +103,34 @@ def current_task_id() -> int:
     if task.id is None:
         task.id = _next_id()
     return task.id
+
+
+def execution_order() -> list[Node]:
+    """The nodes that the backward of this thread runs from where it is, in order; each `AccumulateGrad` as soon as it can.
+
+    Raises:
+        RuntimeError: outside of a backward, or if the backward may use several threads, as PyTorch's may.
+    """
+    task = modes.STATE.task
+    if task is None:
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    if modes.STATE.multithreading:
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed with multithreading disabled, "
+            "e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(...)\n"
+        )
+    nodes = [node for node in task.order if task.will_run(node)]
+    if task.node in nodes:
+        nodes = nodes[nodes.index(task.node) :]
+    assert task.needed is not None  # `will_run` has found what is needed
+    leading_on = [[edge for edge in task.needed.get(node, ()) if isinstance(edge, Tensor)] for node in nodes]
+    awaited = Counter(leaf for leaves in leading_on for leaf in leaves)
+    order: list[Node] = []
+    for node, leaves in zip(nodes, leading_on, strict=True):
+        order.append(node)
+        awaited.subtract(leaves)
+        order += [accumulator_of(leaf) for leaf in dict.fromkeys(leaves) if not awaited[leaf]]
+    return order
 
 
 def is_checkpoint_valid() -> bool:

@@ -8,5 +8,7 @@ from .debug.profiler_util import (
     FunctionEventAvg,
     Interval,
 )
+from .debug.profiler_util import _format_memory as _format_memory
+from .debug.profiler_util import _format_time as _format_time
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]

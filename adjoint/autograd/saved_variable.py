@@ -8,8 +8,8 @@ from typing import Any
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
-from ..tape.node import Node
 from ..tape.packing import Packed, modes_without_hooks, pack, shown
+from ..tape.saved import released
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
 from ..tape.stale_error import stale_error
 from ..tape.versions import shared_counter
@@ -34,8 +34,18 @@ class SavedVariable(SavedTensor):
                 else:
                     self.tensor = pack(shown(tensor, edge), hooks[-1], None)
 
-    def unpack(self, node: Node) -> Tensor:
-        """The tensor as backward sees it."""
+    def unpack(self) -> Tensor:
+        """The tensor that was given, read back through the hook if there is one.
+
+        Raises:
+            RuntimeError: for an output, whose history only the node knows.
+        """
+        if self.output_nr is not None:
+            raise RuntimeError("The tensor is an output of the node that has saved it: read it from the node.")
+        return self.as_seen_by(None)
+
+    def as_seen_by(self, node: Any) -> Tensor:
+        """The tensor as the backward of `node` sees it."""
         tensor = self.tensor
         if type(tensor) is Packed:
             tensor = tensor.tensor()
@@ -74,6 +84,9 @@ class SavedNone(SavedTensor):
 
     def __init__(self) -> None:
         pass
+
+    def unpack(self) -> None:
+        """None."""
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Raise: None takes no hooks."""
@@ -118,3 +131,27 @@ def save(node: Any, outputs: list[Any]) -> None:
             number = next((number for number in node.marked_dirty if outputs[number] is tensor), None)
         saved.append(SavedVariable(tensor, number))
     node._saved = saved
+
+
+class _Cleared(tuple[Any, ...]):
+    """What a node has saved, once it has been read and is not to be read again."""
+
+    __slots__ = ()
+
+
+CLEARED = _Cleared()
+
+
+def unpacked(node: Any) -> tuple[Any, ...]:
+    """The tensors that the node of a custom function has saved; some functions release them when they read them."""
+    if node._saved is None:
+        raise released(node)
+    if node._saved is CLEARED:
+        raise RuntimeError(
+            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "
+            "Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+        )
+    found = tuple([None if saved is None else saved.as_seen_by(node) for saved in node._saved])
+    if node._forward_cls.clear_saved_tensors_on_access:
+        node._saved = CLEARED
+    return found

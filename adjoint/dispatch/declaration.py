@@ -78,8 +78,9 @@ class Operator:
     many dimensions; a batch dimension is merged into it. `random`: the operator draws random numbers although it takes
     no `generator`. `copies`: in place, the second tensor replaces the first, from any device, dtype and memory.
     `takes_arrays`: as a Python operator it accepts NumPy arrays. `shape_of_elements`: the shape of its results depends
-    on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`. `aten`,
-    `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with a number as last operand.
+    on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`, "" if
+    they name the shapes. `aten`, `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with
+    a number as last operand.
     `sparse`: what computes it on sparse layouts (see `sparse_layouts`); `sparse_result`: it makes a sparse tensor of dense
     ones. `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
     """
@@ -264,15 +265,6 @@ def _wanted(formula: Callable[..., Any]) -> list[str]:
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """The parameter names of a plain function (`inspect.signature` would be too slow at import)."""
     return function.__code__.co_varnames[: function.__code__.co_argcount]
-
-
-def underived(name: str) -> Callable[[Any], Any]:
-    """The formula of an operator, which PyTorch calls `name`, without a derivative: it is recorded, and raises in backward."""
-
-    def formula(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return formula
 
 
 def _unbound(*args: Any) -> Any:

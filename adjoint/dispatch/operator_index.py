@@ -285,6 +285,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "memory.subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",
     },
+    "memory.view_functions": {
+        "Tensor": "_view_func _view_func_unsafe",
+    },
     "nn.activation": {
         "Tensor functional torch": "hardshrink relu relu_",
         "functional": "elu_ hardsigmoid_ hardswish_ hardtanh_ leaky_relu_ mish_ sigmoid silu_ tanh",
@@ -300,6 +303,10 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "nn.attention": {
         "operators": "attention_in_blocks blocked_attention blocked_attention_gradients",
+    },
+    "nn.binary_losses": {
+        "operators": "bce_with_logits bce_with_logits_of_floats binary_cross_entropy binary_cross_entropy_backward",
+        "torch": "binary_cross_entropy_with_logits",
     },
     "nn.convolution": {
         "operators": "conv_input_grad conv_weight_grad",
@@ -358,18 +365,16 @@ FAMILIES: dict[str, dict[str, str]] = {
     "nn.loss": {
         "functional operators": "one_hot",
         "operators": (
-            "bce_with_logits bce_with_logits_of_floats binary_cross_entropy binary_cross_entropy_backward "
             "cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss kl_div l1_loss "
             "margin_ranking_loss mse_loss multi_margin_loss multi_margin_loss_backward multilabel_margin_loss "
             "multilabel_margin_loss_backward multilabel_margin_loss_forward multilabel_margin_slopes nll_loss "
             "nll_loss2d_backward nll_loss2d_of nll_loss_backward nll_loss_of poisson_nll_loss reduced "
             "shared_difference smooth_l1_loss soft_margin_loss triplet_margin_loss "
         ),
-        "torch": "binary_cross_entropy_with_logits",
     },
     "nn.normalization": {
         "aten operators": "_batch_norm_no_update _batch_norm_with_update _native_batch_norm_legit_no_training",
-        "operators": "batch_norm_gradients group_norm_gradients layer_norm_gradients",
+        "operators": "average_statistics batch_norm_gradients group_norm_gradients layer_norm_gradients",
         "torch": (
             "_native_batch_norm_legit _weight_norm batch_norm group_norm layer_norm native_batch_norm "
             "native_group_norm native_layer_norm norm_except_dim rms_norm "

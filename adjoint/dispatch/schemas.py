@@ -36,7 +36,7 @@ class Argument:
     def __init__(self, text: str, kwarg_only: bool) -> None:
         text, given, default = text.partition("=")
         kind, _, self.name = text.rpartition(" ") if " " in text else (text, "", "")
-        alias = re.search(r"\((\w)(!?)[^)]*\)", kind)
+        alias = re.search(r"\((\w+)(!?)[^)]*\)", kind)
         self.alias_info = None if alias is None else AliasInfo(alias[1], bool(alias[2]))
         self.type = kind if alias is None else kind.replace(alias[0], "")
         self.kwarg_only = kwarg_only
@@ -74,11 +74,11 @@ class FunctionSchema:
     (True, ['self', 'other', 'alpha'])
     """
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, namespace: str = "aten") -> None:
+        self._text = f"{namespace}::{text}"
         name, _, rest = text.partition("(")
         packet, _, self.overload_name = name.partition(".")
-        self.name = f"aten::{packet}"
+        self.name = f"{namespace}::{packet}"
         arguments, _, returned = rest.rpartition(") -> ")
         self.arguments: list[Argument] = []
         keyword = False
@@ -101,7 +101,7 @@ class FunctionSchema:
         return not self.is_mutable and any(each.alias_info is not None for each in self.returns)
 
     def __repr__(self) -> str:
-        return f"aten::{self._text}"
+        return self._text
 
 
 def _parts(text: str) -> list[str]:

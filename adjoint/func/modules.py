@@ -120,6 +120,7 @@ def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, s
     for name, value in given.items():
         _check_place(module, name, value)
     values = {name: value for name, value in given.items() if name in own}
+    plain = {name: value for name, value in given.items() if name not in own and _is_attribute(module, name)}
     if tie_weights:
         by_tensor: dict[int, str] = {}
         for name in values:
@@ -132,7 +133,7 @@ def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, s
         for name, tensor in own.items():
             if name not in values and id(tensor) in by_tensor:
                 values[name] = values[by_tensor[id(tensor)]]
-    return values
+    return values | plain
 
 
 def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
@@ -156,7 +157,16 @@ def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
     """The dict that holds the tensor at `path`, and its name there."""
     prefix, _, name = path.rpartition(".")
     owner = module.get_submodule(prefix)
-    return (owner._parameters if name in owner._parameters else owner._buffers), name
+    for holder in (owner._parameters, owner._buffers):
+        if name in holder:
+            return holder, name
+    return vars(owner), name
+
+
+def _is_attribute(module: torch.nn.Module, path: str) -> bool:
+    """Whether there is a tensor at `path` that is neither a parameter nor a buffer."""
+    prefix, _, name = path.rpartition(".")
+    return isinstance(vars(module.get_submodule(prefix)).get(name), torch.Tensor)
 
 
 @ending_at_caller

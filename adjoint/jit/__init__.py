@@ -121,6 +121,9 @@ def wait(future: Any) -> Any:
     return future.wait()
 
 
+_fork, _wait = fork, wait
+
+
 def freeze(mod: _T, preserved_attrs: Sequence[str] | None = None, optimize_numerics: bool = True) -> _T:
     """Return the module itself."""
     return mod

@@ -9,11 +9,11 @@ from typing import Any
 
 import adjoint as torch
 
+from ..extra import warn_of_hooks
 from ..kernels.memory.storage import element_strides, owner, storage_offset, strided
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
-from ..notices import warn
 from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .sharing import Array, place, root_at, share
 
@@ -46,13 +46,7 @@ def check_sendable(tensor: Tensor) -> None:
             "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
             "serializing (e.g., putting it on the queue)."
         )
-    extra = tensor._extra
-    for hook in (extra.hooks or {}).values() if extra is not None else ():
-        if not getattr(hook, "__torch_unserializable__", False):
-            warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-            )
+    warn_of_hooks(tensor._extra)
 
 
 class _Memory:

@@ -11,6 +11,7 @@ from typing import Any
 from .. import dtypes
 from ..device import LAYOUTS, layout
 from ..dtypes import dtype
+from ..extra import warn_of_hooks
 from ..first_use import import_late
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
@@ -18,7 +19,6 @@ from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, remade
 from ..kernels.runtime.sparse_array import SparseArray
-from ..notices import warn
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array
@@ -154,13 +154,13 @@ def get_layout(name: str) -> layout:
 
 def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The function and the arguments that represent `tensor` in a file."""
-    _warn_about_hooks(tensor)
     attributes = dict(tensor.__dict__)
     if type(tensor) is parameter_class():
         data = wrap(tensor._array)
         if attributes:
             return rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), attributes)
         return rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
+    warn_of_hooks(tensor._extra)
     build, args = _reduce_plain(tensor)
     if type(tensor) is Tensor and not attributes:
         return build, args
@@ -180,13 +180,3 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     bits = lazy_bits_of(tensor._array)
     lazy = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
     return rebuild_tensor_v2, (TypedStorage.of(root, kind.numpy), *rest, *([lazy] if lazy else []))
-
-
-def _warn_about_hooks(tensor: Tensor) -> None:
-    hooks = tensor._extra.hooks if tensor._extra is not None else None
-    for hook in (hooks or {}).values():
-        if not getattr(hook, "__torch_unserializable__", False):
-            warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-            )

@@ -60,8 +60,9 @@ class Node(NodeInterface):
     saved_display: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
-        """The node's name, as printed in `grad_fn=<...>`."""
-        return type(self).__name__
+        """The node's name, as printed in `grad_fn=<...>`; PyTorch has a full one for operators without a derivative."""
+        name = type(self).__name__
+        return "torch::autograd::NotImplemented" if name == "NotImplemented" else name
 
     def _operation(self) -> str:
         """The operation in error messages: the node's name without `Backward0`."""

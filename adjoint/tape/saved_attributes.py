@@ -54,6 +54,10 @@ class SavedTensor:
             raise released(self._node)
         return saved.packed if type(saved) is Packed else unpack(self._node, self._item)
 
+    def unpack(self) -> Any:
+        """The tensor, read back through the hook if there is one."""
+        return read_saved(self._node, f"_saved_{shown_name(self._item)}")
+
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
         saved = getattr(self._node, f"saved_{self._item}")
@@ -90,6 +94,10 @@ class SavedElement(SavedTensor):
             raise released(self._node)
         packed = saved.packed.get(self._position) if saved.packed is not None else None
         return saved.element(self._position) if packed is None else packed.packed
+
+    def unpack(self) -> Any:
+        """The tensor, read back through the hook if there is one; None if there is no tensor."""
+        return super().unpack()[self._position]
 
     def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""

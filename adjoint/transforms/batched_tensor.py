@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..device import contiguous_format
 from ..extra import CREATIONS
 from ..kernels.runtime.meta_array import Unread
 from ..tape.interpreters import lower
@@ -78,6 +79,18 @@ class BatchedTensor(Tensor, plain=False):
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
             "yet: the elements of the batch may go different ways; `where` chooses for each of them."
         )
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements of each example lie in row-major order.
+
+        Raises:
+            RuntimeError: for another order, as in PyTorch.
+        """
+        if memory_format not in (None, contiguous_format):
+            raise RuntimeError(
+                "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
+            )
+        return super().is_contiguous()
 
     def is_conj(self) -> bool:
         """Whether conjugation is lazy, that is, not yet materialized."""

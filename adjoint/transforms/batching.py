@@ -82,6 +82,8 @@ class Batch:
     def batched(self, op: Operator, args: tuple[Any, ...]) -> Any:
         """Apply the batching rule of `op`: the result (or results) for the whole batch, with the batch dimension first."""
         if op.random and self.random() == "same":
+            if op.draws and not op.inplace:  # the tensor says what is drawn, not only how much
+                raise RuntimeError(SAME_OF_DIFFERENT)
             return sequential(op, self, *args, same=True)
         result = rule_of(op)(op, self, *args)
         return sequential(op, self, *args) if result is None else result
@@ -89,6 +91,11 @@ class Batch:
     def by(self, mechanism: str, op: Operator, args: tuple[Any, ...]) -> Any:
         """Apply one of the `MECHANISMS` in place of the rule of `op`."""
         return MECHANISMS[mechanism](op, self, *args)
+
+
+SAME_OF_DIFFERENT = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+)
 
 
 @functools.cache

@@ -23,6 +23,7 @@ from ..dispatch import inplace, recording
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
+from ..dispatch.underived import without_tangent
 from ..kernels.memory import storage
 from ..late_bound import LATE
 from ..tape import modes
@@ -257,11 +258,11 @@ class JvpInterpreter(Interpreter):
             found = tangents(operator, args, given, outputs)
             if found is TRANSPOSE:
                 found = transposed(operator, args, given)
-        except RuntimeError as error:
-            if not str(error).startswith("derivative for aten::"):
+        except RuntimeError as error:  # NotImplementedError is one
+            refused = without_tangent(operator, error)
+            if refused is None:
                 raise
-            message = f"Trying to use forward AD with aten::{operator.function_name} that does not support it."
-            raise NotImplementedError(message) from error
+            raise refused from error
         if operator.tangent == "linear" and operator.nondifferentiable_outputs:
             found = tuple(
                 None if name in operator.nondifferentiable_outputs else tangent

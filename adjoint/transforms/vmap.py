@@ -171,6 +171,34 @@ def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
     return BatchedTensor(value, wrap_dim(dim, value.dim()), level)
 
 
+def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:
+    """A function that calls `func` on batches as `vmap` does, and returns its outputs with their batch dimensions as they are.
+
+    `in_dims`: the batch dimensions, in a structure like that of the inputs. The second result has those of the outputs; None
+    for an output that is not batched.
+    """
+
+    def restored(*args: Any, **keywords: Any) -> tuple[Any, Any]:
+        leaves, structure = tree_flatten(args)
+        dims = _broadcast_to_and_flatten(in_dims, structure)
+        if dims is None:
+            raise AssertionError("flat_bdims must not be None")
+        level = VmapInterpreter(batch_size, randomness)
+        level.begin()
+        level.enter()
+        try:
+            result = func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
+        finally:
+            level.end()
+            level.leave()
+        outputs, shape = tree_flatten(result)
+        found = [output.bdim if level.has(output) else None for output in outputs]
+        plain = [output.value if level.has(output) else output for output in outputs]
+        return tree_unflatten(plain, shape), tree_unflatten(found, shape)
+
+    return restored
+
+
 def _unwrap_batched(result: Any, out_dims: Any, level: VmapInterpreter, size: int, func: Any) -> Any:
     """The outputs, with the batch dimension at the positions `out_dims`."""
     outputs, shape = tree_flatten(result)

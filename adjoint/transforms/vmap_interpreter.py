@@ -12,13 +12,14 @@ from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.recording import make_view, record, record_change, wanted_edges
 from ..dispatch.slow_path import applied
+from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
 from .batched_tensor import BatchedTensor
-from .batching import Batch
+from .batching import SAME_OF_DIFFERENT, Batch
 from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 
@@ -162,9 +163,11 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         """Apply the in-place variant."""
         target = args[0]
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
+        if operator.random and self.random() == "same" and other is not None:
+            raise RuntimeError(SAME_OF_DIFFERENT)
         lost = not self.wraps(target) and any(self.wraps(v) and is_recorded(v) for v in tensors_in(args[1:]))
         if (not self.has(target) and other is not None) or lost:
-            raise self._lacks_batch_dimension(operator)
+            raise self._lacks_batch_dimension(operator, target, other)
         views.check_inplace(target)
         named, _ = operands.operands(operator, args)
 
@@ -184,8 +187,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         record_change(operator, args, named, wanted_edges(operator, args), change)
         return target
 
-    def _lacks_batch_dimension(self, operator: Operator) -> RuntimeError:
+    def _lacks_batch_dimension(self, operator: Operator, target: Tensor, other: Tensor | None) -> RuntimeError:
         """The error for an in-place change that writes batched values to a tensor without the batch dimension."""
+        if operator.vmap_name == "" and other is not None:
+            shape = list(target._array.shape)
+            together = [self.size, *broadcast_shapes(target._array.shape, other._array.shape)]
+            return RuntimeError(f"output with shape {shape} doesn't match the broadcast shape {together}")
         name, where = f"aten::{operator.function_name}_", f"at level {self.number}"
         if operator.vmap_name is not None:
             name, where = operator.vmap_name, "in a vmap"
@@ -232,12 +239,15 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return function.applied(args, output)[1]
 
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """The outputs of the `vmap` method of a `Function`."""
+        """The outputs of the `vmap` method of a `Function`; of the function itself if no argument differs between examples."""
         leaves, structure = tree_flatten(args)
-        in_dims = tree_unflatten([leaf.bdim if self.wraps(leaf) else None for leaf in leaves], structure)
+        dims = [leaf.bdim if self.wraps(leaf) else None for leaf in leaves]
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
         with lower_outside_transform(self):
-            returned = function.vmap(VmapInfo(self.size, self.randomness), in_dims, *values)
+            if all(dim is None for dim in dims):
+                returned: Any = (function.apply(*values), None)
+            else:
+                returned = function.vmap(VmapInfo(self.size, self.randomness), tree_unflatten(dims, structure), *values)
         if not isinstance(returned, tuple) or len(returned) != 2:
             found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
             raise RuntimeError(
@@ -246,8 +256,8 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             )
         output, out_dims = returned
         results, shape = tree_flatten(output)
-        dims = _broadcast_to_and_flatten(out_dims, shape)
-        if dims is None:
+        places = _broadcast_to_and_flatten(out_dims, shape)
+        if places is None:
             raise RuntimeError(
                 "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
                 f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
@@ -255,16 +265,16 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             )
         given = {id(leaf.value): leaf for leaf in leaves if self.wraps(leaf)}
         return tree_unflatten(
-            [self._seen(value, dim, given.get(id(value))) for value, dim in zip(results, dims, strict=True)],
+            [self._seen(value, dim, given.get(id(value))) for value, dim in zip(results, places, strict=True)],
             shape,
         )
 
     def _seen(self, value: Any, dim: int | None, given: Any) -> Any:
-        """An output of the `vmap` method as the function sees it; an argument that it has changed and returned stays itself."""
+        """An output of the `vmap` method as the function sees it; an argument that it returned stays itself."""
+        if given is not None:
+            return given
         if dim is None or not isinstance(value, Tensor):
             return value
-        if given is not None and given.bdim == wrap_dim(dim, value.dim()):
-            return given
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:

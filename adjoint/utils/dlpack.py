@@ -10,5 +10,5 @@ from_dlpack = torch.from_dlpack
 
 
 def to_dlpack(tensor: torch.Tensor) -> Any:
-    """A capsule with the memory of the tensor, which one other library may take."""
-    return tensor.__dlpack__()
+    """A capsule with the memory of the tensor, also of one with a history, which one other library may take."""
+    return tensor.detach().__dlpack__()

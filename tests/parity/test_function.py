@@ -326,6 +326,54 @@ PROGRAMS = {
         y.add_(1)
         raises(lambda: y.sum().backward())
     """,
+    "saved_tensors_released_early": """
+        class Once(torch.autograd.Function):
+            clear_saved_tensors_on_access = True
+            @staticmethod
+            def forward(ctx, x, read):
+                ctx.read = read
+                ctx.save_for_backward(x)
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad):
+                show([ctx.saved_tensors for _ in range(ctx.read)])
+                return grad * 2, None
+        x = torch.ones(2, requires_grad=True)
+        for read in (0, 1, 2):
+            y = Once.apply(x, read)
+            raises(lambda: y.sum().backward(retain_graph=True))
+            show(len(y.grad_fn._raw_saved_tensors))
+            raises(lambda: y.sum().backward())
+            raises(lambda: y.grad_fn.saved_tensors)
+        class Early(Once):
+            clear_saved_tensors_on_access = False
+            @staticmethod
+            def backward(ctx, grad):
+                show(ctx.saved_tensors, ctx.maybe_clear_saved_tensors())
+                raises(lambda: ctx.saved_tensors)
+                return grad * 2, None
+        y = Early.apply(x, 0)
+        y.sum().backward(retain_graph=True)
+        y.sum().backward()
+        show(y.grad_fn.maybe_clear_saved_tensors())
+        warns(lambda: Early.apply(x, 0).grad_fn.mark_shared_storage((x, x)))
+    """,
+    "gradients_in_one_list": """
+        class Boxed(torch.autograd.Function):
+            boxed_grads_call = True
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2, x * 3
+            @staticmethod
+            def backward(ctx, grads):
+                show(type(grads).__name__, grads)
+                result = grads[0] * 2 + grads[1] * 3
+                grads.clear()
+                return result
+        x = torch.ones(2, requires_grad=True)
+        a, b = Boxed.apply(x)
+        show(torch.autograd.grad(a.sum() + b.sum(), x, retain_graph=True), torch.autograd.grad(b.sum(), x, create_graph=True))
+    """,
     "once_differentiable": """
         from importlib import import_module
         once = torch.autograd.function.once_differentiable

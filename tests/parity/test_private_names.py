@@ -162,6 +162,151 @@ PROGRAMS = {
             show(value)
         show(itt.range("call")(lambda x: x + 1)(2))
     """,
+    "views_on_other_bases": """
+        x = torch.arange(6.)
+        pairs = torch.ones(2, dtype=torch.cfloat)
+        for view in (x.view(2, 3), x[1:3], x[2], x.view(2, 3).t()[1:], x.unbind()[1], x.split(2)[1], x.expand(2, 6), x.as_strided((2,), (2,)), x.detach(), x, x.view(torch.int32), x.view(2, 3)._view_func(x * 2)):
+            for base in (torch.arange(6.) + 10, torch.ones(7), torch.ones(6, dtype=torch.double), torch.ones(12)[::2]):
+                show(view._view_func(base))
+        show(torch.view_as_real(pairs)[..., 0]._view_func(pairs * 3), pairs.conj()._view_func(pairs * 1j), pairs.imag._view_func(pairs * 2j))
+        new = torch.ones(6, requires_grad=True) * 1
+        made = x.view(2, 3)[0]._view_func(new)
+        show(made, made._base is new, torch.autograd.grad(made.sum(), new))
+        raises(lambda: x.view(6)._view_func(3))
+        raises(lambda: x.view(6)._view_func())
+        show(x.view(2, 3)._view_func_unsafe(torch.ones(6), symint_visitor_fn=lambda number: number))
+    """,
+    "order_of_execution": """
+        def order(t, run):
+            t.register_hook(lambda grad: show([node.name() for node in torch._C._current_graph_task_execution_order()]))
+            with torch.autograd.set_multithreading_enabled(False):
+                run(t)
+        a, b = torch.tensor(1., requires_grad=True), torch.tensor(2., requires_grad=True)
+        c = a * 2
+        both = lambda: c * b + c.sin() * a
+        for run in (lambda t: t.backward(retain_graph=True), lambda t: torch.autograd.grad(t, (a, b), retain_graph=True), lambda t: torch.autograd.grad(t, c, retain_graph=True), lambda t: t.backward(inputs=(c, b), retain_graph=True)):
+            order(both(), run)
+        u = torch.ones(3, requires_grad=True).unbind()
+        order(u[0] * u[2] + u[1], lambda t: t.backward())
+        raises(lambda: torch._C._current_graph_task_execution_order())
+        a.register_hook(lambda grad: raises(lambda: torch._C._current_graph_task_execution_order()))
+        (a * 3).backward()
+    """,
+    "levels_by_hand": """
+        C = torch._C._functorch
+        level = C._vmap_increment_nesting(3, "error")
+        batched = C._add_batch_dim(torch.ones(3, 2), 0, level)
+        show(level, C.current_level(), batched.shape, (batched + 1).shape)
+        show(C._remove_batch_dim(batched + 1, level, 3, 1), C._unwrap_batched(batched, level)[1], C._unwrap_batched(torch.ones(2), level)[1], C._remove_batch_dim(torch.ones(2), level, 3, 0))
+        show(C._vmap_decrement_nesting())
+        show(C._grad_increment_nesting(), C.current_level(), C._grad_decrement_nesting(), C.maybe_current_level())
+        raises(lambda: C._vmap_increment_nesting(3, "other"))
+        restore = load("._functorch.vmap").restore_vmap
+        x, y = torch.arange(12.).reshape(3, 4), torch.arange(5.)
+        show(restore(lambda x, y: (x, y, x.sum() + y, {"a": x * 2}), (1, None), 4, "error")(x, y), restore(lambda x: x.t(), (-1,), 4, "error")(torch.ones(2, 3, 4)), restore(lambda x: (x, 3), (None,), 3, "error")(x))
+        raises(lambda: restore(lambda x: x, (0, 0), 3, "error")(x))
+        z = torch.arange(30.).reshape(2, 3, 5)
+        for source, target in ((0, 0), (0, 1), (1, 0), (2, 0), (0, 2), (2, 1), (-1, 0), (0, -1)):
+            raises(lambda: show(C.reshape_dim_into(source, target, z)))
+        show(C.reshape_dim_outof(1, 3, z), C.reshape_dim_outof(-1, 5, z), C.reshape_dim_outof(0, 1, z))
+        older = load("._vmap_internals")
+        warns(lambda: older.vmap(torch.sin)(x))
+        for f in (lambda x: (x, None), lambda x: (None, x, x), lambda x: 3, lambda x: {"a": x}, lambda x: [x], lambda x: x):
+            raises(lambda: show(older._vmap(f, 0, 0)(x)))
+        show(older._vmap(lambda x: (None, x, x), 0, 0, True)(x), older._vmap(torch.sin, 0, 0, True)(x))
+        with load(".utils._mode_utils").no_dispatch():
+            show(x.sum())
+        show(load("._ops").OpOverload is type(torch.ops.aten.mm.default))
+    """,
+    "functorch": """
+        apis, deprecated, eager = load("._functorch.apis"), load("._functorch.deprecated"), load("._functorch.eager_transforms")
+        x = torch.arange(5.)
+        for name in ("vmap", "grad", "grad_and_value", "vjp", "jacrev", "hessian", "functionalize"):
+            warns(lambda: getattr(deprecated, name).__name__ == getattr(deprecated, name)(torch.sin, *((x,) if name == "vjp" else ())))
+        warns(lambda: [p.shape for p in deprecated.make_functional(torch.nn.Linear(2, 3))[1]])
+        for chunks in (1, 2, 3, 4, 7):
+            sizes = []
+            show(apis.chunk_vmap(lambda x: (sizes.append(torch._C._functorch.get_unwrapped(x).shape[0]), x + 1)[1], chunks=chunks)(x), sizes)
+        for chunks in (0, -1, "a"):
+            raises(lambda: apis.chunk_vmap(torch.sin, chunks=chunks)(x))
+        for argnums in (0.0, 2, -3, (), (0, 0), (0, -2), ("a",), (5,), 1, -1, (0, 1), (1, 0)):
+            raises(lambda: show(eager._slice_argnums(("a", [2]), argnums), eager._slice_argnums(("a", [2]), argnums, False)))
+        show(load("._functorch.batch_norm_replacement").replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2)).running_mean)
+    """,
+    "names_of_the_core": """
+        C = torch._C
+        x = torch.ones(2, requires_grad=True)
+        show(isinstance(x, C.TensorBase), issubclass(torch.autograd.Function, C._FunctionBase), C._is_alias_of(x, x[:1]), C._is_alias_of(x, x.clone()))
+        show(C.Size is torch.Size, C.Generator is torch.Generator, C.dtype is torch.dtype, C.layout is torch.layout, C.memory_format is torch.memory_format, C._VariableFunctions.add(x, x))
+        A = C._autograd
+        show(A._get_creation_meta(x.view(2)).name, A._get_creation_meta(x.unbind()[0]).name)
+        with torch.no_grad():
+            view = x.view(2)
+        show(A._get_creation_meta(view).name, A._top_saved_tensors_default_hooks(False))
+        number = torch.autograd._get_sequence_nr()
+        show((x * 2).grad_fn._sequence_nr() == number, A._get_sequence_nr() == number + 1, A._profiler_enabled())
+        y = x * 1
+        y.register_hook(lambda grad: show(A._get_current_graph_task_keep_graph()))
+        y.sum().backward(retain_graph=True)
+        y.sum().backward()
+        show(A._get_current_graph_task_keep_graph())
+        show(torch.autograd.functional._construct_standard_basis_for((torch.zeros(2, dtype=torch.double), torch.zeros(3, 1)), (2, 3)))
+        show(torch.jit._wait(torch.jit._fork(lambda x: x + 1, 2)))
+        saved = (x * x).grad_fn._raw_saved_self
+        show(saved.unpack() is x)
+        saved.register_hooks(lambda t: 3, lambda packed: torch.ones(2) * packed)
+        show(saved.data, saved.unpack())
+        with torch.inference_mode():
+            inside = torch.ones(2)
+        raises(lambda: A._unsafe_set_version_counter((inside,), (1,)))
+    """,
+    "profiles_put_together": """
+        util, profiler = load(".autograd.profiler_util"), load(".autograd.profiler")
+        events = util.EventList()
+        for thread, spans in enumerate([[(0, 10), (1, 3), (1, 2), (2, 5)], [(0, 20), (3, 18), (4, 8), (10, 12)]]):
+            for start, end in spans:
+                events.append(util.FunctionEvent(id=len(events), node_id=0, name="n", thread=thread, start_us=start, end_us=end))
+        events._populate_cpu_children()
+        show([[child.id for child in event.cpu_children] for event in events], [event.self_cpu_time_total for event in events])
+        show([util._format_time(t) for t in (0.5, 1, 1500, 2.5e6)], [util._format_memory(n) for n in (10, 2048, -5 * 2**30)])
+    """,
+    "operators_without_a_derivative": """
+        import warnings
+        space = "without_" + torch.__name__
+        lib = torch.library.Library(space, "FRAGMENT")
+        ops = getattr(torch.ops, space)
+        def caught(f):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                result = attempt(f)
+            show([str(each.message).replace(space, "").split(" This may")[0] for each in said if "kernel" in str(each.message)], result)
+        for schema, kernel in {
+            "product(Tensor a, Tensor b, int c) -> Tensor": lambda a, b, c: a * c,
+            "copied(Tensor a) -> Tensor": lambda a: torch.tensor(a.detach().numpy() * 2),
+            "view(Tensor(a) a) -> Tensor(a)": lambda a: a.view(-1),
+            "same(Tensor(a) a) -> Tensor(a)": lambda a: a,
+            "two(Tensor a) -> (Tensor, Tensor)": lambda a: (torch.tensor(a.detach().numpy()), a.detach().long()),
+            "several(Tensor[] a) -> Tensor[]": lambda a: [torch.tensor(x.detach().numpy()) for x in a],
+        }.items():
+            lib.define(schema)
+            lib.impl(schema.split("(")[0], kernel, "CPU")
+        for mode in ("nothing", "warn"):
+            torch._C._set_autograd_fallback_mode(mode)
+            a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+            caught(lambda: ops.product(a, b, 2).sum().backward())
+            caught(lambda: ops.product(torch.ones(2), b, 2))
+            show(a.grad, b.grad)
+            for op in (ops.copied, ops.view, ops.two, lambda a: ops.several([a, torch.ones(2)])):
+                caught(lambda: op(a))
+                caught(lambda: torch.utils._pytree.tree_leaves(op(a))[0].sum().backward())
+            caught(lambda: torch.autograd.grad(ops.copied(a).sum(), a))
+            caught(lambda: torch.autograd.grad(ops.copied(a).sum(), a, allow_unused=True))
+            caught(lambda: torch.autograd.grad(ops.same(b * 1).sum(), b, create_graph=True))
+            with torch.no_grad():
+                caught(lambda: ops.copied(a))
+        raises(lambda: torch._C._set_autograd_fallback_mode("error"))
+        show(torch._C._get_autograd_fallback_mode())
+    """,
 }
 
 test_private_names = program_test({name: ATTEMPT + source for name, source in PROGRAMS.items()})

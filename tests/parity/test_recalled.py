@@ -189,6 +189,83 @@ PROGRAMS = {
         show(fn.grad(lambda z: (z * x).sum())(torch.ones(2)), fn.jacrev(lambda z: z * x)(torch.ones(2)), fn.vjp(lambda z: z * x, torch.ones(2))[1](x), fn.grad(fn.grad(lambda z: z * x[0] * z))(torch.tensor(1.0)), fn.vmap(fn.grad(lambda z: z * x[0] * z))(torch.ones(2)))
         raises(lambda: fn.vmap(lambda z: w * x * z)(torch.ones(2))); raises(lambda: w * x)
     """,
+    "derivatives_that_are_not_written": """
+        fw = torch.autograd.forward_ad
+        calls = (torch.detach_copy, lambda x: x // x, lambda x: torch.heaviside(x, x), lambda x: torch.binomial(x, x * 0.1), lambda x: torch.special.zeta(x, x), lambda x: torch.geqrf(x.reshape(1, 2))[0], torch.unique, torch.unique_consecutive, lambda x: torch.igamma(x, x), lambda x: torch.igammac(x, x))
+        for f in calls:
+            y = f(torch.rand(2).add(1).requires_grad_())
+            show(y.grad_fn.name(), type(y.grad_fn).__name__)
+            raises(lambda: y.sum().backward())
+            with fw.dual_level():
+                try:
+                    f(fw.make_dual(torch.rand(2).add(1), torch.ones(2)))
+                except NotImplementedError as error:
+                    show(str(error).split(" because")[0])
+        with fw.dual_level():
+            raises(lambda: fw.make_dual(torch.ones(2), torch.ones(2)).resize_(3))
+    """,
+    "saved_tensors_read_by_hand": """
+        class Keeps(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x, None, x.sin())
+                return x * 2
+            @staticmethod
+            def backward(ctx, grad): return grad
+        x = torch.ones(2, requires_grad=True)
+        y = Keeps.apply(x)
+        saved = y.grad_fn._raw_saved_tensors
+        show(saved[0].unpack() is x, saved[1].unpack(), saved[2].unpack())
+        saved[0].register_hooks(lambda x: 3, lambda packed: torch.ones(2) * packed)
+        show(saved[0].unpack(), saved[0].data)
+        z = x * 2
+        w = z * z
+        z.add_(1)
+        raises(lambda: w.grad_fn._raw_saved_self.unpack())
+    """,
+    "arguments_of_functions_by_keyword_only": """
+        class Keyword(torch.autograd.Function):
+            @staticmethod
+            def forward(x, *, y): return x + y
+            @staticmethod
+            def setup_context(ctx, inputs, output): pass
+            @staticmethod
+            def backward(ctx, grad): return grad
+            @staticmethod
+            def vmap(info, in_dims, x, *, y): return x + y, 0
+        x = torch.ones(3)
+        raises(lambda: Keyword.apply(x, y=x))
+        raises(lambda: torch.vmap(lambda x: Keyword.apply(x, y=x))(x))
+    """,
+    "rules_are_called_for_batched_arguments_only": """
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(x, y): return x * y
+            @staticmethod
+            def setup_context(ctx, inputs, output): ctx.save_for_backward(*inputs), ctx.save_for_forward(*inputs)
+            @staticmethod
+            def backward(ctx, grad): x, y = ctx.saved_tensors; return grad * y, grad * x
+            @staticmethod
+            def jvp(ctx, xt, yt): x, y = ctx.saved_tensors; return xt * y + yt * x
+            @staticmethod
+            def vmap(info, in_dims, x, y):
+                show(info.batch_size, info.randomness, in_dims)
+                return Product.apply(*(each if dim is None else each.movedim(dim, 0) for each, dim in zip((x, y), in_dims))), 0
+        a, b = torch.arange(6.).reshape(3, 2), torch.arange(2.)
+        fn = torch.func
+        show(fn.hessian(lambda a: Product.apply(a, a).sum())(b), fn.jacfwd(Product.apply)(b, b), fn.jacrev(Product.apply)(b, b))
+        show(fn.vmap(fn.grad(lambda a, b: Product.apply(a, b).sum()), (0, None))(a, b), fn.vmap(Product.apply, (0, None))(a, b))
+        for returned in (lambda x: (x, 0), lambda x: (x, None), lambda x: (x, -1), lambda x: (x * 2, 0), lambda x: x, lambda x: (x, 0, 1)):
+            class Rule(Product):
+                vmap = staticmethod(lambda info, in_dims, x, y: returned(x))
+            raises(lambda: show(fn.vmap(Rule.apply)(a, a)))
+    """,
+    "same_random_numbers_of_different_distributions": """
+        for f in (torch.bernoulli, lambda x: torch.bernoulli(x, 0.5), lambda x: torch.multinomial(x, 2), lambda x: torch.normal(x, 1.), torch.poisson, lambda x: torch.binomial(x, x * 0.5), lambda x: torch.zeros(3).bernoulli_(x), lambda x: x.clone().normal_(), torch.rand_like, lambda x: torch.nn.functional.dropout(x, 0.5)):
+            for randomness in ("same", "different", "error"):
+                torch.manual_seed(0)
+                raises(lambda: show(torch.vmap(f, randomness=randomness)(torch.ones(2, 3))))
+    """,
 }
 
 test_recalled = program_test(PROGRAMS)

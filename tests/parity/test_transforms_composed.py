@@ -212,6 +212,50 @@ COMPOSED = {
         raises(lambda: C.get_unwrapped(x))
         fn.vmap(lambda x: (show(repr(x)), x)[1])(torch.zeros(2, 2, 2))
     """,
+    "weights_of_losses": """
+        y, w, p = t.sigmoid(), x.abs() + 0.5, t.abs()
+        for f in (lambda w: F.binary_cross_entropy_with_logits(x, y, w), lambda w: F.binary_cross_entropy_with_logits(x, y, pos_weight=w, reduction='sum'), lambda w: F.binary_cross_entropy_with_logits(x, y, w, None, None, 'none', p).sum()):
+            show(fn.grad(f)(w), fn.jvp(f, (w,), (t,)), fn.vmap(fn.grad(f))(xs.abs()), fn.hessian(f)(w))
+        leaf = w.clone().requires_grad_()
+        raises(lambda: F.binary_cross_entropy_with_logits(x, y, leaf))
+    """,
+    "running_statistics_captured": """
+        i, j = torch.arange(24.).reshape(2, 3, 4).sin(), torch.arange(24.).reshape(2, 3, 4).cos()
+        for f in (F.instance_norm, lambda i, m, v: F.batch_norm(i, m, v, training=True)):
+            m, v = torch.zeros(3), torch.ones(3)
+            show(fn.jvp(lambda i: f(i, m, v), (i,), (j,)), fn.grad(lambda i: f(i, m, v).sum())(i).shape, m, v)
+            for dims in ((0, None, None), (0, 0, None), (None, 0, 0), (0, 0, 0)):
+                given = [torch.stack([a, a * 2]) if dim == 0 else a.clone() for a, dim in zip((i, torch.zeros(3), torch.ones(3)), dims)]
+                raises(lambda: show(fn.vmap(f, dims)(*given), *given[1:]))
+            show(fn.vmap(lambda i, m: f(i, m, v), (None, 0))(i, torch.zeros(2, 3)))
+    """,
+    "changes_that_lack_a_batch_dimension": """
+        b = torch.ones(4, 3)
+        i = b.int()
+        one, two = torch.ones(3), torch.ones(3, dtype=torch.int32)
+        for name in ("add_", "sub_", "mul_", "div_", "atan2_", "copysign_", "copy_", "pow_", "maximum", "hypot_"):
+            raises(lambda: fn.vmap(lambda b: getattr(torch.ones(3), name)(b))(b))
+        for name in ("bitwise_and_", "bitwise_or_", "bitwise_xor_", "bitwise_left_shift_", "gcd_", "lcm_", "remainder_"):
+            raises(lambda: fn.vmap(lambda i: getattr(torch.ones(3, dtype=torch.int32), name)(i))(i))
+        raises(lambda: fn.vmap(lambda b: torch.ones(2, 3).add_(b))(b))
+        index = torch.tensor([0])
+        for f in (lambda b: one.index_add_(0, index, b[:1]), lambda b: one.index_fill_(0, index, b[0]), lambda b: one.scatter_add_(0, index, b), lambda b: one.clamp_(b), lambda b: one.masked_fill_(one > 0, b[0]), lambda b: one.masked_fill_(b > 0, 1)):
+            raises(lambda: fn.vmap(f)(b))
+        raises(lambda: fn.vmap(lambda b: b.is_contiguous(memory_format=torch.channels_last))(b))
+    """,
+    "tensors_that_are_plain_attributes": """
+        class Plain(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(1, 1)
+                self.scale = torch.ones(1)
+            def forward(self, x): return self.layer(x) * 0 + self.scale
+        model = Plain()
+        show(fn.functional_call(model, {'scale': torch.ones(1) * 5}, torch.ones(1, 1)), model.scale)
+        show(fn.grad(lambda s: fn.functional_call(model, {'scale': s}, torch.ones(1, 1)).sum())(torch.ones(1)))
+        raises(lambda: fn.functional_call(model, {'scale': torch.ones(1)}, torch.ones(1, 1), strict=True))
+        raises(lambda: fn.functional_call(model, {'other': torch.ones(1)}, torch.ones(1, 1)))
+    """,
 }
 
 test_composed = program_test({name: dedent(SETUP) + dedent(program) for name, program in COMPOSED.items()})

@@ -259,8 +259,28 @@ class record_function:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self.run_callbacks_on_exit:
+            self._finish()
+
+    def _finish(self) -> None:
         if self.record is not None:
             self.recorder.finish(self.record)
+
+    def _call_end_callbacks_on_future(self, fut: Any) -> Any:
+        """Let the section end when the future `fut` has a value, not with the `with` block; returns a future of that value.
+
+        Raises:
+            RuntimeError: at a second call.
+        """
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        self.run_callbacks_on_exit = False
+
+        def end(done: Any) -> Any:
+            self._finish()
+            return done.value()
+
+        return fut.then(end)
 
     def __call__(self, function: F) -> F:
         """Decorate `function`: each call is a section."""

@@ -259,6 +259,22 @@ class EventList(list[Any]):
         """The time of all events in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
+    def _populate_cpu_children(self) -> None:
+        """Find out which events lie within which others of the same thread, from their times alone."""
+        by_thread: dict[int, list[FunctionEvent]] = defaultdict(list)
+        for event in self:
+            if not event.is_async:
+                by_thread[event.thread].append(event)
+        for events in by_thread.values():
+            around: list[FunctionEvent] = []
+            for event in sorted(events, key=lambda each: (each.time_range.start, -each.time_range.end)):
+                times = event.time_range
+                while around and (times.start >= around[-1].time_range.end or times.end > around[-1].time_range.end):
+                    around.pop()
+                if around:
+                    around[-1].append_cpu_child(event)
+                around.append(event)
+
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:

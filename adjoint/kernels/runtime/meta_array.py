@@ -24,8 +24,8 @@ class Unread(numpy.ndarray[Any, Any]):
 
     error: type[Exception] = RuntimeError
     refusal = (
-        "Your tensor may have escaped from inside a function being vmapped: the elements of one example of a batch cannot be "
-        "read, and outside of the vmap nothing says which batch it is an example of."
+        "Either your tensor may have escaped from inside a function being vmapped, and outside of the vmap nothing says which "
+        "batch it is an example of; or the elements of one example of a batch were to be read, which differ."
     )
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:

@@ -88,7 +88,7 @@ def instance_norm(
     if use_input_stats:
         for running, repeated in ((running_mean, mean), (running_var, var)):
             if running is not None and repeated is not None:
-                running.copy_(repeated.view(batch, channels).mean(0))
+                operators.average_statistics(running, repeated)
     return result.reshape(input.shape)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
+from ...dispatch.underived import underived
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
 from .random import drawing, zeros_like_grad

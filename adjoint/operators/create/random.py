@@ -512,6 +512,7 @@ class bernoulli:
     inplace=True,
     node="BernoulliBackward1",
     aten_name="bernoulli",
+    vmap_name="inplace bernoulli",
 )
 class bernoulli_of_tensor:
     """Fill the tensor with 1 with the probability that the element of `p` gives, otherwise 0."""

@@ -8,11 +8,11 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable
+from ...dispatch.underived import underived
 from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
@@ -157,6 +157,7 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     out_no_overlap=True,
     tangent="linear",
     batch="expanded",
+    vmap_name="scatter_add_",
 )
 class scatter_add:
     """A copy to which `src` is added at `index` along `dim`."""
@@ -300,6 +301,7 @@ class index_select_backward:
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
+    vmap_name="index_add_",
 )
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
@@ -349,6 +351,7 @@ class index_copy:
         "no_overlap": True,
     },
     function_name="index_fill",
+    vmap_name="index_fill_",
     inplace=True,
     out=False,
     elementwise=False,

@@ -10,12 +10,12 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS, constant
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public
 from ...dispatch.operands import constant_tensor
 from ...dispatch.overloads import overloads, pair
 from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT, with_number
+from ...dispatch.underived import underived
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import widen
@@ -213,7 +213,6 @@ public(namespace=None, name="inside", on_arrays=kernels.inside)(_is_inside)
     },
     inplace=True,
     function_name="clamp",
-    vmap_name="inplace arithmetic",
 )
 class _clamp:
     """`input` limited to the intervals between two tensors, or two numbers."""

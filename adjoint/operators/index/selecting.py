@@ -28,13 +28,13 @@ from ...tensor import Tensor, wrap
         "aten": "Scalar",
         "values": {"value": "Number"},
         "batch": "elementwise",
+        "vmap_name": "inplace arithmetic",
     },
     function_name="masked_fill",
     uniform_write=True,
     inplace=True,
     out=False,
     elementwise=False,
-    vmap_name="inplace arithmetic",
 )
 class _masked_fill:
     """A copy with a number, or a zero-dimensional tensor, where the mask is true."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 
 from ...dispatch.annotations import Array
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
+from ...dispatch.underived import underived
 from ...kernels.linalg import factored as kernels
 from ...notices import warn
 from ...tape.saved import unpack

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public
 from ...dispatch.return_types import return_type
+from ...dispatch.underived import unwritten
 from ...kernels.linalg import householder as kernels
 from .decompositions import conjugate_transpose
 
@@ -24,7 +24,7 @@ class geqrf:
 
     def forward(self: Array): ...
 
-    grad_self = underived("geqrf")
+    grad_self = unwritten("geqrf")
 
 
 def _gradients(grad, matrix, tau, xp):

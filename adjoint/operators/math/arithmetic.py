@@ -44,6 +44,7 @@ def conjugate(value):
     aten="Tensor",
     forms=alone,
     sparse="arithmetic.add",
+    vmap_name="",
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.

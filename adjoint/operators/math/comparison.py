@@ -120,13 +120,11 @@ class logical_not:
 
 def _of_bits(kernel, **options):
     """Declare a function of the bits of two integers, of which either may be a number."""
-    shared = {"number_first": True, "overloaded": True, "aten": "Tensor", "aten_number": "Scalar"}
+    shared = {"number_first": True, "overloaded": True, "aten": "Tensor", "aten_number": "Scalar", "vmap_name": ""}
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 
 
-@_of_bits(
-    Kernel(kernels.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__", vmap_name="inplace arithmetic"
-)
+@_of_bits(Kernel(kernels.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__")
 class bitwise_and:
     """The bits that both integers have; of bools, `and`.
 
@@ -136,7 +134,7 @@ class bitwise_and:
     """
 
 
-@_of_bits(Kernel(kernels.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__", vmap_name="inplace arithmetic")
+@_of_bits(Kernel(kernels.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__")
 class bitwise_or:
     """The bits that one of the integers has; of bools, `or`."""
 

@@ -7,11 +7,11 @@ import numpy
 from ... import dtypes
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, tensors
 from ...dispatch.overloads import overloads
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
+from ...dispatch.underived import underived
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 from ...tracebacks import shorten

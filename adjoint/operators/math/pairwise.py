@@ -22,7 +22,7 @@ from ..reduce.moments import norm_gradient
 from .arithmetic import no_bool
 
 
-@binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False)
+@binary(Kernel(kernels.atan2, small=numpy.arctan2), promote="float", alias=("arctan2",), numbers=False, vmap_name="")
 class atan2:
     """The angle of the point with ordinate `input` and abscissa `other`, elementwise."""
 
@@ -86,7 +86,7 @@ class dist:
 @overloads(
     Kernel(kernels.copysign, small=numpy.copysign),
     promote="float",
-    by_tensor={"node": "CopysignBackward0", "aten": "Tensor"},
+    by_tensor={"node": "CopysignBackward0", "aten": "Tensor", "vmap_name": ""},
     by_number={"node": "CopysignBackward1", "aten": "Scalar"},
     forms=with_number,
 )
@@ -205,11 +205,11 @@ publish("special", xlogy=taking_numpy_names(xlogy))
 # --- integers -------------------------------------------------------------------------------------------------
 
 
-@binary(kernels.gcd, numbers=False, public_inplace=True)
+@binary(kernels.gcd, numbers=False, public_inplace=True, vmap_name="")
 class gcd:
     """The greatest common divisor, elementwise."""
 
 
-@binary(kernels.lcm, numbers=False, public_inplace=True)
+@binary(kernels.lcm, numbers=False, public_inplace=True, vmap_name="")
 class lcm:
     """The least common multiple, elementwise."""

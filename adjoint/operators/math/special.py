@@ -7,11 +7,11 @@ import math
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import fits, invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import binary, operator, public, publish, unary
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
+from ...dispatch.underived import unwritten
 from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
 from ...tensor import Tensor
@@ -232,7 +232,7 @@ def _not_both_numbers(self, other):
 class zeta:
     """The Hurwitz zeta function, the sum of `(k + other) ** -input` over k from 0, elementwise."""
 
-    grad_self = underived("special_zeta")
+    grad_self = unwritten("zeta")
 
     def grad_other(grad, self, other, xp):
         return grad * -self * xp.zeta(self + 1, other)

@@ -428,6 +428,8 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     check_owned(input, lambda: "resize_")
     if input.requires_grad and not modes.STATE.inference:
         raise RuntimeError("cannot resize variables that require grad")
+    if input._extra is not None and input._extra.tangents:
+        raise RuntimeError("cannot resize variables that has a forward grad")
     shape = shape_of(sizes, size, "resize_")
     if shape != input._array.shape:
         input._array = with_lazy_bits(storages.resized(input._array, shape), lazy_bits_of(input._array))

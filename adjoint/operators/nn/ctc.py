@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ...dispatch.annotations import Array
-from ...dispatch.declaration import underived
 from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.underived import underived
 from ...kernels.nn import ctc as kernels
 from ...tensor import Tensor
 

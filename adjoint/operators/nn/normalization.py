@@ -16,7 +16,8 @@ from ...kernels.nn import normalization as kernels
 from ...kernels.runtime.layout import following_images
 from ...kernels.runtime.meta_array import Meta
 from ...tape import modes
-from ...tensor import Tensor
+from ...tape.interpreters import checked_change
+from ...tensor import Tensor, wrap
 
 # --- over the batch -------------------------------------------------------------------------------------------
 
@@ -155,15 +156,9 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None and type(running_mean._array) is not Meta:
-        count = input._array.size // channels
-        if is_readable(input, running_mean, running_var):
-            if not is_readable(mean):  # only weight and bias differ from example to example
-                _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
-            _move(running_mean, mean._array, momentum)
-            variance = kernels.unbiased_variance(invstd._array, eps, count)
-            _move(running_var, variance, momentum)
-        else:
-            _move_each(running_mean, running_var, mean, invstd, momentum, eps, count)
+        if is_readable(input) and not is_readable(mean):  # only weight and bias differ from example to example
+            _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
+        _move(running_mean, running_var, mean, invstd, momentum, eps, input._array.size // channels)
     results = (output, *_in_dtype(input, weight, mean, invstd))
     return results if out is None else tuple(all_stored("native_batch_norm", results, out, SCALAR_TYPE))
 
@@ -215,24 +210,33 @@ def _of_nothing(input, weight, bias):
     return output if bias is None else output + bias.select(0, 0)
 
 
-def _move(running: Tensor, towards, momentum):
-    """`running` moved by `momentum` towards the statistics of a batch; its version stays, as in PyTorch."""
-    array = running._array
-    array[...] = momentum * towards + (1 - momentum) * array
-
-
-def _move_each(running_mean, running_var, mean, invstd, momentum, eps, count):
-    """The same for statistics with a batch dimension."""
-    if is_readable(running_mean) or is_readable(running_var):
+def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
+    """Running statistics moved by `momentum` towards those of a batch; the version of whole tensors stays, as in PyTorch."""
+    running = (running_mean, running_var)
+    if is_readable(mean):
+        batch = (mean._array, kernels.unbiased_variance(invstd._array, eps, count))
+    elif is_readable(running_mean) or is_readable(running_var):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
             "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
             "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
             "resources on how to patch your module to work with vmap"
         )
-    variance = (invstd.detach() ** -2 - eps) * (count / (count - 1))
-    running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
-    running_var.mul_(1 - momentum).add_(variance * momentum)
+    else:
+        batch = (mean.detach(), (invstd.detach() ** -2 - eps) * (count / (count - 1)))
+    for each, towards in zip(running, batch, strict=True):
+        if is_readable(each):
+            array = each._array
+            array[...] = momentum * towards + (1 - momentum) * array
+        else:
+            each.mul_(1 - momentum).add_((towards if isinstance(towards, Tensor) else wrap(towards)) * momentum)
+
+
+@public(namespace=None)
+def average_statistics(running, repeated):
+    """Write the mean of the running statistics of samples, one after another, into `running`; no transform asks whose it is."""
+    with checked_change():
+        running.copy_(repeated.view(-1, running._array.shape[0]).mean(0))
 
 
 # --- over a layer ---------------------------------------------------------------------------------------------

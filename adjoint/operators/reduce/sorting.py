@@ -335,7 +335,7 @@ def _unique(kernel, node, aten_name):
     """Declare an operator that finds what is unique: it is recorded, but has no derivative."""
 
     def grad_self(grads):
-        raise RuntimeError(f"derivative for aten::{aten_name} is not implemented")
+        raise NotImplementedError(f"the derivative for '{aten_name}' is not implemented.")
 
     def declare(declaration):
         declaration.nondifferentiable = ("inverse", "counts")

@@ -8,9 +8,10 @@ from typing import Any
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Int, Ints
 from ...dispatch.arguments import invalid_arguments
-from ...dispatch.declaration import OPERATORS, Operator, underived
+from ...dispatch.declaration import OPERATORS, Operator
 from ...dispatch.decorators import operator, public
 from ...dispatch.out import STRICT
+from ...dispatch.underived import underived
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor
 from ..memory import storage_views  # noqa: F401 - they declare the views

@@ -6,3 +6,4 @@ from importlib import import_module
 if "adjoint" not in sys.modules:
     import_module("torch")  # which finds adjoint wherever it lies
 sys.modules[__name__] = import_module("adjoint._functorch.functorch")
+sys.modules[f"{__name__}.experimental"] = sys.modules[__name__].experimental

@@ -1,0 +1,381 @@
+"""Operators that programs define: their kernels, derivatives and batching rules, and the names by which they are called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..autograd.fallback import without_derivative
+from ..autograd.function import Function
+from ..autograd.grad_mode import no_grad
+from ..autograd.graph import increment_version
+from ..device import device
+from ..dispatch.decorators import tensors as operators
+from ..dispatch.overload_names import OpOverload, OpOverloadPacket
+from ..dispatch.schema_arguments import Arguments, bind
+from ..dispatch.schemas import FunctionSchema
+from ..kernels.memory.storage import owner
+from ..tensor import Tensor
+from ..transforms import tree
+
+REGISTERED: dict[str, Packet] = {}
+"""The operators that programs have defined, by full name."""
+
+KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
+"""The functions that compute them, by full name and overload, and by dispatch key; a function may come before its operator."""
+
+_OURS = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+"""The keys of kernels that run here, in the order of preference."""
+
+
+class Packet(OpOverloadPacket):
+    """A defined operator by name, with its overloads: `torch.ops.shop.scaled`."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(name)
+        self._namespace = namespace
+        self._definitions: dict[str, CustomOpDef] = {}
+
+    def __getattr__(self, overload: str) -> Any:
+        if overload in (definitions := vars(self).get("_definitions", {})):
+            return definitions[overload]._opoverload
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads."""
+        return list(self._definitions)
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the overload that takes these arguments.
+
+        Raises:
+            RuntimeError: if none does.
+        """
+        found = list(self._definitions.values())
+        if len(found) == 1:
+            return found[0](*args, **names)
+        errors = []
+        for definition in found:
+            try:
+                arguments = bind(definition._signature, args, names)
+            except RuntimeError as error:
+                errors.append(str(error))
+            else:
+                return definition.apply(arguments)
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(errors)
+        )
+
+
+class Overload(OpOverload):
+    """One overload of a defined operator: `torch.ops.shop.scaled.default`."""
+
+    def __init__(self, definition: CustomOpDef, packet: Packet, name: str) -> None:
+        super().__init__(packet, name)
+        self._definition = definition
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        return self._definition._signature
+
+    @property
+    def namespace(self) -> str:
+        """The library of the operator."""
+        return self._definition._namespace
+
+    def name(self) -> str:
+        """The name, as in `shop::scaled`; `default` is omitted."""
+        ending = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self._definition._qualname}{ending}"
+
+    def __str__(self) -> str:
+        return f"{self._packet}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self._packet}', overload='{self._overloadname}')>"
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the operator."""
+        return self._definition(*args, **names)
+
+
+class CustomOpDef:
+    """An operator that a program has defined: callable, and open for its derivative and batching rule.
+
+    `schema`: its signature, `(Tensor x, float factor) -> Tensor`. `is_bare`: it was defined by its schema alone; until its
+    derivative is given, autograd records what its kernel does. Other operators may neither return nor share what they are
+    given, and what they change counts as changed.
+    """
+
+    def __init__(self, namespace: str, name: str, schema: str, is_bare: bool = True, overload: str = "default") -> None:
+        self._namespace, self._name, self._is_bare = namespace, name, is_bare
+        self._qualname = f"{namespace}::{name}"
+        ending = "" if overload == "default" else f".{overload}"
+        self._schema = schema
+        self._signature = FunctionSchema(f"{name}{ending}{schema}", namespace)
+        if not is_bare and any(
+            each.kwarg_only and each.type.startswith("Tensor") for each in self._signature.arguments
+        ):
+            raise NotImplementedError(
+                "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: "
+                f"{str(self._signature).removeprefix(f'{namespace}::')}"
+            )
+        self._kernels = KERNELS.setdefault(f"{self._qualname}{ending}", {})
+        self._disabled: set[str] = set()
+        self._fake: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
+        self._setup_context: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
+        self._function: type[Function] | None = None
+        self._first: Callable[..., Any] | None = None
+        packet = REGISTERED.setdefault(self._qualname, Packet(namespace, name))
+        self._opoverload = Overload(self, packet, overload)
+        packet._definitions[overload] = self
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    # --- what belongs to the operator -----------------------------------------------------------------------------
+
+    def register_kernel(self, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
+        """Give the function that computes on these devices; as a decorator without `func`."""
+        kinds = [device_types] if isinstance(device_types, str) or device_types is None else device_types
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for kind in kinds:
+                if kind is not None:
+                    device(kind)  # raises for a word that is none
+                self._kernels["CPU" if kind in (None, "cpu") else str(kind)] = function
+            return function
+
+        return register if func is None else register(func)
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """In the block, compute with the kernel registered for a device, or with the function that defined the operator."""
+        before = set(self._disabled)
+        key = "CPU" if device_type == "cpu" else device_type
+        (self._disabled.discard if enabled else self._disabled.add)(key)
+        try:
+            yield
+        finally:
+            self._disabled = before
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """Give the function that makes results of the right shapes from tensors without elements, those of the device "meta"."""
+        self._fake = fn
+        return fn
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Give the derivative: `setup_context(ctx, inputs, output)` saves, `backward(ctx, *grads)` returns gradients.
+
+        Raises:
+            RuntimeError: for an operator that changes its arguments, or whose results are views of them.
+        """
+        if any(each.alias_info is not None for each in (*self._signature.arguments, *self._signature.returns)):
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema {self._signature}. Please "
+                "create a functional operator and register an autograd formula for that."
+            )
+        self._backward, self._setup_context, self._function = backward, setup_context, None
+
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Give the batching rule `func(info, in_dims, *args)`, which returns the result and its dimension."""
+        if func is None:
+            return self.register_vmap
+        self._vmap, self._function = func, None
+        return func
+
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
+        """Accept a rule for a dispatch mode; it is not called."""
+        return fn if fn is not None else lambda function: function
+
+    def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
+        """Accept the dtype for autocast; inputs stay as they are."""
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def kernel(self) -> Callable[..., Any]:
+        """The function that computes."""
+        for key in _OURS:
+            if key in self._kernels and key not in self._disabled:
+                return self._kernels[key]
+        if self._first is not None:
+            return self._first
+        raise NotImplementedError(
+            f"Could not run '{self._qualname}' with arguments from the 'CPU' backend. This could be because the operator doesn't "
+            "exist for this backend: it has no implementation for it."
+        )
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the operator.
+
+        Raises:
+            RuntimeError: for arguments that do not fit its schema.
+        """
+        return self.apply(bind(self._signature, args, names))
+
+    def apply(self, arguments: Arguments) -> Any:
+        """Apply the operator to arguments that are known to fit."""
+        positional, keywords = arguments.for_kernel()
+        autograd = self._kernels.get("Autograd")
+        if autograd is not None:
+            return autograd(*positional, **keywords)
+        if any(tensor.is_meta for tensor in _tensors((positional, keywords))):
+            return self._on_meta()(*positional, **keywords)
+        if "CPU" not in self._kernels and "CompositeImplicitAutograd" in self._kernels:
+            return self.kernel()(*positional, **keywords)
+        if self._is_bare and self._backward is None and self._vmap is None:
+            return without_derivative(self._qualname, self.kernel(), tuple(positional), keywords)
+        if self._signature.is_mutable and not self._signature.returns:
+            with no_grad():
+                self._computed(arguments)
+            return None
+        if self._function is None:
+            self._function = self._as_function()
+        leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords))
+        result = self._function.apply((structure, arguments.given, arguments.defaults), *leaves)
+        several = len(self._signature.returns) == 1 and self._signature.returns[0].type == "Tensor[]"
+        return list(result) if several and isinstance(result, tuple) else result
+
+    def _on_meta(self) -> Callable[..., Any]:
+        found = self._fake or self._kernels.get("Meta")
+        if found is not None:
+            return found
+        if self._is_bare:
+            raise NotImplementedError(
+                f"Could not run '{self._qualname}' with arguments from the 'Meta' backend. This could be because the operator "
+                "doesn't exist for this backend: it has no implementation for it."
+            )
+        raise RuntimeError(
+            f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
+            f"Please use `{self._name}.register_fake` to add an fake impl."
+        )
+
+    def _computed(self, arguments: Arguments) -> Any:
+        """What the kernel returns, after the checks of operators that `custom_op` defines."""
+        positional, keywords = arguments.for_kernel()
+        result = self.kernel()(*positional, **keywords)
+        if self._is_bare:
+            return result
+        seen = [owner(tensor._array) for tensor in _tensors((positional, keywords))]
+        for tensor in _tensors(result):
+            memory = owner(tensor._array)
+            if any(memory is each for each in seen):
+                raise RuntimeError(
+                    f"{self._name} (with implementation in {sys.modules[__name__]}): The output of this custom operator (1) "
+                    "must not also be an input to this custom operator and (2) may not alias any inputs to this custom "
+                    "operator or other returns. The most common way to trigger this error is if we have y = custom_op(x) and y "
+                    "and x are the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. return "
+                    "x.clone()) or refactor the custom operator to not return y."
+                )
+            seen.append(memory)
+        values = dict(zip((each.name for each in self._signature.arguments), positional, strict=False)) | keywords
+        for argument in self._signature.arguments:
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                increment_version(_tensors(values[argument.name]))
+        return result
+
+    def _as_function(self) -> type[Function]:
+        """The operator as a function with a derivative, of its flat arguments and, first, their structure."""
+        definition = self
+
+        def forward(how: Any, *leaves: Any) -> Any:
+            result = definition._computed(_arguments(how, list(leaves)))
+            return tuple(result) if isinstance(result, list) else result
+
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            (structure, given, _), *leaves = inputs
+            positional, keywords = tree.tree_unflatten(leaves, structure)
+            ctx.structure_of_call, ctx.given = structure, given
+            needs, _ = tree.tree_unflatten(list(ctx.needs_input_grad[1:]), structure)
+            ctx.needs_input_grad = needs
+            if definition._setup_context is None:
+                return
+            output = list(output) if definition._signature.returns[0].type == "Tensor[]" else output
+            more = {"keyword_only_inputs": keywords} if keywords else {}
+            definition._setup_context(ctx=ctx, inputs=positional, output=output, **more)
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            if definition._backward is None:
+                raise RuntimeError(
+                    f"Trying to backward through {definition._opoverload} but no autograd formula was registered. Please use "
+                    "register_autograd to add one."
+                )
+            if definition._signature.returns[0].type == "Tensor[]":
+                grads = (list(grads),)
+            found = definition._backward(ctx, *grads)
+            return (None, *_flat_gradients(found, ctx.structure_of_call, ctx.given))
+
+        def vmap(info: Any, in_dims: Any, how: Any, *leaves: Any) -> Any:
+            if definition._vmap is not None:
+                positional, keywords = _arguments(how, list(leaves)).for_kernel()
+                dims, _ = tree.tree_unflatten(list(in_dims[1:]), how[0])
+                return definition._vmap(info, dims[: how[1]], *positional, **keywords)
+            results = [
+                definition.apply(_arguments(how, _at(leaves, in_dims[1:], place))) for place in range(info.batch_size)
+            ]
+            parts, shape = zip(*map(tree.tree_flatten, results), strict=True)
+            stacked = tree.tree_unflatten(
+                [operators.stack(list(column)) for column in zip(*parts, strict=True)], shape[0]
+            )
+            return stacked, tree.tree_map(lambda _: 0, stacked)
+
+        name = f"GeneratedBackwardFor_{self._namespace}_{self._name}_{self._opoverload._overloadname}"
+        rules: dict[str, Callable[..., Any]] = {
+            "forward": forward,
+            "setup_context": setup_context,
+            "backward": backward,
+            "vmap": vmap,
+        }
+        return type(
+            name,
+            (Function,),
+            {key: staticmethod(part) for key, part in rules.items()} | {"__module__": "torch._library.autograd"},
+        )
+
+
+def _arguments(how: Any, leaves: list[Any]) -> Arguments:
+    """The arguments of a call, from its flat ones."""
+    structure, given, defaults = how
+    positional, keywords = tree.tree_unflatten(leaves, structure)
+    return Arguments(list(positional), keywords, given, defaults)
+
+
+def _at(leaves: tuple[Any, ...], dims: tuple[Any, ...], place: int) -> list[Any]:
+    return [
+        leaf if dim is None or not isinstance(leaf, Tensor) else leaf.select(dim, place)
+        for leaf, dim in zip(leaves, dims, strict=True)
+    ]
+
+
+def _flat_gradients(found: Any, structure: tree.TreeSpec, given: int) -> list[Any]:
+    """The gradients that a formula returns, one for each flat argument of the call."""
+    found = found if isinstance(found, tuple) else (found,)
+    positional = structure.child(0)
+    lists = [not positional.child(place).is_leaf() for place in range(len(positional.children()))]
+    if any(lists):
+        wanted, got = positional.children()[:given], tree.tree_structure(found)
+        if got.type is not tuple or got.children() != wanted:
+            raise RuntimeError(
+                "Expected the return from backward to be of the same structure as the inputs. Got: "
+                f"{got} (return from backward), {wanted} (inputs)"
+            )
+        found = tuple(tree.tree_leaves(found))
+    return [*found, *(None,) * (structure.num_leaves - len(found))][: structure.num_leaves]
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [each for each in tree.tree_leaves(values) if isinstance(each, Tensor)]

@@ -1,0 +1,87 @@
+"""What becomes of the results of operators that programs define without saying a derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..notices import warn
+from ..tape import modes
+from ..tape.edges import edge_of
+from ..tape.node import Node, start
+from ..tensor import Tensor, can_require_grad
+
+_MODES = ("nothing", "warn")
+_mode = ["warn"]
+
+
+def get_autograd_fallback_mode() -> str:
+    """What happens in a backward through such an operator: "nothing", or "warn"."""
+    return _mode[0]
+
+
+def set_autograd_fallback_mode(mode: str) -> None:
+    """Say what happens in a backward through such an operator: "nothing", or "warn".
+
+    Raises:
+        RuntimeError: for any other mode.
+    """
+    if mode not in _MODES:
+        raise RuntimeError(f"NYI: mode='{mode}'")
+    _mode[0] = mode
+
+
+class WarnNotImplemented(Node):
+    """The history of a result whose operator has no derivative: it warns, and passes no gradients on."""
+
+    __slots__ = ("called",)
+
+    def __init__(self, called: str, inputs: list[Tensor], result: Tensor) -> None:
+        start(self, tuple(edge_of(tensor) for tensor in inputs), 3)
+        self.called = called
+        self._grad_shape, self._grad_dtype = result._array.shape, result._array.dtype
+
+    def name(self) -> str:
+        """PyTorch's name."""
+        return "WarnNotImplemented"
+
+    def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
+        """Warn; no gradient goes on."""
+        _warn(self.called)
+        return (None,) * len(edges)
+
+    backward_recorded = backward
+
+
+WarnNotImplemented.__name__ = "CppFunction"  # as PyTorch shows it
+
+
+def without_derivative(called: str, kernel: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any]) -> Any:
+    """Run the kernel of the operator `called`, which autograd records as usual, and say in backward that it has no derivative."""
+    result = kernel(*args, **names)
+    inputs = [each for each in _tensors((args, tuple(names.values()))) if each.requires_grad]
+    if _mode[0] == "nothing" or not (modes.is_grad_enabled() and inputs):
+        return result
+    for output in _tensors(result):
+        if output.requires_grad:
+            output.register_hook(lambda grad: _warn(called))
+        elif can_require_grad(output._array) and output._base is None:
+            output._edge = (WarnNotImplemented(called, inputs, output), 0)
+    return result
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    if isinstance(values, Tensor):
+        return [values]
+    return [each for value in values for each in _tensors(value)] if isinstance(values, (list, tuple)) else []
+
+
+def _warn(called: str) -> None:
+    warn(
+        f"{called}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it. This "
+        "may lead to silently incorrect behavior. This behavior is deprecated and will be removed in a future version of "
+        "PyTorch. If your operator is differentiable, please ensure you have registered an autograd kernel to the correct "
+        "Autograd key (e.g. DispatchKey::Autograd, DispatchKey::CompositeImplicitAutograd). If your operator is not "
+        "differentiable, or to squash this warning and use the previous behavior, please register "
+        "torch::CppFunction::makeFallthrough() to DispatchKey::Autograd."
+    )

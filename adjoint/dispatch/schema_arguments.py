@@ -1,0 +1,168 @@
+"""The arguments of a call by the schema of an operator: given to its parameters, checked, and converted.
+
+Operators that programs define are called so; the library's own operators read their arguments themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..device import device, layout, memory_format
+from ..dtypes import dtype
+from ..random import Generator
+from ..tensor import Tensor
+from .schemas import Argument, FunctionSchema
+
+_SPOKEN = {"SymInt": "int", "ScalarType": "int", "MemoryFormat": "int", "Layout": "int", "Scalar": "number"}
+"""The types that messages call by another name."""
+
+
+class Arguments(NamedTuple):
+    """The arguments of a call, those left out by their defaults.
+
+    A kernel is called without defaults: without the positional arguments from `given` on, and without the keywords `defaults`.
+    """
+
+    positional: list[Any]
+    keywords: dict[str, Any]
+    given: int
+    defaults: frozenset[str] = frozenset()
+
+    def for_kernel(self) -> tuple[list[Any], dict[str, Any]]:
+        """What a kernel is called with, as PyTorch's dispatcher calls it."""
+        keywords = {name: value for name, value in self.keywords.items() if name not in self.defaults}
+        return self.positional[: self.given], keywords
+
+
+def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -> Arguments:
+    """The arguments of a call, in the order of the schema and with its defaults.
+
+    Raises:
+        RuntimeError: for too many, unknown, missing or wrong arguments, as PyTorch's dispatcher says it.
+    """
+    arguments = schema.arguments
+    positions = sum(not each.kwarg_only for each in arguments)
+    if len(args) > positions:
+        if positions < len(arguments):
+            raise RuntimeError(
+                f"{schema.name}() takes {positions} positional argument(s) but {len(args)} was/were given.  Declaration: {schema}"
+            )
+        raise RuntimeError(
+            f"{schema.name}() expected at most {positions} argument(s) but received {len(args) + len(names)} argument(s). "
+            f"Declaration: {schema}"
+        )
+    left = dict(names)
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    given, defaults = 0, set()
+    for place, argument in enumerate(arguments):
+        name = argument.name
+        if place < len(args):
+            if name in left:
+                raise RuntimeError(
+                    f"Argument '{name}' specified both as positional and keyword argument. Schema: {schema}"
+                )
+            value = _converted(schema, place, argument, args[place])
+        elif name in left:
+            value = _converted(schema, place, argument, left.pop(name))
+        elif argument.required:
+            raise RuntimeError(f"{schema.name}() is missing value for argument '{name}'. Declaration: {schema}")
+        else:
+            value = argument.whole_default()
+        is_default = not argument.required and not isinstance(value, Tensor) and value == argument.whole_default()
+        if argument.kwarg_only:
+            keywords[name] = value
+            defaults |= {name} if is_default else set()
+        else:
+            positional.append(value)
+            given = given if is_default else len(positional)
+    if left:
+        unknown = next(iter(left))
+        raise RuntimeError(f"Unknown keyword argument '{unknown}' for operator '{schema.name}'. Schema: {schema}")
+    return Arguments(positional, keywords, given, frozenset(defaults))
+
+
+def _converted(schema: FunctionSchema, place: int, argument: Argument, value: Any) -> Any:
+    try:
+        return _as(argument.type, value)
+    except TypeError as error:
+        raise RuntimeError(
+            f"{schema.name}() Expected a value of type '{_spoken(argument.type)}' for argument '{argument.name}' but instead "
+            f"found type '{type(value).__name__}'.\nPosition: {place}\nValue: {value!r}\nDeclaration: {schema}\n"
+            f"Cast error details: {error}"
+        ) from None
+
+
+def _as(kind: str, value: Any) -> Any:
+    """`value` as the type of this name takes it; of a type that is not known, as it is."""
+    if kind.endswith("?"):
+        return None if value is None else _as(kind[:-1], value)
+    if kind.endswith("]"):
+        element = kind[: kind.rindex("[")]
+        if element == "Tensor":
+            if not isinstance(value, (list, tuple)) or not all(isinstance(each, Tensor) for each in value):
+                raise _refused(value)
+            return list(value)
+        try:
+            values = value.tolist() if isinstance(value, Tensor) else list(value)
+        except TypeError:
+            raise _refused(value) from None
+        return [_as(element, each) for each in values]
+    if kind == "Tensor":
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"Unable to cast {value!r} to Tensor")
+        return value
+    return _number(kind, value) if kind in _NUMBERS else _other(kind, value)
+
+
+_NUMBERS: dict[str, Any] = {
+    "int": (int,),
+    "SymInt": (int,),
+    "float": (int, float),
+    "Scalar": (int, float, complex),
+    "complex": (int, float, complex),
+}
+
+
+def _number(kind: str, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise _refused(value)
+        value = value.item()
+    if not isinstance(value, _NUMBERS[kind]):
+        raise _refused(value)
+    return {"float": float, "complex": complex}.get(kind, lambda number: number)(value)
+
+
+_CLASSES: dict[str, Any] = {
+    "str": str,
+    "ScalarType": (dtype, int),
+    "Layout": (layout, int),
+    "MemoryFormat": (memory_format, int),
+    "Device": (device, str, int),
+    "Generator": Generator,
+}
+
+
+def _other(kind: str, value: Any) -> Any:
+    if kind == "bool":
+        if not isinstance(value, (bool, int, type(None))):
+            raise _refused(value)
+        return bool(value)
+    known = _CLASSES.get(kind)
+    if known is not None and not isinstance(value, known):
+        raise _refused(value)
+    return value
+
+
+def _refused(value: Any) -> TypeError:
+    return TypeError(f"Unable to cast Python instance of type {type(value)} to C++ type '?'")
+
+
+def _spoken(kind: str) -> str:
+    """The name of a type in messages: `Optional[List[int]]` for `SymInt[]?`."""
+    if kind.endswith("?"):
+        return f"Optional[{_spoken(kind[:-1])}]"
+    if kind.endswith("]"):
+        return f"List[{_spoken(kind[: kind.rindex('[')])}]"
+    return _SPOKEN.get(kind, kind)

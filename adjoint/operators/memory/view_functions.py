@@ -1,0 +1,37 @@
+"""A view made again on another base, by PyTorch's private names."""
+
+from __future__ import annotations
+
+from ...dispatch.decorators import public, tensors
+from ...tensor import Tensor
+
+
+@public(namespace=None, method=True)
+def _view_func(input, new_base=None):
+    """The view that `input` is of its base, on `new_base` instead; None for no view, or for a base that is laid out otherwise."""
+    if new_base is None:
+        raise TypeError('_view_func() missing 1 required positional arguments: "new_base"')
+    if not isinstance(new_base, Tensor):
+        raise TypeError(f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}")
+    base = input._base
+    if base is None or any(getattr(base, name)() != getattr(new_base, name)() for name in _GEOMETRY):
+        return None
+    size, stride, offset = input.size(), input.stride(), input.storage_offset()
+    if input.is_complex() is base.is_complex():
+        if input.dtype is not base.dtype:
+            return None
+        made = new_base.as_strided(size, stride, offset)
+        return made.conj() if input.is_conj() is not base.is_conj() else made
+    if not new_base.is_complex():
+        return None
+    made = tensors.view_as_real(new_base).as_strided(size, stride, offset)
+    return tensors._neg_view(made) if input.is_neg() else made
+
+
+_GEOMETRY = ("size", "stride", "storage_offset")
+
+
+@public(namespace=None, method=True)
+def _view_func_unsafe(input, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """`_view_func`; a view has no numbers or tensors that the visitors could change."""
+    return _view_func(input, new_base)
