@@ -6,12 +6,18 @@ llvmlite is imported when the first kernel is compiled. No file is written; mach
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...first_use import computed_once, import_late
 from ...forks import lock_across_forks
 from .values import CompilationError
+
+
+NEWEST_LLVM = 22
+"""The newest version of LLVM whose options are known."""
 
 
 class Request(NamedTuple):
@@ -121,7 +127,8 @@ class Host:
                 return known
             before = time.perf_counter()
             engine = self._engine(request)
-            engine.finalize_object()
+            with self._code_generation(request):
+                engine.finalize_object()
             self._engines.append(engine)
             address = engine.get_function_address(name)
             second = engine.get_function_address(name + also) if also else 0
@@ -157,6 +164,23 @@ class Host:
         passes.run(module, builder)
         return module
 
+    @contextmanager
+    def _code_generation(self, request: Request) -> Iterator[None]:
+        """How machine code is made of what `_optimized` has made.
+
+        In plain kernels the indices of loops stay as they are written. To find better ones (loop strength reduction) takes LLVM
+        a third to two fifths of all its time, for loops that are no faster then. It can be told so for the whole process alone;
+        who else compiles meanwhile gets somewhat slower loops. An option that it does not know would end the process.
+        """
+        if not request.plain or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
+            yield
+            return
+        self.llvm.set_option("adjoint", "--disable-lsr=true")
+        try:
+            yield
+        finally:
+            self.llvm.set_option("adjoint", "--disable-lsr=false")
+
     def _new_machine(self) -> Any:
         """Another description of the processor: an engine takes its own with it.
 
@@ -170,7 +194,9 @@ class Host:
     def assembly(self, code: MachineCode) -> str:
         """The processor's instructions."""
         with self.lock:
-            return str(self.machine.emit_assembly(self._optimized(code.request)))
+            module = self._optimized(code.request)
+            with self._code_generation(code.request):
+                return str(self.machine.emit_assembly(module))
 
     def optimized(self, code: MachineCode) -> str:
         """LLVM's text of what it has made of the kernel's."""

@@ -20,6 +20,7 @@ from ....codegen.llvm.language import (
     Static,
     T,
     broadcast,
+    fma,
     i64,
     lanes,
     load,
@@ -34,7 +35,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ..linalg.tiles import VECTORS, add_product, first_lanes, transposed
+from ..linalg.tiles import VECTORS, first_lanes, transposed
 
 KEYS = 64
 """How many keys a block has."""
@@ -119,6 +120,41 @@ def clear(target: Pointer[T], count: Int, W: Static) -> None:
 def padded_width(width: Int, W: Static) -> Int:
     """A number of features, rounded up to whole rows of tiles."""
     return (width + (VECTORS * W - 1)) // (VECTORS * W) * (VECTORS * W)
+
+
+@loops
+def add_product(
+    target: Pointer[T], target_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, a_column: Int, last: Int,
+    b: Pointer[T], b_row: Int, depth: Int, W: Static, R: Static, WHOLE: Static,
+) -> None:  # fmt: skip
+    """Add a product of matrices to the rows of `target`, which has room for whole tiles of `R` rows and `VECTORS` vectors.
+
+    Element (r, d) of `a` is at `r * a_row + d * a_column`; rows after the last one are the last one again. Row d of `b` begins
+    at `d * b_row` and has `width` elements: `WHOLE` says that these are whole tiles.
+    """
+    for i in range(0, rows, R):
+        starts = [a + minimum(i + ROW, last) * a_row for ROW in unrolled(R)]
+        for j in range(0, width, VECTORS * W):
+            masks = [first_lanes(width - (j + COLUMN * W), W) for COLUMN in unrolled(VECTORS)]
+            sums = local(vector(T, W), R * VECTORS)
+            for ROW in unrolled(R):
+                for COLUMN in unrolled(VECTORS):
+                    sums[ROW * VECTORS + COLUMN] = load(target + ((i + ROW) * target_row + j + COLUMN * W), W)
+            line, at = b + j, 0
+            for _d in range(depth):
+                if WHOLE:
+                    vectors = [load(line + COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
+                else:
+                    vectors = [load(line + COLUMN * W, W, masks[COLUMN]) for COLUMN in unrolled(VECTORS)]
+                for ROW in unrolled(R):
+                    factor = broadcast(starts[ROW][at], W)
+                    for COLUMN in unrolled(VECTORS):
+                        sums[ROW * VECTORS + COLUMN] = fma(factor, vectors[COLUMN], sums[ROW * VECTORS + COLUMN])
+                line = line + b_row
+                at += a_column
+            for ROW in unrolled(R):
+                for COLUMN in unrolled(VECTORS):
+                    store(target + ((i + ROW) * target_row + j + COLUMN * W), sums[ROW * VECTORS + COLUMN])
 
 
 @loops

@@ -76,12 +76,14 @@ def multiply_rows(
     tile = local(vector(T, W), R * V)
     for EACH in unrolled(R * V):
         tile[EACH] = load(sums + EACH * W, W)
+    line = panel
     for k in range(depth):
-        weights = [load(panel + (k * (V * W) + COLUMN * W), W) for COLUMN in unrolled(V)]
+        weights = [load(line + COLUMN * W, W) for COLUMN in unrolled(V)]
         for ROW in unrolled(R):
             factor = broadcast(starts[ROW][k], W)
             for COLUMN in unrolled(V):
                 tile[ROW * V + COLUMN] = fma(factor, weights[COLUMN], tile[ROW * V + COLUMN])
+        line = line + V * W
     for EACH in unrolled(R * V):
         store(sums + EACH * W, tile[EACH])
 
