@@ -84,7 +84,16 @@ _SQRT_HALF = math.sqrt(0.5)
 
 @loops(flags="contract")
 def stage_of_powers(
-    y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, turn: Any, signs: Any, R: Static, W: Static
+    y: Pointer[T],
+    x: Pointer[T],
+    table: Pointer[T],
+    n: Int,
+    s: Int,
+    step: Int,
+    turn: Any,
+    signs: Any,
+    R: Static,
+    W: Static,
 ) -> None:
     """Lines of `s * n` elements, of which `s` sequences of length `n` are left to transform, become `R * s` sequences.
 

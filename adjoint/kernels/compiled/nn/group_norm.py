@@ -114,7 +114,11 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     each = channels // groups
     factors = numpy.ones(channels, dtype) if weight is None else weight
     added = numpy.zeros(channels, dtype) if bias is None else bias
-    result, mean, rstd = numpy.empty(input.shape, dtype), numpy.empty((batch, groups), dtype), numpy.empty((batch, groups), dtype)
+    result, mean, rstd = (
+        numpy.empty(input.shape, dtype),
+        numpy.empty((batch, groups), dtype),
+        numpy.empty((batch, groups), dtype),
+    )
     kernel = normalize.compiled(T=type_of(dtype), W=HOST.vector_bytes // dtype.itemsize)
     launch(
         kernel, batch * groups, 4 * each * size * dtype.itemsize, address(result), address(input), address(factors),
