@@ -15,7 +15,6 @@ from ...first_use import computed_once, import_late
 from ...forks import lock_across_forks
 from .values import CompilationError
 
-
 NEWEST_LLVM = 22
 """The newest version of LLVM whose options are known."""
 

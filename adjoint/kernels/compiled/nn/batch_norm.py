@@ -81,8 +81,8 @@ def normalize(
 def moments_of(x: Pointer[T], batch: Int, step: Int, size: Int, samples: Int, length: Int, W: Static) -> Any:
     """The mean and the variance of so many rows of `size` numbers, `step` apart, in float64.
 
-    A stretch is `length` numbers in each of `samples` rows: it stays in the first-level cache, its squares are summed about its own
-    mean (Chan, Golub and LeVeque, 1979).
+    A stretch is `length` numbers in each of `samples` rows: it stays in the first-level cache, its squares are summed about its
+    own mean (Chan, Golub and LeVeque, 1979).
     """
     mean, squares, seen = f64(0), f64(0), f64(0)
     for first in range((batch + samples - 1) // samples):
