@@ -70,14 +70,15 @@ def offset_of(sizes: Pointer[i64], batch: Int, head: Int, row: Int, ARRAY: Stati
 @loops
 def pack_columns(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width: Int, factor: T, W: Static) -> None:
     """Write the transpose of some rows, times a factor, into rows of `VECTORS` vectors; missing rows repeat the last."""
-    for column in range(0, VECTORS * W, W):
-        for start in range(0, width, W):
-            mask = first_lanes(width - start, W)
-            columns = transposed(
-                [load(source + (minimum(column + ROW, rows - 1) * row + start), W, mask) for ROW in unrolled(W)], W
-            )
-            for ROW in unrolled(W):
-                store(target + ((start + ROW) * (VECTORS * W) + column), columns[ROW] * factor)
+    SIDE = minimum(W, 8)  # squares of this side are turned: larger ones take long to compile
+    for column in range(0, VECTORS * W, SIDE):
+        starts = [source + minimum(column + ROW, rows - 1) * row for ROW in unrolled(SIDE)]
+        for start in range(0, width, SIDE):
+            mask = first_lanes(width - start, SIDE)
+            columns = transposed([load(starts[ROW] + start, SIDE, mask) for ROW in unrolled(SIDE)], SIDE)
+            place = target + (start * (VECTORS * W) + column)
+            for ROW in unrolled(SIDE):
+                store(place + ROW * (VECTORS * W), columns[ROW] * factor)
 
 
 @loops
@@ -137,9 +138,10 @@ def add_product(
         for j in range(0, width, VECTORS * W):
             masks = [first_lanes(width - (j + COLUMN * W), W) for COLUMN in unrolled(VECTORS)]
             sums = local(vector(T, W), R * VECTORS)
+            places = [target + ((i + ROW) * target_row + j) for ROW in unrolled(R)]
             for ROW in unrolled(R):
                 for COLUMN in unrolled(VECTORS):
-                    sums[ROW * VECTORS + COLUMN] = load(target + ((i + ROW) * target_row + j + COLUMN * W), W)
+                    sums[ROW * VECTORS + COLUMN] = load(places[ROW] + COLUMN * W, W)
             line, at = b + j, 0
             for _d in range(depth):
                 if WHOLE:
@@ -154,7 +156,7 @@ def add_product(
                 at += a_column
             for ROW in unrolled(R):
                 for COLUMN in unrolled(VECTORS):
-                    store(target + ((i + ROW) * target_row + j + COLUMN * W), sums[ROW * VECTORS + COLUMN])
+                    store(places[ROW] + COLUMN * W, sums[ROW * VECTORS + COLUMN])
 
 
 @loops

@@ -76,19 +76,17 @@ def multiply_rows(
     tile = local(vector(T, W), R * V)
     for EACH in unrolled(R * V):
         tile[EACH] = load(sums + EACH * W, W)
-    line = panel
     for k in range(depth):
-        weights = [load(line + COLUMN * W, W) for COLUMN in unrolled(V)]
+        weights = [load(panel + (k * (V * W) + COLUMN * W), W) for COLUMN in unrolled(V)]
         for ROW in unrolled(R):
             factor = broadcast(starts[ROW][k], W)
             for COLUMN in unrolled(V):
                 tile[ROW * V + COLUMN] = fma(factor, weights[COLUMN], tile[ROW * V + COLUMN])
-        line = line + V * W
     for EACH in unrolled(R * V):
         store(sums + EACH * W, tile[EACH])
 
 
-@loops(noalias=False, explicit=True, plain=True)
+@loops(noalias=False, explicit=True, plain=True, reduced=True)
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
@@ -159,7 +157,7 @@ def forward(
                     store(target, leave * tanh(found), there)
 
 
-@loops(noalias=False, explicit=True, plain=True)
+@loops(noalias=False, explicit=True, plain=True, reduced=True)
 def backward(
     to_projected: Pointer[T], to_products: Pointer[T], to_hidden: Pointer[T], carried: Pointer[T], grad: Pointer[T],
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],
