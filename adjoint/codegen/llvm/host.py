@@ -121,8 +121,8 @@ class Host:
     ) -> MachineCode:
         """Make machine code of LLVM's text, whose public function is `name`. If `explicit`, its loops are left as they are.
 
-        `plain`: only what its text needs most is done, in a tenth of the time; `reduced`: and LLVM looks for better indices of its
-        loops. `also`: what follows this name in that of a second public function.
+        `plain`: only what its text needs most is done, in a tenth of the time; `reduced`: and LLVM looks for better indices of
+        its loops. `also`: what follows this name in that of a second public function.
 
         Raises:
             CompilationError: if LLVM refuses the text.
@@ -176,8 +176,9 @@ class Host:
         """How machine code is made of what `_optimized` has made.
 
         In plain kernels the indices of loops stay as they are written. To find better ones (loop strength reduction) takes LLVM
-        a third to two fifths of all its time, for loops that most often are no faster then. It can be told so for the whole process
-        alone; who else compiles meanwhile gets somewhat slower loops. An option that it does not know would end the process.
+        a third to two fifths of all its time, for loops that most often are no faster then. It can be told so for the whole
+        process alone; who else compiles meanwhile gets somewhat slower loops. An option that it does not know would end the
+        process.
         """
         if not request.plain or request.reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
             yield

@@ -30,8 +30,8 @@ def is_streamed(nbytes: int) -> bool:
 
 AHEAD = 1 << 11
 """How many bytes before they are needed operands are asked for where results are streamed, and rows that are walked first.
-Processors look ahead by themselves, but not beyond a page, and where much is computed not early enough: on two of a Xeon `exp` and
-`layer_norm` of 16 MB take a tenth to a sixth less time so, `relu` as much as before."""
+Processors look ahead by themselves, but not beyond a page, and where much is computed not early enough: on two of a Xeon `exp`
+and `layer_norm` of 16 MB take a tenth to a sixth less time so, `relu` as much as before."""
 
 
 @loops(noalias=False)
