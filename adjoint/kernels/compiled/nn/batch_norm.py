@@ -27,6 +27,7 @@ from ....codegen.llvm.language import (
     loops,
     maximum,
     minimum,
+    prefetch,
     reduce_add,
     sqrt,
     store,
@@ -38,6 +39,9 @@ from ....codegen.llvm.launch import launch
 
 STRETCH = 1 << 12
 """About how many elements are added up in the type of the input; the sums of such stretches are combined in float64."""
+
+AHEAD_VECTORS = 32
+"""How many vectors before they are needed numbers are asked for when they are first read."""
 
 SHORTEST_PLANE = 16
 """Smaller planes of a channel are not walked one by one."""
@@ -121,6 +125,8 @@ def sum_of(rows: Pointer[T], many: Int, step: Int, count: Int, W: Static) -> Any
     for n in range(many):
         row = rows + n * step
         for k in range(0, count - 2 * W + 1, 2 * W):
+            prefetch(row + (k + AHEAD_VECTORS * W))
+            prefetch(row + (k + (AHEAD_VECTORS + 1) * W))
             first = first + load(row + k, W)
             second = second + load(row + (k + W), W)
         for k in range(count - count % (2 * W), count, W):
