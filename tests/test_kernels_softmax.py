@@ -5,7 +5,14 @@ import numpy
 import pytest
 
 from adjoint.kernels.nn.loss import nll_loss_backward, nll_loss_forward
-from adjoint.kernels.nn.softmax import log_softmax, log_softmax_backward, logsumexp, softmax, softmax_backward
+from adjoint.kernels.nn.softmax import (
+    log_softmax,
+    log_softmax_backward,
+    logsumexp,
+    logsumexp_backward,
+    softmax,
+    softmax_backward,
+)
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 SHAPES = [
@@ -143,3 +150,15 @@ def test_nll_loss_of_nothing():
     loss, total = nll_loss_forward(numpy.zeros((2, 3)), numpy.array([-100, -100]))
     assert numpy.isnan(loss)
     assert total == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (20, 30, 40)])
+def test_logsumexp_backward(shape):
+    x = numpy.random.default_rng(0).standard_normal(shape)
+    for dims in (0, 1, -1, (0, 2), (0, 1, 2)):
+        for keepdim in (False, True):
+            result = logsumexp(x, dims, keepdim)
+            kept = numpy.exp(x - logsumexp(x, dims, True))
+            grad = numpy.random.default_rng(1).standard_normal(result.shape)
+            expected = grad.reshape(logsumexp(x, dims, True).shape) * kept
+            numpy.testing.assert_allclose(logsumexp_backward(grad, x, result, dims, keepdim), expected, rtol=1e-12)

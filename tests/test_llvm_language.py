@@ -116,6 +116,24 @@ def divide(x: Int, y: Int, out: Pointer[i64]) -> None:
     out[4] = i64(x > y or y < 0)
 
 
+def strided(out: Pointer[T], x: Pointer[T], count: Int, step: Int) -> None:
+    for i in range(count):
+        out[i] = x[i * step] + x[i * step + 1]
+
+
+def test_plain_kernels_keep_the_indices_of_their_loops():
+    makers = {name: loops(plain=True, reduced=name != "plain") for name in ("before", "plain", "after")}
+    found = {name: make(strided).compiled(T=f32) for name, make in makers.items()}
+    multiplies = {name: "imul" in HOST.assembly(function.code) for name, function in found.items()}
+    if HOST.instruction_set != "NEON":  # what is told LLVM for one kernel does not hold for the next
+        assert multiplies == {"before": False, "plain": True, "after": False}
+    x = numpy.arange(20, dtype="f4")
+    for function in found.values():
+        out = numpy.zeros(6, "f4")
+        function(address(out), address(x), 6, 3)
+        assert out.tolist() == [1, 7, 13, 19, 25, 31]
+
+
 @pytest.mark.parametrize("x", [-7, -6, 0, 3, 7])
 @pytest.mark.parametrize("y", [-3, -1, 2, 7])
 def test_integers_divide_as_in_python(x, y):

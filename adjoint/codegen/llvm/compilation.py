@@ -52,7 +52,8 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         ranged = ranged and not takes_table(parameters)
         if ranged:
             text += split_text(name, parameters[:-2])
-        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, also=SPLIT if ranged else "")
+        also = SPLIT if ranged else ""
+        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, reduced=kernel.reduced, also=also)
         prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
         KERNELS.add(found)

@@ -6,12 +6,17 @@ llvmlite is imported when the first kernel is compiled. No file is written; mach
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...first_use import computed_once, import_late
 from ...forks import lock_across_forks
 from .values import CompilationError
+
+NEWEST_LLVM = 22
+"""The newest version of LLVM whose options are known."""
 
 
 class Request(NamedTuple):
@@ -21,6 +26,7 @@ class Request(NamedTuple):
     text: str
     explicit: bool
     plain: bool
+    reduced: bool
     also: str
 
 
@@ -104,24 +110,32 @@ class Host:
             self.llvm.add_symbol(name, address)
 
     def compile(
-        self, name: str, text: str, *, explicit: bool = False, plain: bool = False, also: str = ""
+        self,
+        name: str,
+        text: str,
+        *,
+        explicit: bool = False,
+        plain: bool = False,
+        reduced: bool = False,
+        also: str = "",
     ) -> MachineCode:
         """Make machine code of LLVM's text, whose public function is `name`. If `explicit`, its loops are left as they are.
 
-        `plain`: only what its text needs most is done, in a tenth of the time. `also`: what follows this name in that of a
-        second public function.
+        `plain`: only what its text needs most is done, in a tenth of the time; `reduced`: and LLVM looks for better indices of
+        its loops. `also`: what follows this name in that of a second public function.
 
         Raises:
             CompilationError: if LLVM refuses the text.
         """
         with self.lock:
-            request = Request(name, text, explicit, plain, also)
+            request = Request(name, text, explicit, plain, reduced, also)
             known = self.compiled.get(request)
             if known is not None:
                 return known
             before = time.perf_counter()
             engine = self._engine(request)
-            engine.finalize_object()
+            with self._code_generation(request):
+                engine.finalize_object()
             self._engines.append(engine)
             address = engine.get_function_address(name)
             second = engine.get_function_address(name + also) if also else 0
@@ -157,6 +171,24 @@ class Host:
         passes.run(module, builder)
         return module
 
+    @contextmanager
+    def _code_generation(self, request: Request) -> Iterator[None]:
+        """How machine code is made of what `_optimized` has made.
+
+        In plain kernels the indices of loops stay as they are written. To find better ones (loop strength reduction) takes LLVM
+        a third to two fifths of all its time, for loops that most often are no faster then. It can be told so for the whole
+        process alone; who else compiles meanwhile gets somewhat slower loops. An option that it does not know would end the
+        process.
+        """
+        if not request.plain or request.reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
+            yield
+            return
+        self.llvm.set_option("adjoint", "--disable-lsr=true")
+        try:
+            yield
+        finally:
+            self.llvm.set_option("adjoint", "--disable-lsr=false")
+
     def _new_machine(self) -> Any:
         """Another description of the processor: an engine takes its own with it.
 
@@ -170,7 +202,9 @@ class Host:
     def assembly(self, code: MachineCode) -> str:
         """The processor's instructions."""
         with self.lock:
-            return str(self.machine.emit_assembly(self._optimized(code.request)))
+            module = self._optimized(code.request)
+            with self._code_generation(code.request):
+                return str(self.machine.emit_assembly(module))
 
     def optimized(self, code: MachineCode) -> str:
         """LLVM's text of what it has made of the kernel's."""

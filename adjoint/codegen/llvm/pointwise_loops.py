@@ -42,7 +42,7 @@ from .language import (
     vector,
 )
 from .lowering import Lowering
-from .streaming import aligned_bytes, elements_before_aligned, end_streams, stream
+from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
 from .values import Value, constant
 
 DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
@@ -250,6 +250,10 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         done = i64(0)
         while done < count:
             left = minimum(count - done, step)
+            if streamed:
+                for K in unrolled(PLAN.inputs):
+                    if PLAN.operands[K].mode == DENSE:
+                        ask_ahead(places[K] + done * strides[K], W, PLAN.operands[K].type)
             inputs = [
                 read_operand(PLAN.operands[K], W, places[K] + done * strides[K], strides[K], left)
                 for K in unrolled(PLAN.inputs)

@@ -29,6 +29,7 @@ from .language import CompiledFunction, Int, Loops, Pointer, Static, as_pointer,
 from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
 from .row_accumulators import Places, Sum, accumulator
+from .streaming import ask_ahead
 from .values import CompilationError, Value, constant, llvm_type
 
 ALONG, ACROSS = "along", "across"
@@ -183,10 +184,12 @@ class RowPlan:
         place: Value = lowering.binary(ast.Add, known["place"][number], distance)
         return place
 
-    def _read(self, lowering: Lowering, known: Any, number: int, index: Value, left: Value) -> Any:
+    def _read(self, lowering: Lowering, known: Any, number: int, index: Value, left: Value, ahead: bool = False) -> Any:
         item = self.inputs[number]
         place = self._place(lowering, known, number, index)
         operand = Operand(item.type, False, DENSE)
+        if ahead:
+            lowering.call(ask_ahead, [place, self.width, item.type], {})
         value = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
         return value if item.node.kind == INTEGER else lowering.convert(value, self.vector)
 
@@ -329,7 +332,9 @@ class RowPlan:
             which = next(place for place, item in enumerate(self.inputs) if item.node is node)
             if node.extent == COLUMN and not self.along:
                 return lowering.broadcast(self._read_one(lowering, values, which, position), self.width)
-            return self._read(lowering, values, which, position if node.extent == COLUMN else index, left)
+            at = position if node.extent == COLUMN else index
+            first = number == 0 and self.along and node.extent == ELEMENT  # later walks find the row in cache
+            return self._read(lowering, values, which, at, left, ahead=first)
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
             return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .functions import Builtin
-from .language import Int, Static, i64, loops
+from .language import Int, Static, as_pointer, i64, loops, prefetch, u8, unrolled
 from .lowering import Lowering
 from .values import size_of
 
@@ -26,6 +26,19 @@ LINE = 64
 def is_streamed(nbytes: int) -> bool:
     """Whether results of so many bytes are written past the cache."""
     return nbytes >= STREAMED_BYTES
+
+
+AHEAD = 1 << 11
+"""How many bytes before they are needed operands are asked for where results are streamed, and rows that are walked first.
+Processors look ahead by themselves, but not beyond a page, and where much is computed not early enough: on two of a Xeon `exp`
+and `layer_norm` of 16 MB take a tenth to a sixth less time so, `relu` as much as before."""
+
+
+@loops(noalias=False)
+def ask_ahead(place: Int, WIDTH: Static, ELEMENT: Static) -> None:
+    """Ask for the vector that is `AHEAD` bytes on."""
+    for START in unrolled(0, WIDTH * size_of(ELEMENT), LINE):
+        prefetch(as_pointer(place + (AHEAD + START), u8))
 
 
 @Builtin

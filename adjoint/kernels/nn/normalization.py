@@ -336,6 +336,7 @@ def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, paramet
 # Over groups of channels
 
 
+@accelerated("nn.group_norm.group_norm", elements=LARGE)
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     """Each group of channels of each sample less its mean, over its deviation, times `weight` plus `bias` by channel.
 
@@ -359,6 +360,7 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     return result.reshape(input.shape), mean, rstd
 
 
+@accelerated("nn.group_norm.group_norm_gradients", elements=LARGE)
 def group_norm_gradients(
     grad: ndarray,
     input: ndarray,

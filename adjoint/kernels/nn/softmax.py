@@ -15,7 +15,7 @@ from numpy import asarray, ndarray
 
 from ... import dtypes
 from ...codegen.rows import Refusing, row_program
-from ...codegen.tracing import row, xp
+from ...codegen.tracing import PerRow, row, xp
 from ..reduce import reduction
 from ..reduce.reduction import sum_kept
 from ..runtime.floating import is_floating, is_inexact, quietly, refuse, widen
@@ -179,6 +179,22 @@ def logsumexp_rows(x: Array) -> Any:
     largest = row.max(x)
     shift = xp.where(xp.isinf(largest), 0, largest)
     return xp.log(row.sum(xp.exp(x - shift))) + shift
+
+
+def logsumexp_backward(grad: ndarray, x: ndarray, result: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    """The gradient of logsumexp's input: grad * exp(x - result)."""
+    grad, result = (reduction.kept(item, x.shape, dim, keepdim) for item in (grad, result))
+    dims = normalize_dims(dim, x.ndim)
+    if len(dims) == 1 and x.ndim and x.size > _SMALL and x.dtype.char in _NATIVE and grad.dtype == x.dtype:
+        return logsumexp_backward_rows.run((grad, x, result), dims[0])
+    to_input: ndarray = grad * _exp(x - result).conj()
+    return to_input
+
+
+@row_program()
+def logsumexp_backward_rows(grad: PerRow, x: Array, result: PerRow) -> Any:
+    """`grad * exp(x - result)`."""
+    return grad * xp.exp(x - result)
 
 
 def _as_rows(x: ndarray, dims: tuple[int, ...], function: Callable[[ndarray], ndarray]) -> ndarray:

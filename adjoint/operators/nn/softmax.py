@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Dims, Int
-from ...dispatch.decorators import PUBLIC, operator, public, publish
+from ...dispatch.decorators import PUBLIC, operator, public, publish, tensors
 from ...dispatch.out import STRICT, stored
 from ...kernels.nn import softmax as kernels
 
@@ -110,9 +110,15 @@ class logsumexp:
     def forward(self: Array, dim: Dims, keepdim: Bool = False): ...
 
     def grad_self(grad, self, result, dim, keepdim, xp):
-        shape = tuple(self.shape)
-        norm = xp.kept(result, shape, dim, keepdim)
-        return xp.kept(grad, shape, dim, keepdim) * xp.exp(self - norm).conj()
+        return xp.logsumexp_backward(grad, self, result, dim, keepdim)
+
+
+@public(namespace=None, on_arrays=kernels.logsumexp_backward)
+def logsumexp_backward(grad, self, result, dim, keepdim):
+    """The gradient of the input of `logsumexp`."""
+    shape = tuple(self.shape)
+    norm = tensors.kept(result, shape, dim, keepdim)
+    return tensors.kept(grad, shape, dim, keepdim) * tensors.exp(self - norm).conj()
 
 
 for _name in ("softmax", "log_softmax", "logsumexp"):

@@ -49,40 +49,80 @@ _APART = 5
 @loops(flags="contract")
 def times(x: Any, real: T, imaginary: T, signs: Any, W: Static) -> Any:
     """Complex numbers times one: `signs` is -1, 1, -1, 1, ..."""
-    exchanged = shuffle(x, x, [LANE ^ 1 for LANE in unrolled(W)])
-    return fma(exchanged, signs * imaginary, x * real)
+    return fma(exchanged(x, W), signs * imaginary, x * real)
+
+
+@loops
+def exchanged(x: Any, W: Static) -> Any:
+    """Imaginary parts in the places of real ones, and real ones in theirs."""
+    return shuffle(x, x, [LANE ^ 1 for LANE in unrolled(W)])
+
+
+@loops
+def of_four(a: Any, b: Any, c: Any, d: Any, turn: Any, W: Static) -> Any:
+    """The transform of four numbers. `turn` times exchanged parts is `i` times a number, or `-i` times it."""
+    turned = exchanged(b - d, W) * turn
+    return (a + c) + (b + d), (a - c) - turned, (a + c) - (b + d), (a - c) + turned
+
+
+@loops
+def of_eight(x: Any, turn: Any, W: Static) -> Any:
+    """The transform of eight numbers, from those of the numbers of even and of odd index."""
+    even = of_four(x[0], x[2], x[4], x[6], turn, W)
+    odd = of_four(x[1], x[3], x[5], x[7], turn, W)
+    first = (odd[1] - exchanged(odd[1], W) * turn) * _SQRT_HALF
+    second = exchanged(odd[2], W) * turn
+    third = (odd[3] + exchanged(odd[3], W) * turn) * _SQRT_HALF
+    return (
+        even[0] + odd[0], even[1] + first, even[2] - second, even[3] - third,
+        even[0] - odd[0], even[1] - first, even[2] + second, even[3] + third,
+    )  # fmt: skip
+
+
+_SQRT_HALF = math.sqrt(0.5)
 
 
 @loops(flags="contract")
-def stage_of_four(
-    y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, turn: Any, signs: Any, W: Static
+def stage_of_powers(
+    y: Pointer[T],
+    x: Pointer[T],
+    table: Pointer[T],
+    n: Int,
+    s: Int,
+    step: Int,
+    turn: Any,
+    signs: Any,
+    R: Static,
+    W: Static,
 ) -> None:
-    """Lines of `s * n` elements, of which `s` sequences of length `n` are left to transform, become `4 * s` sequences."""
-    quarter = n // 4
-    for p in range(quarter):
-        first = table + 2 * p * step
-        second = table + 4 * p * step
-        third = table + 6 * p * step
-        for q in range(s):
-            source = x + (q + s * p) * W
-            target = y + (q + 4 * s * p) * W
-            a = load(source, W)
-            b = load(source + s * quarter * W, W)
-            c = load(source + 2 * s * quarter * W, W)
-            d = load(source + 3 * s * quarter * W, W)
-            difference = b - d
-            turned = shuffle(difference, difference, [LANE ^ 1 for LANE in unrolled(W)]) * turn
-            store(target, (a + c) + (b + d))
-            store(target + s * W, times((a - c) - turned, first[0], first[1], signs, W))
-            store(target + 2 * s * W, times((a + c) - (b + d), second[0], second[1], signs, W))
-            store(target + 3 * s * W, times((a - c) + turned, third[0], third[1], signs, W))
+    """Lines of `s * n` elements, of which `s` sequences of length `n` are left to transform, become `R * s` sequences.
+
+    `R` is 4 or 8.
+    """
+    part = n // R
+    row = s * W
+    apart = part * row
+    for p in range(part):
+        source = x + p * row
+        target = y + p * (R * row)
+        roots = [table + (2 * K) * p * step for K in unrolled(R)]
+        reals = [broadcast(roots[K][0], W) for K in unrolled(R)]
+        imaginaries = [signs * roots[K][1] for K in unrolled(R)]
+        for q in range(0, row, W):
+            place = source + q
+            values = [load(place + M * apart, W) for M in unrolled(R)]
+            results = of_four(*values, turn, W) if R == 4 else of_eight(values, turn, W)
+            to = target + q
+            store(to, results[0])
+            for K in unrolled(1, R):
+                store(to + K * row, fma(exchanged(results[K], W), imaginaries[K], results[K] * reals[K]))
 
 
 @loops(flags="contract")
 def stage_of(
     y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, signs: Any, R: Static, W: Static
 ) -> None:
-    """As `stage_of_four`, for a factor `R`."""
+    """As `stage_of_powers`, for any factor `R`."""
     part = n // R
     parts = local(vector(T, W), R)
     for p in range(part):
@@ -165,21 +205,20 @@ def write_real(
     """The first `kept` numbers of the transforms of real lines, times `scale`.
 
     `z` is the transform of half as many complex numbers, made of the elements of even and of odd index. The transforms of both
-    are told apart by their symmetry.
+    are told apart by their symmetry, which gives numbers `k` and `n / 2 - k` by the same products.
     """
-    half = broadcast(scale * T(0.5), W)
+    half, conjugate = broadcast(scale * T(0.5), W), T(0) - signs
     middle = n // 2
-    for k in range(middle + 1):
-        here = load(z + (k if k < middle else 0) * W, W)
-        mirrored = load(z + (middle - k if k > 0 else 0) * W, W) * (T(0) - signs)  # conjugate
+    for k in range(middle // 2 + 1):
+        here = load(z + k * W, W)
+        mirrored = load(z + (middle - k if k > 0 else 0) * W, W) * conjugate
         even = (here + mirrored) * half
         difference = (here - mirrored) * half
-        value = even + times(
-            difference, table[2 * k + 1], T(0) - table[2 * k], signs, W
-        )  # divided by i, turned by the root
-        store(spread + k * W if ROWS else out + 2 * k * step, value)
-        if k > 0 and n - k > k and n - k < kept:
-            store(spread + (n - k) * W if ROWS else out + 2 * (n - k) * step, value * (T(0) - signs))
+        turned = times(difference, table[2 * k + 1], T(0) - table[2 * k], signs, W)  # divided by i, turned by the root
+        for value, at in [(even + turned, k), ((even - turned) * conjugate, middle - k)]:
+            store(spread + at * W if ROWS else out + 2 * at * step, value)
+            if at > 0 and at < middle and n - at < kept:
+                store(spread + (n - at) * W if ROWS else out + 2 * (n - at) * step, value * conjugate)
     if ROWS:
         write_rows(out, spread, kept, step, W)
 
@@ -214,11 +253,12 @@ def transform_lines(
         step = 2 if REAL else 1
         for i in range(n_factors):
             factor = factors[i]
-            if 4 in RADICES and factor == 4:
-                stage_of_four(other, z, table, left, s, step, signs * direction, signs, W)
             for R in RADICES:
-                if R != 4 and factor == R:
-                    stage_of(other, z, table, left, s, step, signs, R, W)
+                if factor == R:
+                    if R == 4 or R == 8:
+                        stage_of_powers(other, z, table, left, s, step, signs * direction, signs, R, W)
+                    else:
+                        stage_of(other, z, table, left, s, step, signs, R, W)
             before = z
             z = other
             other = before
@@ -235,9 +275,13 @@ def transform_lines(
 
 @functools.lru_cache(64)
 def _factors(n: int) -> tuple[int, ...] | None:
-    """4, 2, 3 and 5 as often as their product gives `n`; None if it does not."""
-    found = []
-    for factor in (4, 2, 3, 5):
+    """8, 4, 2, 3 and 5 as often as their product gives `n`; None if it does not."""
+    twos = (n & -n).bit_length() - 1
+    eights, rest = divmod(twos, 3)
+    # Each stage reads and writes everything, so there are to be few; two of 4 are faster than one of 8 and one of 2.
+    found = [8] * (eights - 1) + [4, 4] if eights and rest == 1 else [8] * eights + [1 << rest] * (rest > 0)
+    n >>= twos
+    for factor in (3, 5):
         while n % factor == 0:
             n //= factor
             found.append(factor)

@@ -20,6 +20,7 @@ from ....codegen.llvm.language import (
     Static,
     T,
     broadcast,
+    fma,
     i64,
     lanes,
     load,
@@ -34,7 +35,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ..linalg.tiles import VECTORS, add_product, first_lanes, transposed
+from ..linalg.tiles import VECTORS, first_lanes, transposed
 
 KEYS = 64
 """How many keys a block has."""
@@ -69,14 +70,15 @@ def offset_of(sizes: Pointer[i64], batch: Int, head: Int, row: Int, ARRAY: Stati
 @loops
 def pack_columns(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width: Int, factor: T, W: Static) -> None:
     """Write the transpose of some rows, times a factor, into rows of `VECTORS` vectors; missing rows repeat the last."""
-    for column in range(0, VECTORS * W, W):
-        for start in range(0, width, W):
-            mask = first_lanes(width - start, W)
-            columns = transposed(
-                [load(source + (minimum(column + ROW, rows - 1) * row + start), W, mask) for ROW in unrolled(W)], W
-            )
-            for ROW in unrolled(W):
-                store(target + ((start + ROW) * (VECTORS * W) + column), columns[ROW] * factor)
+    SIDE = minimum(W, 8)  # squares of this side are turned: larger ones take long to compile
+    for column in range(0, VECTORS * W, SIDE):
+        starts = [source + minimum(column + ROW, rows - 1) * row for ROW in unrolled(SIDE)]
+        for start in range(0, width, SIDE):
+            mask = first_lanes(width - start, SIDE)
+            columns = transposed([load(starts[ROW] + start, SIDE, mask) for ROW in unrolled(SIDE)], SIDE)
+            place = target + (start * (VECTORS * W) + column)
+            for ROW in unrolled(SIDE):
+                store(place + ROW * (VECTORS * W), columns[ROW] * factor)
 
 
 @loops
@@ -119,6 +121,42 @@ def clear(target: Pointer[T], count: Int, W: Static) -> None:
 def padded_width(width: Int, W: Static) -> Int:
     """A number of features, rounded up to whole rows of tiles."""
     return (width + (VECTORS * W - 1)) // (VECTORS * W) * (VECTORS * W)
+
+
+@loops
+def add_product(
+    target: Pointer[T], target_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, a_column: Int, last: Int,
+    b: Pointer[T], b_row: Int, depth: Int, W: Static, R: Static, WHOLE: Static,
+) -> None:  # fmt: skip
+    """Add a product of matrices to the rows of `target`, which has room for whole tiles of `R` rows and `VECTORS` vectors.
+
+    Element (r, d) of `a` is at `r * a_row + d * a_column`; rows after the last one are the last one again. Row d of `b` begins
+    at `d * b_row` and has `width` elements: `WHOLE` says that these are whole tiles.
+    """
+    for i in range(0, rows, R):
+        starts = [a + minimum(i + ROW, last) * a_row for ROW in unrolled(R)]
+        for j in range(0, width, VECTORS * W):
+            masks = [first_lanes(width - (j + COLUMN * W), W) for COLUMN in unrolled(VECTORS)]
+            sums = local(vector(T, W), R * VECTORS)
+            places = [target + ((i + ROW) * target_row + j) for ROW in unrolled(R)]
+            for ROW in unrolled(R):
+                for COLUMN in unrolled(VECTORS):
+                    sums[ROW * VECTORS + COLUMN] = load(places[ROW] + COLUMN * W, W)
+            line, at = b + j, 0
+            for _d in range(depth):
+                if WHOLE:
+                    vectors = [load(line + COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
+                else:
+                    vectors = [load(line + COLUMN * W, W, masks[COLUMN]) for COLUMN in unrolled(VECTORS)]
+                for ROW in unrolled(R):
+                    factor = broadcast(starts[ROW][at], W)
+                    for COLUMN in unrolled(VECTORS):
+                        sums[ROW * VECTORS + COLUMN] = fma(factor, vectors[COLUMN], sums[ROW * VECTORS + COLUMN])
+                line = line + b_row
+                at += a_column
+            for ROW in unrolled(R):
+                for COLUMN in unrolled(VECTORS):
+                    store(places[ROW] + COLUMN * W, sums[ROW * VECTORS + COLUMN])
 
 
 @loops

@@ -114,10 +114,10 @@ def correlate(
                     sums = local(vector(T, W), ROWS * COLUMNS)
                     for R in unrolled(ROWS * COLUMNS):
                         sums[R] = vector(T, W)(0)
-                    for v in range(count):
-                        met = [load(taps[J] + v * W, W) for J in unrolled(COLUMNS)]
+                    for at in range(0, count * W, W):
+                        met = [load(taps[J] + at, W) for J in unrolled(COLUMNS)]
                         for M in unrolled(ROWS):
-                            gradients = load(given[M] + v * W, W)
+                            gradients = load(given[M] + at, W)
                             for J in unrolled(COLUMNS):
                                 sums[M * COLUMNS + J] = fma(gradients, met[J], sums[M * COLUMNS + J])
                     if tail > 0 and start + STRETCH > vectors:

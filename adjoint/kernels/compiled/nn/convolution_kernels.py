@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
     Pointer,
@@ -274,7 +275,7 @@ def multiply_tile(
         for i in range(index[first + J], index[first + J + 1]):
             lane, after, offset = [found[3 * i + K] for K in unrolled(3)]
             row = out + offset
-            if after - lane == W:
+            if HOST.vector_bytes != 64 and after - lane == W:  # with AVX-512 parts of vectors are written as fast
                 for M in unrolled(ROWS):
                     store(row + steps[M], sums[M * COLUMNS + J])
             else:

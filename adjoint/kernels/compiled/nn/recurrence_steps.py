@@ -15,9 +15,6 @@ from ....codegen.llvm.language import (
     T,
     broadcast,
     fma,
-    gather,
-    i64,
-    lanes,
     load,
     local,
     loops,
@@ -31,33 +28,6 @@ from ..linalg.tiles import first_lanes
 
 LSTM, GRU, TANH, RELU = range(4)
 GATES = {LSTM: 4, GRU: 3, TANH: 1, RELU: 1}
-
-
-@loops(explicit=True, plain=True)
-def pack_forward(
-    packed: Pointer[T], weight: Pointer[T], features: Int, columns: Int, start: Int, stop: Int, W: Static, V: Static
-) -> None:
-    """Panels `start` to `stop` of the transposed weights: for each feature of the state, the vectors of a tile."""
-    for panel in range(start, stop):
-        target = packed + panel * features * (V * W)
-        for column in range(0, V * W, W):
-            place = panel * (V * W) + column
-            there, strides = first_lanes(columns - place, W), lanes(i64, W) * features
-            for k in range(features):
-                store(target + (k * (V * W) + column), gather(weight + (place * features + k), strides, there))
-
-
-@loops(explicit=True, plain=True)
-def pack_backward(
-    packed: Pointer[T], weight: Pointer[T], features: Int, inner: Int, start: Int, stop: Int, W: Static, V: Static
-) -> None:
-    """Panels `start` to `stop` of the weights: for each gate of each feature, the vectors of a tile."""
-    for panel in range(start, stop):
-        for k in range(inner):
-            for column in range(0, V * W, W):
-                place = panel * (V * W) + column
-                value = load(weight + (k * features + place), W, first_lanes(features - place, W))
-                store(packed + ((panel * inner + k) * (V * W) + column), value)
 
 
 @loops
@@ -86,7 +56,7 @@ def multiply_rows(
         store(sums + EACH * W, tile[EACH])
 
 
-@loops(noalias=False, explicit=True, plain=True)
+@loops(noalias=False, explicit=True, plain=True, reduced=True)
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
@@ -157,7 +127,7 @@ def forward(
                     store(target, leave * tanh(found), there)
 
 
-@loops(noalias=False, explicit=True, plain=True)
+@loops(noalias=False, explicit=True, plain=True, reduced=True)
 def backward(
     to_projected: Pointer[T], to_products: Pointer[T], to_hidden: Pointer[T], carried: Pointer[T], grad: Pointer[T],
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],
