@@ -1,4 +1,4 @@
-"""Small products of matrices whose sums stay in registers, and transposes of blocks: what larger kernels are made of."""
+"""The sizes of tiles of sums that stay in registers, masks, and transposes of squares: what products of matrices are made of."""
 
 from __future__ import annotations
 
@@ -7,21 +7,12 @@ from typing import Any
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
-    Pointer,
     Static,
-    T,
     broadcast,
-    fma,
     i64,
     lanes,
-    load,
-    local,
     loops,
-    minimum,
     shuffle,
-    store,
-    unrolled,
-    vector,
 )
 
 VECTORS = 2
@@ -37,39 +28,6 @@ def tile_rows(vector_bytes: int) -> int:
 def first_lanes(count: Int, W: Static) -> Any:
     """The mask of the first `count` elements of a vector."""
     return lanes(i64, W) < broadcast(count, W)
-
-
-@loops
-def add_product(
-    target: Pointer[T], target_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, a_column: Int, last: Int,
-    b: Pointer[T], b_row: Int, depth: Int, W: Static, R: Static, WHOLE: Static,
-) -> None:  # fmt: skip
-    """Add a product of matrices to the rows of `target`, which has room for whole tiles of `R` rows and `VECTORS` vectors.
-
-    Element (r, d) of `a` is at `r * a_row + d * a_column`; rows after the last one are the last one again. Row d of `b` begins
-    at `d * b_row` and has `width` elements: `WHOLE` says that these are whole tiles.
-    """
-    for i in range(0, rows, R):
-        starts = [a + minimum(i + ROW, last) * a_row for ROW in unrolled(R)]
-        for j in range(0, width, VECTORS * W):
-            masks = [first_lanes(width - (j + COLUMN * W), W) for COLUMN in unrolled(VECTORS)]
-            sums = local(vector(T, W), R * VECTORS)
-            for ROW in unrolled(R):
-                for COLUMN in unrolled(VECTORS):
-                    sums[ROW * VECTORS + COLUMN] = load(target + ((i + ROW) * target_row + j + COLUMN * W), W)
-            for d in range(depth):
-                start = b + (d * b_row + j)
-                if WHOLE:
-                    vectors = [load(start + COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
-                else:
-                    vectors = [load(start + COLUMN * W, W, masks[COLUMN]) for COLUMN in unrolled(VECTORS)]
-                for ROW in unrolled(R):
-                    factor = broadcast(starts[ROW][d * a_column], W)
-                    for COLUMN in unrolled(VECTORS):
-                        sums[ROW * VECTORS + COLUMN] = fma(factor, vectors[COLUMN], sums[ROW * VECTORS + COLUMN])
-            for ROW in unrolled(R):
-                for COLUMN in unrolled(VECTORS):
-                    store(target + ((i + ROW) * target_row + j + COLUMN * W), sums[ROW * VECTORS + COLUMN])
 
 
 def _stages(width: int) -> list[list[tuple[int, int, list[int]]]]:
