@@ -217,13 +217,13 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     assert started_by_hand(script, 2, variables) == [f"{rank} 2 {rank} [2.0, 2.0]\n" for rank in range(2)]
 
 
-def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN):
+def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN, port=None):
     """The exit statuses of ranks that a shell loop has started, what each printed as errors, and how long all took."""
     script = tmp_path / "program.py"
     script.write_text(
         begin.replace("import torch, torch.", "import adjoint as torch, adjoint.") + text, encoding="utf-8"
     )
-    port = free_port()
+    port = port or free_port()
     start = time.monotonic()
     processes = [
         subprocess.Popen(
@@ -268,6 +268,15 @@ def test_ranks_of_no_launcher_end_when_one_is_killed(tmp_path, failing):
     assert statuses == [-9 if rank == failing else 1 for rank in range(3)]
     assert [f"rank {failing} has died" in text for text in errors] == [rank != failing for rank in range(3)]
     assert seconds < 30
+
+
+@joins_by_itself
+def test_ranks_that_have_failed_are_started_anew_at_the_same_port(tmp_path):
+    port = free_port()
+    for how in ["raise ValueError", "os._exit(4)", "os.kill(os.getpid(), 9)"]:
+        text = f"if rank == 1: {how}\ndist.all_reduce(t)\n"
+        assert ends_of_ranks(tmp_path, text, begin=LONG, port=port)[0] != [0, 0, 0]
+        assert ends_of_ranks(tmp_path, "dist.all_reduce(t)\n", begin=LONG, port=port)[0] == [0, 0, 0]
 
 
 @joins_by_itself
