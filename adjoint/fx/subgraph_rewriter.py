@@ -217,11 +217,14 @@ class _Search:
                 and all(self._same_argument(sought[name], value[name], pairs) for name in sought)
             )
         if isinstance(sought, slice):
-            ends = lambda each: (each.start, each.stop, each.step)
-            return isinstance(value, slice) and self._same_argument(ends(sought), ends(value), pairs)
+            return isinstance(value, slice) and self._same_argument(_ends(sought), _ends(value), pairs)
         if isinstance(value, Node):
             return False
         return self.ignore_literals or (type(sought) is type(value) and bool(sought == value))
+
+
+def _ends(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
 
 
 def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node, Any]) -> ReplacedPatterns:

@@ -275,7 +275,7 @@ def _require_norm_elements(x: ndarray, p: float, dims: tuple[int, ...], dim: Dim
         return
     if names_all(dim):
         raise RuntimeError(f"linalg.vector_norm cannot compute the {p:g} norm on an empty tensor {no_identity}")
-    for each in (dim,) if isinstance(dim, int) else dim:
+    for each in dims:
         if x.shape[each] == 0:
             raise RuntimeError(
                 f"linalg.vector_norm cannot compute the {p:g} norm on the dimension {each}because this dimension is "

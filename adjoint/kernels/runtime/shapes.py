@@ -100,12 +100,11 @@ def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """
     if dim is None:
         return tuple(range(ndim))
-    if not isinstance(dim, (tuple, list)):
-        dim = (dim,)
-    if len(dim) == 0:
+    given: Sequence[Any] = dim if isinstance(dim, (tuple, list, range)) else (dim,)
+    if len(given) == 0:
         return tuple(range(ndim))
     seen: list[int] = []
-    for each in dim:
+    for each in given:
         one = normalize_dim(operator.index(each), ndim)
         if one in seen:
             raise RuntimeError(f"dim {one} appears multiple times in the list of dims")
