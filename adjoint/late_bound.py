@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
     from .device import device
+    from .kernels.memory.storages import UntypedStorage
     from .tensor import Tensor
 
     Array = ndarray[Any, Any]
@@ -48,6 +49,7 @@ MODULES = {
     "share_inference": "tape.inference_tensors",
     "sparse_ufunc": "kernels.sparse.arithmetic",
     "share_memory": "multiprocessing.sharing",
+    "share_storage": "multiprocessing.sharing",
     "subclassed": "tape.torch_function",
     "vmap": "transforms.reverse",
 }
@@ -84,6 +86,7 @@ class LateBound:
         "run_accumulate_grad",
         "share_inference",
         "share_memory",
+        "share_storage",
         "sparse_ufunc",
         "subclassed",
         "text_within_transforms",
@@ -171,6 +174,8 @@ class LateBound:
 
     share_memory: Callable[[Tensor], None]
     """Move the memory of a tensor to where processes share it."""
+    share_storage: Callable[[UntypedStorage], None]
+    """Move the memory of a storage to where processes share it."""
 
     subclassed: Callable[[type[Tensor]], None]
     """Called with each new class of tensors."""

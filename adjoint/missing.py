@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .absent import TABLE, absent
+from .dispatch.schemas import packets
 
 NO_TYPE = "there is no such type of elements"
 AHEAD = "nothing is compiled ahead"
@@ -84,7 +85,8 @@ def pytorch_names() -> dict[str, frozenset[str]]:
     """The public names of PyTorch's modules and of two classes, by module."""
     lines = (Path(__file__).parent / "pytorch_names.txt").read_text(encoding="utf-8").splitlines()[1:]
     parts = (line.partition(":") for line in lines)
-    return {module: frozenset(names.split()) for module, _, names in parts}
+    found = {module: frozenset(names.split()) for module, _, names in parts}
+    return {**found, "torch.ops.aten": found["torch.ops.aten"] | packets()}
 
 
 def reason(name: str) -> str:

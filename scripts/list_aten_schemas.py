@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from adjoint.dispatch.schemas import abridged
+
 TARGET = Path(__file__).parents[1] / "adjoint" / "aten_schemas.txt"
 ELSEWHERE = re.compile(
     r"_?(cudnn|miopen|mkldnn|mkl|mps|fbgemm|foreach|fused|nested|vulkan|xpu|cufft|cslt|q_|quantize|dequantize|fake_quant|autocast|"
@@ -35,5 +37,5 @@ def schemas() -> list[str]:
 
 if __name__ == "__main__":
     TARGET.write_text(
-        "\n".join([f"PyTorch {torch.__version__.partition('+')[0]}", *schemas()]) + "\n", encoding="utf-8"
+        "\n".join([f"PyTorch {torch.__version__.partition('+')[0]}", *abridged(schemas())]) + "\n", encoding="utf-8"
     )

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+from adjoint.dispatch.schemas import packets
+
 TARGET = Path(__file__).parents[1] / "adjoint" / "pytorch_names.txt"
 
 MODULES = """
@@ -80,6 +82,7 @@ def main() -> None:
         lines.append(f"{name}: {' '.join(public_names(owner))}")
     schemas = torch._C._jit_get_all_schemas()
     aten = {each.name.removeprefix("aten::") for each in schemas if each.name.startswith("aten::")}
+    aten -= packets()  # `aten_schemas.txt` has these
     lines.append(f"torch.ops.aten: {' '.join(sorted(name for name in aten if name.isidentifier()))}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy
 import pytest
 
 import adjoint as torch
@@ -55,3 +56,34 @@ def test_a_call_within_another_function_is_one_of_the_function():
 def test_an_augmented_assignment_of_an_unknown_operand(symbol):
     with pytest.raises(TypeError, match=rf"unsupported operand type\(s\) for {re.escape(symbol)}=: 'Tensor' and 'str'"):
         exec(f"x {symbol}= 'a'", {"x": torch.ones(2)})
+
+
+WITH_INTEGERS = """
+x.sum(one) | x.mean(one) | x.prod(one) | x.nansum(one) | x.amax(one) | x.norm(dim=one) | F.normalize(x, dim=one) | x.var(one)
+x.sum([one]) | torch.linalg.vector_norm(x, dim=one) | x.logsumexp(one) | x.softmax(one) | x.cumsum(one) | x.amin(one)
+x.as_strided([two, three], [three, one], one) | x.view(two, twelve) | x.reshape(two, twelve) | x.expand(two, four, six)
+x.narrow(one, one, two) | x.unfold(one, two, one) | x.repeat(two, one) | x.roll(one, one) | x.flip(one) | x.split(two)[0]
+x.movedim(zero, one) | x.chunk(two)[1] | x.tensor_split(two)[0] | x.unflatten(1, (two, three)) | x.select(zero, one) | x[one:two]
+F.max_pool1d(x, two) | x.topk(two)[0] | x.diagonal(one) | x.tril(one) | F.pad(x, (one, one))
+F.avg_pool1d(x, two) | torch.cat([x, x], one) | F.interpolate(x[None], size=twelve) | F.group_norm(x[None], two)
+F.layer_norm(x, (six,)) | torch.linspace(0, 1, six) * x
+torch.fft.fft(x, dim=one).abs() | torch.eye(four) @ x | x.index_select(zero, torch.tensor([1]))
+"""
+INTEGERS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "twelve": 12}
+
+
+@pytest.mark.parametrize("kind", [numpy.int64, torch.tensor], ids=["numpy", "tensors"])
+@pytest.mark.parametrize("text", [text.strip() for text in WITH_INTEGERS.replace("\n", "|").split("|") if text.strip()])
+def test_integers_of_other_kinds_are_integers_in_backward_too(text, kind):
+    def run(numbers):
+        x = torch.linspace(0.1, 2.4, 24).view(4, 6).requires_grad_()
+        result = eval(text, {"x": x, "F": torch.nn.functional, "torch": torch, **numbers})
+        saved = getattr(result.grad_fn, "_saved_dim", None)
+        (result * result).sum().backward()
+        return result, x.grad, saved
+
+    result, grad, saved = run({name: kind(number) for name, number in INTEGERS.items()})
+    expected_result, expected_grad, expected_saved = run(INTEGERS)
+    torch.testing.assert_close(result, expected_result)  # a sum over an int is another call of NumPy
+    torch.testing.assert_close(grad, expected_grad)
+    assert saved == expected_saved

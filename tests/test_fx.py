@@ -107,3 +107,135 @@ def test_graphs_are_made_by_hand():
     graph.erase_node(unused)
     assert len(graph.nodes) == 3
     assert next(iter(graph.nodes)).op == "placeholder"
+
+
+def lines(traced):
+    return [line.split(";")[0].strip() for line in traced.code.strip().splitlines()[1:]]
+
+
+REPLACED = {
+    "each place": (
+        lambda x, y: torch.cat([x, y]).sum() + torch.cat([y, x]).sum(),
+        lambda a, b: torch.cat([a, b]).sum(),
+        lambda a, b: torch.stack([a, b]),
+        ["stack = torch.stack([x, y])", "stack_1 = torch.stack([y, x])", "add = stack + stack_1", "return add"],
+    ),
+    "places that overlap": (
+        lambda x: torch.relu(torch.relu(torch.relu(x))),
+        lambda x: torch.relu(torch.relu(x)),
+        lambda x: torch.sigmoid(x),
+        ["sigmoid = torch.sigmoid(x)", "relu_2 = torch.relu(sigmoid)", "return relu_2"],
+    ),
+    "places one behind the other": (
+        lambda x: torch.relu(torch.relu(x)),
+        lambda x: torch.relu(x),
+        lambda x: torch.sigmoid(x),
+        ["sigmoid = torch.sigmoid(x)", "sigmoid_1 = torch.sigmoid(sigmoid)", "return sigmoid_1"],
+    ),
+    "a value that others use": (
+        lambda x: (lambda negative: negative + negative.relu())(x.neg()),
+        lambda x: x.neg().relu(),
+        lambda x: x.abs(),
+        ["neg = x.neg()", "relu = neg.relu()", "add = neg + relu", "return add"],
+    ),
+    "two results": (
+        lambda x, y: x.sin() * y.cos(),
+        lambda x, y: (x.sin(), y.cos()),
+        lambda x, y: (x.tan(), y.tanh()),
+        ["tan = x.tan()", "tanh = y.tanh()", "mul = tan * tanh", "return mul"],
+    ),
+    "numbers": (
+        lambda x: (x + 1, x + 1.0, x + True, x[0:2]),
+        lambda x: x + 1,
+        lambda x: x.sin(),
+        ["add_1 = x + 1.0", "add_2 = x + True", "getitem = x[slice(0, 2, None)]", "sin = x.sin()"]
+        + ["return (sin, add_1, add_2, getitem)"],
+    ),
+    "an argument that is a number": (
+        lambda x: torch.sum(x, 1),
+        lambda x, d: torch.sum(x, d),
+        lambda x, d: x.mean(d),
+        ["mean = x.mean(1)", "return mean"],
+    ),
+    "different arguments, one value": (
+        lambda x: torch.mul(x, x),
+        lambda x, y: torch.mul(x, y),
+        lambda x, y: x - y,
+        ["mul = torch.mul(x, x)", "return mul"],
+    ),
+    "nothing instead": (lambda x: x.relu().sin(), lambda x: x.relu(), lambda x: x, ["sin = x.sin()", "return sin"]),
+    "no result used": (
+        lambda x: (x.relu_(), x)[1],
+        lambda x: x.relu_(),
+        lambda x: x.sin_(),
+        ["sin_ = x.sin_()", "return x"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_patterns_are_replaced_as_in_pytorch(case):
+    program, pattern, replacement, expected = REPLACED[case]
+    traced = fx.symbolic_trace(program)
+    fx.replace_pattern(traced, pattern, replacement)
+    assert lines(traced) == expected
+
+
+def test_what_only_the_replacement_has_is_copied():
+    class Layer(nn.Module):
+        def __init__(self, after, **more):
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+            self.add_module(after, nn.Tanh())
+            self.after = after
+            for name, value in more.items():
+                setattr(self, name, value)
+
+        def forward(self, x):
+            x = getattr(self, self.after)(self.linear(x))
+            return x * self.scale if hasattr(self, "scale") else x
+
+    traced, other = fx.symbolic_trace(Layer("relu")), Layer("tanh", scale=nn.Parameter(torch.ones(3)))
+    linear = traced.linear
+    (match,) = fx.replace_pattern(traced, Layer("relu"), other)
+    assert [name for name, _ in traced.named_modules()] == ["", "linear", "tanh"]
+    assert [name for name, _ in traced.named_parameters()] == ["scale", "linear.weight", "linear.bias"]
+    assert traced.linear is linear
+    assert [(str(a), str(b)) for a, b in match.nodes_map.items()] == [
+        ("relu", "relu"),
+        ("linear", "linear"),
+        ("x", "x"),
+    ]
+
+
+def test_replacements_are_filtered_and_made_for_each_match():
+    rewriter = fx.subgraph_rewriter
+    program = lambda x: torch.add(x, 1) * torch.add(x, 2)
+
+    def made(match, graph, pattern):
+        assert [str(node) for node in match.returning_nodes] in (["add"], ["add_1"])
+        return fx.symbolic_trace(lambda x: x.sin()).graph
+
+    traced = fx.symbolic_trace(program)
+    pattern = lambda x: torch.add(x, 5)
+    assert rewriter.replace_pattern_with_filters(traced, pattern, None, ignore_literals=False) == []
+    (_, second) = rewriter.replace_pattern_with_filters(
+        traced, pattern, ignore_literals=True, replacement_callback=made
+    )
+    assert [str(node) for node in second.replacements] == ["sin_1"]
+    assert lines(traced) == ["sin = x.sin()", "sin_1 = x.sin()", "mul = sin * sin_1", "return mul"]
+
+    traced = fx.symbolic_trace(program)
+    second_only = lambda match, graph, pattern: str(match.returning_nodes[0]) == "add_1"
+    rewriter.replace_pattern_with_filters(traced, pattern, lambda x: x - 5, [second_only], ignore_literals=True)
+    assert lines(traced) == ["add = torch.add(x, 1)", "sub = x - 5", "mul = add * sub", "return mul"]
+
+
+def test_replacements_of_another_form_are_refused():
+    refused = [
+        (lambda x, y: x * y, "Placeholder count mismatch: 1 vs 2"),
+        (lambda x: (x, x), "Returning nodes count mismatch: 1 vs 2"),
+    ]
+    for replacement, message in refused:
+        with pytest.raises(AssertionError, match=message):
+            fx.replace_pattern(fx.symbolic_trace(lambda x: x.relu()), lambda x: x.relu(), replacement)

@@ -385,3 +385,29 @@ def test_optimizers_are_sections() -> None:
     names = [event.name for event in prof.function_events if event.name.startswith("Optimizer")]
     assert names == ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad"]
     assert parameter.grad is None
+
+
+def test_operations_are_counted_as_pytorch_counts_them() -> None:
+    a, b = torch.ones(4, 5, 6), torch.ones(4, 6, 7)
+    with profile(with_flops=True) as prof:
+        torch.bmm(a, b)
+        torch.mm(a[0], b[0])
+        torch.addmm(torch.ones(7), a[0], b[0])
+        torch.baddbmm(torch.zeros(4, 5, 7), a, b)
+        a + a
+        a * 2
+        torch.nn.functional.conv2d(torch.ones(1, 4, 9, 9), torch.ones(4, 2, 3, 3), stride=2, groups=2)
+        a.exp()
+    counted = {event.key: event.flops for event in prof.key_averages() if event.flops}
+    assert counted == {  # PyTorch's
+        "aten::bmm": 1680, "aten::mm": 420, "aten::addmm": 420, "aten::baddbmm": 1680, "aten::add": 120,
+        "aten::mul": 120, "aten::conv2d": 2304,
+    }  # fmt: skip
+    table = prof.key_averages().table()
+    assert "Total FLOPs" in table
+    assert re.search(r"aten::conv2d .* 2304\.000", table)
+    assert re.search(r"aten::exp .* --", table)
+    assert all(event.input_shapes == [] for event in prof.function_events)
+    with profile() as prof:
+        torch.mm(a[0], b[0])
+    assert "FLOPs" not in prof.key_averages().table()

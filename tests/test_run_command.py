@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,21 @@ if __name__ == "__main__":
         print(pool.map(name, [0]))
 """
     assert output_of(text, tmp_path) == ["torch.nn.modules.linear True", "[('torch', 2.0)]"]
+
+
+def test_pip_keeps_this_torch_and_takes_the_version_of_a_library_that_fits(tmp_path):
+    for name, version, requires in [("library", "1", "torch"), ("library", "2", "torch==99"), ("torch", "99", None)]:
+        about = f"{name}-{version}.dist-info"
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        with zipfile.ZipFile(tmp_path / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(f"{about}/METADATA", metadata + (f"Requires-Dist: {requires}\n" if requires else ""))
+            wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{about}/RECORD", "")
+    nothing_else = ["--no-index", "--find-links", tmp_path, "--disable-pip-version-check"]
+    finished = run(
+        "-m", "pip", "install", "--dry-run", *nothing_else, "library", cwd=tmp_path, PIP_CONFIG_FILE=os.devnull
+    )
+    assert finished.stdout.splitlines()[-1] == "Would install library-1", finished.stderr
 
 
 def test_modules_run_by_name(tmp_path):

@@ -85,3 +85,25 @@ def test_a_file_is_mapped(tmp_path):
         torch.from_file(path, size=10)
     with pytest.raises(RuntimeError, match="unable to open file"):
         torch.from_file(path + "?", size=1)
+
+
+def test_storages_move_to_shared_memory_and_take_their_tensors_along():
+    x = torch.arange(6.0)
+    part, other = x[2:4], x.untyped_storage()
+    storage = x.untyped_storage()
+    assert storage.share_memory_() is storage
+    assert storage.is_shared()
+    assert other.is_shared()
+    assert x.is_shared()
+    assert part.is_shared()
+    x[2] = 7.0
+    assert part.tolist() == [7.0, 3.0]
+    assert storage.data_ptr() == other.data_ptr() == x.data_ptr()
+    assert torch.UntypedStorage(0).share_memory_().is_shared()
+    assert torch.ones(3).storage().share_memory_().is_shared()
+    assert x.storage().share_memory_().data_ptr() == x.data_ptr()
+    resized = torch.ones(2)
+    resized.untyped_storage().share_memory_()
+    assert resized.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        torch.ones(3, device="meta").untyped_storage().share_memory_()

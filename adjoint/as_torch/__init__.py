@@ -23,6 +23,10 @@ PYTORCH = "2.13.0"
 SEARCH_PATH = str(Path(__file__).parent / "search_path")
 """A folder with a package `torch`, for processes that are started, and what `importlib.metadata` reads about it."""
 
+CONSTRAINTS = (Path(__file__).parent / "constraints.txt").as_uri()
+"""What pip must keep: without it, pip would replace the `torch` of `SEARCH_PATH` where the newest version of a library
+requires another one. With it, pip chooses the version of that library that fits."""
+
 
 def install_as_torch() -> None:
     """Let `import torch` mean this package, in this process and in those that it starts from now on.
@@ -59,6 +63,12 @@ def install_as_torch() -> None:
     vars(adjoint)[THEIRS] = adjoint  # `torch.torch` is a name that programs use, too
     adjoint.__version__ = adjoint.version.__version__ = TorchVersion(f"{PYTORCH}+{OWN}.{__version__}")
     sys.path.insert(1, SEARCH_PATH)
-    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if SEARCH_PATH not in folders:
-        os.environ["PYTHONPATH"] = os.pathsep.join([SEARCH_PATH, *filter(None, folders)])
+    _add_to_environment("PYTHONPATH", SEARCH_PATH, os.pathsep)
+    _add_to_environment("PIP_CONSTRAINT", CONSTRAINTS, " ")
+
+
+def _add_to_environment(name: str, first: str, separator: str) -> None:
+    """Put a part before those that a variable of the environment has, for the processes that this one starts."""
+    parts = os.environ.get(name, "").split(separator)
+    if first not in parts:
+        os.environ[name] = separator.join([first, *filter(None, parts)])

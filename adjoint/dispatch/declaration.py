@@ -38,6 +38,7 @@ needed.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -247,7 +248,7 @@ class Operator:
 def _all_dims(slot: str, node: Node) -> Any:
     """Dimensions as PyTorch shows them: always a tuple."""
     dims = getattr(node, slot)
-    return (dims,) if type(dims) is int else dims
+    return dims if dims is None or isinstance(dims, (tuple, list)) else (operator.index(dims),)
 
 
 def _member(declaration: type, name: str) -> Any:

@@ -139,15 +139,40 @@ def _value(text: str) -> Any:
         return float(text)
 
 
+def abridged(signatures: list[str]) -> list[str]:
+    """The lines of the file: overloads with `out=` that follow from those without are only named."""
+    whole = {text.partition("(")[0]: text for text in signatures}
+    return [name if text == _with_out(name, whole) else text for name, text in whole.items()]
+
+
+def _with_out(name: str, whole: dict[str, str]) -> str | None:
+    """The signature of an overload with `out=`, from that of the overload which makes the result; None if it has another form."""
+    packet, _, overload = name.partition(".")
+    base = packet if overload == "out" else f"{packet}.{overload.removesuffix('_out')}"
+    arguments, _, returned = whole.get(base, "").partition("(")[2].rpartition(") -> ")
+    if not overload.endswith("out") or returned != "Tensor" or "(a" in arguments:
+        return None
+    comma = ", " if "*, " in arguments else ", *, " if arguments else "*, "
+    return f"{name}({arguments}{comma}Tensor(a!) out) -> Tensor(a!)"
+
+
 @cache
 def _lines() -> dict[str, dict[str, str]]:
     """The text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     path = Path(__file__).parents[1] / "aten_schemas.txt"
-    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-        packet, _, overload = line.partition("(")[0].partition(".")
-        found[packet][overload or "default"] = line
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    whole = {line.partition("(")[0]: line for line in lines if "(" in line}
+    for line in lines:
+        name = line.partition("(")[0]
+        packet, _, overload = name.partition(".")
+        found[packet][overload or "default"] = whole.get(name) or _with_out(name, whole) or ""
     return dict(found)
+
+
+def packets() -> frozenset[str]:
+    """The names of the operators whose signatures are known."""
+    return frozenset(_lines())
 
 
 def overload_names(packet: str) -> list[str]:

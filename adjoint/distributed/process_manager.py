@@ -42,6 +42,8 @@ class Manager:
         self.belonging: dict[socket.socket, int] = {}
         self.told: dict[socket.socket, int] = {}
         self.gone: set[int] = set()
+        self.come: set[tuple[str, str]] = set()
+        self.connected = 0
         self.server = socket.create_server(("", port), backlog=size + 8)
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -51,6 +53,8 @@ class Manager:
                 connection, _ = self.server.accept()
             except OSError:  # closed
                 return
+            with self.lock:
+                self.connected += 1
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -72,6 +76,8 @@ class Manager:
                 if words.get("cmd") in ("finalize", "abort"):
                     ended = True
                     break
+        with self.lock:
+            self.connected -= 1
         if ended:
             self.left.release()
         if connection in self.told:
@@ -84,6 +90,10 @@ class Manager:
     def _hear(self, connection: socket.socket, words: dict[str, str]) -> None:
         """Note which ranks end together, and end them when one says that it fails; those that wait to end until all do, may."""
         command, rank = words.get("cmd"), int(words.get("rank", -1))
+        if command in ("enter", "initack"):
+            self.come.add((command, words.get("rank") or words["pmiid"]))
+            if len(self.come) == 2 * self.size:  # each rank itself, and its MPI
+                self.close()
         if command == "enter":
             self.belonging[connection] = rank
             self.told[connection] = rank
@@ -143,15 +153,24 @@ class Manager:
             return "cmd=finalize_ack\n"
         return ""
 
+    def close(self) -> None:
+        """Take nobody more, and leave the port to others: ranks that are started anew must not come to this manager."""
+        with contextlib.suppress(OSError):
+            self.server.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts, which would keep the port
+        self.server.close()
+
     def finish(self) -> None:
-        """Answer until all processes have left, or until rank 0 has been gone for some seconds."""
+        """Answer until all processes have left or, after rank 0 has ended, are gone; at most for some seconds then."""
         gone = threading.Thread(target=sys.stdin.read, daemon=True)
         gone.start()
         left, deadline = 0, math.inf
         while left < self.size and time.monotonic() < deadline:
             left += self.left.acquire(timeout=0.2)
             if deadline is math.inf and not gone.is_alive():
+                self.close()
                 deadline = time.monotonic() + LINGERING
+            if deadline < math.inf and not self.connected:
+                break
 
 
 def main(size: str, port: str, timeout: str) -> None:

@@ -306,6 +306,12 @@ class ExpTransform(_OfNumbers):
         return x
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """The sigmoid, kept within (0, 1) where rounding would reach the ends; also used by libraries."""
+    limits = torch.finfo(x.dtype)
+    return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
+
+
 class SigmoidTransform(_OfNumbers):
     """`y = 1 / (1 + exp(-x))`, clamped to values with a finite inverse."""
 
@@ -314,8 +320,7 @@ class SigmoidTransform(_OfNumbers):
     sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = torch.finfo(x.dtype)
-        return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         limits = torch.finfo(y.dtype)

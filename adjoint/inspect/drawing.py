@@ -71,7 +71,7 @@ class Graph:
         if not picture.title:
             names = {tensor.id: tensor.name for tensor in picture.tensors}
             made = {result: operation.name for operation in picture.operations for result in operation.outputs}
-            unnamed = {root: f"the result of {made[root]}" if root in made else root for root in picture.roots}
+            unnamed = {root: f"{made[root]}(…)" if root in made else root for root in picture.roots}
             called = ", ".join(names[root] or unnamed[root] for root in picture.roots)
             picture.title = f"graph of {called}" if called else "an empty graph"
 

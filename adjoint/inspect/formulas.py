@@ -184,7 +184,7 @@ class _Writer:
         )
         if not isinstance(shape, (tuple, list)):
             raise NotWritten
-        dims = range(len(shape)) if dim is None or dim == () else (dim,) if isinstance(dim, int) else dim
+        dims = (dim or range(len(shape))) if dim is None or isinstance(dim, (tuple, list)) else (dim,)
         return Term(str(prod(shape[each] for each in dims) if shape else 1))
 
 

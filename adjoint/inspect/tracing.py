@@ -51,7 +51,7 @@ def trace_backward(
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
     >>> trace = torch.inspect.trace_backward((w * w).sum())
     >>> trace
-    backward of the result of sum: 3 steps, 0 bytes freed
+    backward of sum(…): 3 steps, 0 bytes freed
     1  SumBackward0 n3   1
          → MulBackward0 n2 (self)  [1, 1]
     2  MulBackward0 n2   [1, 1]

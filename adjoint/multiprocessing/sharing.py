@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ..kernels.memory.storage import address, element_strides, memory, owner, storage_offset, strided
+from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, Released
 from ..late_bound import LATE
@@ -37,14 +38,38 @@ def share(tensor: Tensor) -> None:
         raise RuntimeError("_share_fd_: only available on CPU")
     if isinstance(tensor._array, Released) or isinstance(owner(tensor._array).base, Segment):
         return
-    tensors = [tensor] if _is_alone(tensor) else _tensors_on(owner(tensor._array))
     root = owner(tensor._array)
+    _move(root, *([tensor], []) if _is_alone(tensor) else _all_on(root))
+
+
+def share_storage(storage: UntypedStorage) -> None:
+    """Move the memory of a storage to where processes share it, and with it all tensors that lie on it.
+
+    Raises:
+        RuntimeError: for storages on the device `meta`, which have none.
+    """
+    if isinstance(storage._seen, Meta):
+        raise RuntimeError("_share_fd_: only available on CPU")
+    root = owner(storage._root)
+    if not isinstance(root.base, Segment):
+        _move(root, *_all_on(root))
+
+
+def _move(root: Array, tensors: list[Tensor], storages: list[UntypedStorage]) -> None:
+    """Copy the memory that `root` owns to where processes share it, and put tensors and storages there."""
     moved = root_on(allocated(max(root.nbytes, 1))[: root.nbytes])
     moved[...] = memory(root)
+    arrays = {id(root): moved}
     for each in tensors:
         array = each._array
         there = strided(moved, array.shape, element_strides(array), storage_offset(array), array.dtype)
-        each._array = with_lazy_bits(there, lazy_bits_of(array))
+        each._array = arrays[id(array)] = with_lazy_bits(there, lazy_bits_of(array))
+    for storage in storages:
+        old = storage._root
+        storage._seen = arrays.get(id(storage._seen), storage._seen)
+        storage._root = (
+            moved if old is root else strided(moved, old.shape, element_strides(old), storage_offset(old), old.dtype)
+        )
 
 
 def _references(tensor: Tensor) -> tuple[int, int]:
@@ -61,10 +86,16 @@ def _is_alone(tensor: Tensor) -> bool:
     return (base is None or base.base is None) and _references(tensor) == _references(fresh)
 
 
-def _tensors_on(root: Array) -> list[Tensor]:
-    """All tensors that lie on the memory that an array owns."""
-    found: list[Tensor] = [each for each in gc.get_objects() if issubclass(type(each), Tensor)]
-    return [each for each in found if owner(getattr(each, "_array", root[:0].copy())) is root]
+def _all_on(root: Array) -> tuple[list[Tensor], list[UntypedStorage]]:
+    """All tensors and storages that lie on the memory that an array owns."""
+    objects = gc.get_objects()
+    tensors: list[Tensor] = [each for each in objects if issubclass(type(each), Tensor)]
+    storages: list[UntypedStorage] = [each for each in objects if issubclass(type(each), UntypedStorage)]
+    nowhere = numpy.empty(0)
+    return (
+        [each for each in tensors if owner(getattr(each, "_array", nowhere)) is root],
+        [each for each in storages if owner(getattr(each, "_root", nowhere)) is root],
+    )
 
 
 def root_on(buffer: memoryview) -> Array:
@@ -92,4 +123,5 @@ def root_at(fd: int, size: int, start: int, length: int) -> Array:
 
 
 LATE.share_memory = share
+LATE.share_storage = share_storage
 LATE.is_shared = is_shared

@@ -115,8 +115,8 @@ class profile:
         schedule: a function from the number of a step, which `step()` ends, to a `ProfilerAction`; by default
             everything is recorded.
         on_trace_ready: called with this object after a recording.
-        record_shapes, profile_memory, with_stack: as those of `autograd.profiler.profile`.
-        with_flops, with_modules, experimental_config, execution_trace_observer, custom_trace_id_callback,
+        record_shapes, profile_memory, with_stack, with_flops: as those of `autograd.profiler.profile`.
+        with_modules, experimental_config, execution_trace_observer, custom_trace_id_callback,
             post_processing_timeout_s: accepted for PyTorch's sake.
         acc_events: keep the events of earlier cycles of the schedule.
 
@@ -163,6 +163,7 @@ class profile:
         self.schedule = schedule
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.with_flops = with_flops
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = ProfilerAction.RECORD if schedule is None else schedule(0)
@@ -222,7 +223,10 @@ class profile:
         if self.acc_events and self.profiler is not None:
             self._earlier += self.profiler.function_events
         profiler = profilers.profile(
-            record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
         )
         self.profiler, self._running = profiler, True  # before it runs, so that an interrupt finds it
         profiler.__enter__()

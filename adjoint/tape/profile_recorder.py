@@ -65,6 +65,7 @@ class Event:
         "name",
         "open",
         "parent",
+        "result_shape",
         "scope",
         "sequence",
         "shapes",
@@ -82,6 +83,7 @@ class Event:
         self.forward_thread = 0
         self.sequence = -1
         self.shapes: list[list[int]] = []
+        self.result_shape: tuple[int, ...] = ()
         self.stack: list[str] = []
         self.memory = 0
         self.communication: Communication | None = None
@@ -165,6 +167,8 @@ class Recorder:
             if not around:
                 self.finish(event)
         outputs = _tensors((result,))
+        if self.shapes and outputs:
+            event.result_shape = outputs[0]._array.shape
         recorded = next((each._edge[0] for each in outputs if type(each._edge) is tuple), None)
         if recorded is not None and recorded._sequence > before:
             event.sequence = recorded._sequence
@@ -185,6 +189,8 @@ class Recorder:
             result = function(*args, **names)
         finally:
             self.finish(event)
+        if self.shapes and type(result) is Tensor:
+            event.result_shape = result._array.shape
         if self.memory:
             self.hold(event, [each._array for each in _tensors((result,))], (*args, *names.values()))
         return result

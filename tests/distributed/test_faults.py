@@ -1,6 +1,7 @@
 """Ranks that raise, exit, are killed, hang or disagree: all end in time, and the error says what happened. Ways of starting."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -181,8 +182,6 @@ def started_by_hand(script, ranks, variables):
 
 
 def free_port():
-    import socket
-
     with socket.socket() as free:
         free.bind(("", 0))
         return str(free.getsockname()[1])
@@ -217,18 +216,18 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
     assert started_by_hand(script, 2, variables) == [f"{rank} 2 {rank} [2.0, 2.0]\n" for rank in range(2)]
 
 
-def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN):
+def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN, port=None, stderr=subprocess.PIPE):
     """The exit statuses of ranks that a shell loop has started, what each printed as errors, and how long all took."""
     script = tmp_path / "program.py"
     script.write_text(
         begin.replace("import torch, torch.", "import adjoint as torch, adjoint.") + text, encoding="utf-8"
     )
-    port = free_port()
+    port = port or free_port()
     start = time.monotonic()
     processes = [
         subprocess.Popen(
             [sys.executable, str(script)],
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             cwd=ROOT,
             env=environment(
@@ -268,6 +267,27 @@ def test_ranks_of_no_launcher_end_when_one_is_killed(tmp_path, failing):
     assert statuses == [-9 if rank == failing else 1 for rank in range(3)]
     assert [f"rank {failing} has died" in text for text in errors] == [rank != failing for rank in range(3)]
     assert seconds < 30
+
+
+def seconds_until_free(port):
+    start = time.monotonic()
+    while True:
+        try:
+            socket.create_server(("", int(port))).close()
+            return time.monotonic() - start
+        except OSError:
+            time.sleep(0.05)
+
+
+@joins_by_itself
+def test_ranks_that_have_failed_are_started_anew_at_the_same_port(tmp_path):
+    port = free_port()
+    same = {"begin": LONG, "port": port, "stderr": subprocess.DEVNULL}  # the manager would keep a pipe open
+    for how in ["raise ValueError", "os._exit(4)"]:
+        text = f"if rank == 1: {how}\ndist.all_reduce(t)\n"
+        assert ends_of_ranks(tmp_path, text, **same)[0] != [0, 0, 0]
+        assert seconds_until_free(port) < 2
+        assert ends_of_ranks(tmp_path, "dist.all_reduce(t)\n", **same)[0] == [0, 0, 0]
 
 
 @joins_by_itself

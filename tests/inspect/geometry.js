@@ -38,7 +38,7 @@
     if (!rect.width || !element.checkVisibility() || element.closest("details:not([open]) > ul") || getComputedStyle(element).position === "absolute") continue;
     if (rect.left < -0.6 || rect.right > innerWidth + 0.6 || rect.top < -0.6 || rect.bottom > innerHeight + 0.6) found.push(`outside the page: ${element.id || element.tagName}`);
     if (element.matches("button, select, summary") && parseFloat(getComputedStyle(element).fontSize) < 11) found.push(`small: ${element.id}`);
-    if (element.matches("button") && element.scrollWidth > element.clientWidth + 1) found.push(`clipped: ${element.id}`);
+    if (element.matches("button, header h1, header p") && element.scrollWidth > element.clientWidth + 1) found.push(`clipped: ${element.id}`);
   }
   if (document.documentElement.scrollWidth > innerWidth) found.push("the page scrolls sideways");
   return found;

@@ -470,6 +470,7 @@ def results(files: Callable[[], Iterator[bytes]], start: int) -> Iterator[str | 
     warnings.simplefilter("ignore")
     if NAME == "adjoint":
         importlib.import_module("adjoint.operators").load_all()
+        importlib.import_module("adjoint.serialization.options")  # for files that do not say their order of bytes
     for content in good_files():  # import what loading imports
         with suppress(AttributeError):  # PyTorch cannot read its own older format with untyped storages
             touch(torch.load(io.BytesIO(content), pickle_module=pickle))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter_ns
@@ -49,8 +50,10 @@ class profile:
         record_shapes: also note the shapes of inputs.
         profile_memory: also record the bytes that results take.
         with_stack: also note the user's frames.
+        with_flops: also count the floating-point operations of matrix products, 2d convolutions, sums and products in
+            forward; `torch.utils.flop_counter` counts more operators, and those of backward.
         use_cuda, use_device: another device to profile; there is none, and a warning says so.
-        with_flops, with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
+        with_modules, use_kineto, use_cpu, experimental_config, acc_events, custom_trace_id_callback,
         post_processing_timeout_s: accepted for compatibility with PyTorch.
 
     Raises:
@@ -98,6 +101,7 @@ class profile:
         self.record_shapes = record_shapes
         self.profile_memory = profile_memory
         self.with_stack = with_stack
+        self.with_flops = with_flops
         self.entered = False
         self._events: EventList | None = None
 
@@ -108,7 +112,7 @@ class profile:
             raise RuntimeError("Profiler context manager is not reentrant")
         if modes.STATE.recorder is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
-        self.recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack)
+        self.recorder = Recorder(self.record_shapes or self.with_flops, self.profile_memory, self.with_stack)
         try:
             profiled_functions.watch(self)
             KERNELS.observe(self.kernel)
@@ -154,7 +158,9 @@ class profile:
         if not self.entered or modes.STATE.recorder is self.recorder:
             return EventList()
         if self._events is None:
-            self._events = EventList(profile_memory=self.profile_memory, with_stack=self.with_stack)
+            self._events = EventList(
+                profile_memory=self.profile_memory, with_stack=self.with_stack, with_flops=self.with_flops
+            )
             by_record: dict[Event, FunctionEvent] = {}
             for number, record in enumerate(self.recorder.events, start=1):
                 event = by_record[record] = self._event(number, record)
@@ -175,7 +181,8 @@ class profile:
             (record.end - self.origin) / 1000,
             overload_name="",
             fwd_thread=record.forward_thread,
-            input_shapes=record.shapes,
+            input_shapes=record.shapes if self.record_shapes else [],
+            flops=_operations(record) if self.with_flops else None,
             stack=record.stack,
             scope=record.scope,
             cpu_memory_usage=record.memory,
@@ -235,6 +242,23 @@ class profile:
         return str(self.function_events) if self.entered else "<unfinished torch.autograd.profile>"
 
     __repr__ = __str__
+
+
+def _operations(record: Event) -> int | None:
+    """How many floating-point operations an operator takes by its shapes; None for operators that are not counted.
+
+    A multiplication and an addition in a matrix product or a convolution count two.
+    """
+    name, shapes, result = record.name.removeprefix("aten::"), record.shapes, record.result_shape
+    if name in ("add", "mul"):
+        return math.prod(shapes[0])
+    if name in ("mm", "bmm"):
+        return 2 * math.prod(shapes[0]) * shapes[1][-1]
+    if name in ("addmm", "baddbmm"):
+        return 2 * math.prod(shapes[1]) * shapes[2][-1]
+    if name == "conv2d":  # each place of the result meets the weight of its channel
+        return 2 * math.prod(result) * math.prod(shapes[1][1:])
+    return None
 
 
 class record_function:

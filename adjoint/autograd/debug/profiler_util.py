@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import gzip
 import json
+import math
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,7 @@ class FunctionEventAvg(FormattedTimesMixin):
             self.cpu_parent, self.is_user_annotation = other.cpu_parent, other.is_user_annotation
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.flops = (self.flops or 0) + (other.flops or 0)
         self.communicates |= other.communicates
         self.communicated_bytes += other.communicated_bytes
         self.communication_wait += other.communication_wait
@@ -239,6 +241,9 @@ class FunctionEventAvg(FormattedTimesMixin):
         )
 
 
+_FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+
+
 class EventList(list[Any]):
     """Events, or averages of events."""
 
@@ -253,6 +258,7 @@ class EventList(list[Any]):
         super().__init__(*args)
         self._profile_memory = profile_memory
         self._with_stack = with_stack
+        self._with_flops = with_flops
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -288,7 +294,12 @@ class EventList(list[Any]):
                 tuple((event.stack or ())[:group_by_stack_n]),
             )
             found[key].add(event)
-        averages = EventList(found.values(), profile_memory=self._profile_memory, with_stack=self._with_stack)
+        averages = EventList(
+            found.values(),
+            profile_memory=self._profile_memory,
+            with_stack=self._with_stack,
+            with_flops=self._with_flops,
+        )
         for average in averages:
             average.stack = (average.stack or [])[:group_by_stack_n]
             average.input_shapes = average.input_shapes if group_by_input_shapes else ""
@@ -388,6 +399,16 @@ class EventList(list[Any]):
         if self._with_stack and any(event.stack for event in self):
             width = min(max(len(_source(event)) for event in self) + 4, source_width)
             columns.append(("Source Location", width, _source))
+        counted = [event.flops for event in self if event.flops]
+        if self._with_flops and counted:
+            thousands = min(int(math.log10(min(counted)) / 3), len(_FLOPS) - 1)
+            columns.append(
+                (
+                    f"Total {_FLOPS[thousands]}",
+                    12,
+                    lambda event: f"{event.flops / 1000**thousands:.3f}" if event.flops else "--",
+                )
+            )
         return columns
 
     def __str__(self) -> str:

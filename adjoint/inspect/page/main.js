@@ -473,7 +473,7 @@ function listKeys() {
 
 function begin() {
   const { data } = graph;
-  find("title").textContent = data.title || "Graph";
+  find("title").textContent = find("title").title = data.title || "Graph";
   find("summary").textContent = [plural(data.operations.length, "operation"), plural(data.nodes.filter((node) => node.accumulate).length, "leaf").replace("leafs", "leaves") + (data.leaf_bytes ? ` of ${amount(data.leaf_bytes)}` : ""), `${amount(data.bytes ?? 0)} saved`].filter(Boolean).join(" · ");
   listKeys();
   legend();

@@ -182,6 +182,21 @@ class UntypedStorage:
         """Whether the bytes are in memory that processes share, or in a file that is mapped."""
         return LATE.is_shared(self._root)
 
+    def share_memory_(self) -> Self:
+        """Move the bytes to memory that processes share, unless they are there; tensors on them come along.
+
+        Raises:
+            RuntimeError: on the device `meta`, which has no memory.
+
+        >>> import adjoint as torch
+        >>> x = torch.ones(3)
+        >>> storage = x.untyped_storage().share_memory_()
+        >>> storage.is_shared(), x.is_shared()
+        (True, True)
+        """
+        LATE.share_storage(self)
+        return self
+
     def is_pinned(self, device: Any = "cuda") -> bool:
         """False: there is no accelerator."""
         return False

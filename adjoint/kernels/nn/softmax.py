@@ -20,7 +20,7 @@ from ..reduce import reduction
 from ..reduce.reduction import sum_kept
 from ..runtime.floating import is_floating, is_inexact, quietly, refuse, widen
 from ..runtime.layout import row_major
-from ..runtime.shapes import Dims, normalize_dims
+from ..runtime.shapes import Dims, names_all, normalize_dims
 
 Array = numpy.ndarray[Any, Any]
 
@@ -161,7 +161,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     if not is_inexact(x.dtype):
         x = x.astype(dtypes.get_default_dtype().numpy)
     dims = normalize_dims(dim, x.ndim)
-    if dim == () and x.ndim:
+    if dim is not None and names_all(dim) and x.ndim:
         raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {list(x.shape)}")
     if reduction.count(x.shape, dims) == 0:
         shape = [1 if axis in dims else n for axis, n in enumerate(x.shape) if keepdim or axis not in dims]

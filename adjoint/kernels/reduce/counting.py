@@ -115,12 +115,14 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
     low, high = flat.dtype.type(min), flat.dtype.type(max)
     if low == high and x.size:
         low, high = flat.min(), flat.max()
-    if low == high:
-        low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
+    if (
+        low == high
+    ):  # all elements are equal: the middle of a range that is 1 wider at each end, which rounding may undo
+        return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
     inside = flat[(flat >= low) & (flat <= high)]
     places = (inside - low) * low.dtype.type(bins) / (high - low)
     if not numpy.isfinite(places).all():  # the product or a difference is beyond the largest number

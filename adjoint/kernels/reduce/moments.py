@@ -11,7 +11,7 @@ from ...notices import warn
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
-from ..runtime.shapes import Dims, normalize_dims
+from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
 from .tiled_reduction import LARGE
 
@@ -273,9 +273,9 @@ def _require_norm_elements(x: ndarray, p: float, dims: tuple[int, ...], dim: Dim
     no_identity = "because the operation does not have an identity"
     if x.size:
         return
-    if dim is None or dim == ():
+    if names_all(dim):
         raise RuntimeError(f"linalg.vector_norm cannot compute the {p:g} norm on an empty tensor {no_identity}")
-    for each in (dim,) if isinstance(dim, int) else dim:
+    for each in dims:
         if x.shape[each] == 0:
             raise RuntimeError(
                 f"linalg.vector_norm cannot compute the {p:g} norm on the dimension {each}because this dimension is "

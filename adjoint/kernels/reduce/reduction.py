@@ -15,7 +15,7 @@ from numpy import asarray, empty, ndarray
 from ...codegen.acceleration import LOOPS, MOVED, PlannedForm
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, restore, type_name, widen
 from ..runtime.layout import row_major
-from ..runtime.shapes import Dims, normalize_dim, normalize_dims
+from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
 from .tiled_reduction import LARGE, reduce_tiled
 
@@ -262,7 +262,7 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
 
 def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
     """`shape` with the sizes of the reduced dimensions made 1."""
-    if dim is None or dim == ():
+    if dim is None:
         return (1,) * len(shape)
     reduced = normalize_dims(dim, len(shape))
     return tuple(1 if axis in reduced else size for axis, size in enumerate(shape))
@@ -374,7 +374,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
 
 def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
     """Raise if a reduction that has no identity would have no elements to reduce."""
-    if (dim is None or dim == ()) and x.size == 0:
+    if names_all(dim) and x.size == 0:
         hint = " Specify the reduction dim with the 'dim' argument."
         raise RuntimeError(f"{function}: Expected reduction dim to be specified for input.numel() == 0.{hint}")
     for each in (dim,) if isinstance(dim, int) else dim or dims:
@@ -578,6 +578,6 @@ def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     found = _COMPILED.run(x, "count_nonzero", dim, False, None)
     if found is not NotImplemented:
         return found
-    if dim is None or dim == ():
+    if names_all(dim):
         return asarray(numpy.count_nonzero(x), _INT64)
     return sum(x != 0, normalize_dims(dim, x.ndim))

@@ -84,6 +84,11 @@ def require_dims(array: Array, *dims: int) -> None:
         normalize_dim(dim, array.ndim)
 
 
+def names_all(dim: Dims) -> bool:
+    """Whether `dim` means all dimensions: None and an empty sequence do."""
+    return dim is None or (isinstance(dim, (tuple, list)) and not dim)
+
+
 def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """The dimensions that `dim` names, ascending: all of them for None and for an empty sequence.
 
@@ -95,12 +100,11 @@ def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """
     if dim is None:
         return tuple(range(ndim))
-    if isinstance(dim, int):
-        dim = (dim,)
-    if len(dim) == 0:
+    given: Sequence[Any] = dim if isinstance(dim, (tuple, list, range)) else (dim,)
+    if len(given) == 0:
         return tuple(range(ndim))
     seen: list[int] = []
-    for each in dim:
+    for each in given:
         one = normalize_dim(operator.index(each), ndim)
         if one in seen:
             raise RuntimeError(f"dim {one} appears multiple times in the list of dims")

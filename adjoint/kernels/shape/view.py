@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy
@@ -445,6 +446,7 @@ def unbind(self: Array, dim: int) -> list[Array]:
 
 def part_sizes(length: int, size: int) -> list[int]:
     """The sizes of the parts of at most `size` that `length` is split into."""
+    size = index(size)
     return [min(size, length - start) for start in range(0, length, size)] if length else [0]
 
 
@@ -454,7 +456,8 @@ def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = _wrap(dim, self.ndim)
     length = self.shape[dim]
-    if isinstance(sizes, int):
+    if hasattr(sizes, "__index__"):
+        sizes = index(sizes)
         if sizes < 0:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
         if sizes == 0 and length:

@@ -10,6 +10,7 @@ import numpy
 from ... import dtypes
 from ...device import Size
 from ...dispatch.annotations import Array
+from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.create import creation as kernels
@@ -127,7 +128,7 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
                 f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
                 f"{value._array.ndim} dimension(s)."
             )
-    if not isinstance(steps, (int, numpy.integer)):
+    if not is_of_type(steps, "Int"):
         given = ", ".join(type(value).__name__ for value in (start, end, steps) if value is not None)
         base = ", float base = 10.0" if function == "logspace" else ""
         signatures = "".join(

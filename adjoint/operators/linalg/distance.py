@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool, Dims, Int, Number
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, is_of_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dtypes import promote_types
@@ -269,7 +269,7 @@ def _check_rows(x1, x2, p):
         if not isinstance(matrix, Tensor):
             kind = type(matrix).__name__
             raise TypeError(f"cdist(): argument '{name}' (position {position}) must be Tensor, not {kind}")
-    if not isinstance(p, (int, float)):
+    if not is_of_type(p, "Float"):
         raise TypeError(f"cdist(): argument 'p' (position 3) must be float, not {type(p).__name__}")
     for name, matrix in (("X1", x1), ("X2", x2)):
         if matrix._array.ndim < 2:

@@ -10,6 +10,7 @@ from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, publish, tensors
 from ...dispatch.slow_path import call
+from ...kernels.memory.bounds import whole
 from ...kernels.memory.storage import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...kernels.shape import view as kernels
@@ -148,7 +149,8 @@ class as_strided:
     def forward(self: Array, size: Ints, stride: Ints, storage_offset: Int = None): ...
 
     def grad_self(grad, self_geometry, size, stride, storage_offset, xp):
-        return xp.as_strided_backward(grad, self_geometry, tuple(size), tuple(stride), storage_offset)
+        offset = None if storage_offset is None else whole(storage_offset)
+        return xp.as_strided_backward(grad, self_geometry, tuple(map(whole, size)), tuple(map(whole, stride)), offset)
 
     def batch(op, batch, value, size, stride, storage_offset):  # the window of each place on its part of the memory
         first = batch.first(value)

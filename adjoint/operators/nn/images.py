@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dispatch.annotations import Array, Int
+from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import images as kernels
 from ...kernels.nn import resampling
@@ -49,7 +50,7 @@ class col2im:
 
 def _pair(name, value):
     """A number, or one for each of the two dimensions."""
-    values = (value, value) if isinstance(value, int) else tuple(value)
+    values = (value, value) if is_of_type(value, "Int") else tuple(value)
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
     return values

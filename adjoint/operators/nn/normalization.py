@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import index
 
 from ... import dtypes
 from ...array_attributes import wrap_dim
@@ -430,6 +431,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    num_groups = index(num_groups)
     _check_groups(list(shape), shape[1], num_groups, weight, bias)
     return native_group_norm(input, weight, bias, num_groups, eps)[0]
 

@@ -7,6 +7,7 @@ from ...dispatch.decorators import public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.reductions import reduction
 from ...kernels.reduce import moments
+from ...kernels.runtime.shapes import names_all
 from ...tape.saved import unpack
 from .reduction import element_count
 
@@ -99,7 +100,7 @@ class std_mean:
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     """The gradient of the norm of order `ord` over `dim`; at a norm of 0, which has a corner there, it is 0."""
     shape = tuple(self.shape)
-    dim = None if dim == () else dim
+    dim = None if names_all(dim) else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
     if ord == 0:
         return None

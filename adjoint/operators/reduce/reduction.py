@@ -12,6 +12,7 @@ from ...dispatch.reductions import batch_over, reduction
 from ...kernels.reduce import reduction as kernels
 from ...kernels.reduce import scan
 from ...kernels.reduce.reduction import kept_shape
+from ...kernels.runtime.shapes import names_all
 
 
 @public(namespace=None, on_arrays=kernels.spread)
@@ -165,7 +166,7 @@ def shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
 
 
 def _shared_over_dims(grad, self, result, dim, keepdim, xp):
-    return shared(grad, self, result, None if dim == () else dim, keepdim, xp, nan_is_one=False)
+    return shared(grad, self, result, None if names_all(dim) else dim, keepdim, xp, nan_is_one=False)
 
 
 def shared_by_all(grad, self, result, xp):

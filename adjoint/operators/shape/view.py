@@ -495,7 +495,7 @@ def movedim(input, source, destination):
 
 
 def _unique(dims, ndim, name):
-    wrapped = [wrap_dim(dim, ndim) for dim in dims]
+    wrapped = [wrap_dim(dim.__index__(), ndim) for dim in dims]
     if len(set(wrapped)) != len(wrapped):
         raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     return wrapped

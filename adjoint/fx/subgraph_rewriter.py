@@ -1,0 +1,274 @@
+"""Parts of a graph found by a pattern, and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import adjoint as torch
+
+from ._symbolic_trace import symbolic_trace
+from .graph import Graph
+from .graph_module import GraphModule, _copy_attr
+from .node import Node, map_arg
+
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
+
+Pattern = Callable[..., Any] | Graph | GraphModule
+
+
+class Match(NamedTuple):
+    """Where a pattern was found."""
+
+    anchor: Node
+    """The node of the pattern at which the comparison began."""
+    nodes_map: dict[Node, Node]
+    """The node of the graph for each node of the pattern; for a placeholder, also a number or another argument."""
+
+
+@dataclass
+class ReplacedPatterns:
+    """Where a pattern was found, and what stands there now."""
+
+    anchor: Node
+    """The node of the pattern at which the comparison began."""
+    nodes_map: dict[Node, Node]
+    """The node of the graph for each node of the pattern."""
+    replacements: list[Node]
+    """The nodes of the replacement."""
+
+
+@dataclass
+class InternalMatch:
+    """What a filter is given: where a pattern was found, before anything is replaced."""
+
+    anchors: list[Node]
+    nodes_map: dict[Node, Any] = field(default_factory=dict)
+    placeholder_nodes: list[Any] = field(default_factory=list)
+    returning_nodes: list[Node] = field(default_factory=list)
+    name_node_map: dict[str, Node] = field(default_factory=dict)
+
+
+Filter = Callable[[InternalMatch, Graph, Graph], bool]
+Callback = Callable[[InternalMatch, Graph, Graph], Graph]
+
+
+def replace_pattern(
+    gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
+) -> list[Match]:
+    """Replace every part of a graph that computes what `pattern` does, operation by operation, by `replacement`.
+
+    Both take the same arguments and return the same number of results; they are traced unless they are graphs. Parts
+    that overlap are replaced from the first on. A part is left alone if a value within it is used outside.
+
+    Args:
+        gm: the module whose graph changes. It gets the submodules and parameters of `replacement` that it lacks.
+        pattern: what to look for.
+        replacement: what to put there.
+
+    Raises:
+        AssertionError: if the replacement has other numbers of arguments or results than the pattern.
+
+    >>> import adjoint as torch
+    >>> traced = torch.fx.symbolic_trace(lambda x: torch.neg(x).relu() + 1)
+    >>> matches = torch.fx.replace_pattern(traced, lambda x: torch.neg(x).relu(), lambda x: x.clamp(max=0).abs())
+    >>> print(traced.code.strip())
+    def forward(self, x):
+        clamp = x.clamp(max = 0);  x = None
+        abs_1 = clamp.abs();  clamp = None
+        add = abs_1 + 1;  abs_1 = None
+        return add
+    """
+    return [Match(each.anchor, each.nodes_map) for each in replace_pattern_with_filters(gm, pattern, replacement)]
+
+
+def replace_pattern_with_filters(
+    gm: GraphModule,
+    pattern: Pattern,
+    replacement: Pattern | None = None,
+    match_filters: list[Filter] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Callback | None = None,
+    node_name_match: str = "",
+) -> list[ReplacedPatterns]:
+    """`replace_pattern` of the parts for which all filters are true.
+
+    Args:
+        gm: the module whose graph changes.
+        pattern: what to look for.
+        replacement: what to put there.
+        match_filters: functions of a match, the graph and the graph of the pattern.
+        ignore_literals: whether a number in the pattern is found in place of any other.
+        replacement_callback: makes the replacement of a match, of the same arguments as a filter.
+        node_name_match: not used yet by any program that was tried; "" is its only value.
+
+    Raises:
+        NotImplementedError: for another `node_name_match`.
+
+    >>> import adjoint as torch
+    >>> traced = torch.fx.symbolic_trace(lambda x: x + 1)
+    >>> rewriter = torch.fx.subgraph_rewriter
+    >>> found = rewriter.replace_pattern_with_filters(traced, lambda x: x + 5, lambda x: x - 5, ignore_literals=True)
+    >>> found[0].replacements
+    [sub]
+    """
+    if node_name_match:
+        raise NotImplementedError("replace_pattern: nodes are not found by their names")
+    sought = _graph_of(pattern)
+    found = [
+        match
+        for match in _Search(gm.graph, sought, ignore_literals).matches()
+        if all(accepts(match, gm.graph, sought) for accepts in match_filters or ())
+    ]
+    fixed = _graph_of(replacement) if replacement is not None else None
+    changed: dict[Node, Any] = {}
+    done = []
+    for match in found:
+        by = fixed if replacement_callback is None else replacement_callback(match, gm.graph, sought)
+        assert by is not None, "Must provide either a replacement GraphModule or a replacement callback"
+        done.append(_replaced(gm.graph, match, by, changed))
+    gm.recompile()
+    if isinstance(replacement, torch.nn.Module):
+        _copy_attributes(gm, replacement)
+    return done
+
+
+def _graph_of(program: Pattern) -> Graph:
+    if isinstance(program, Graph):
+        return program
+    return (program if isinstance(program, GraphModule) else symbolic_trace(program)).graph
+
+
+def _returned(graph: Graph) -> list[Any]:
+    value = graph.output_node().args[0]
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+class _Search:
+    """The places of a pattern in a graph."""
+
+    def __init__(self, graph: Graph, pattern: Graph, ignore_literals: bool) -> None:
+        self.graph, self.pattern, self.ignore_literals = graph, pattern, ignore_literals
+        self.anchors = [node for node in _returned(pattern) if isinstance(node, Node)]
+        self.placeholders = [node for node in pattern.nodes if node.op == "placeholder"]
+
+    def matches(self) -> list[InternalMatch]:
+        """All places, but those that overlap an earlier one."""
+        found: list[InternalMatch] = []
+        taken: set[Node] = set()
+        for pairs in self._completions({}, self.anchors):
+            inner = {node for sought, node in pairs.items() if sought.op not in ("placeholder", "output")}
+            if taken.isdisjoint(inner) and self._closed(pairs, inner):
+                taken |= inner
+                values = [pairs[node] for node in self.placeholders]
+                results = [pairs[node] for node in self.anchors]
+                found.append(InternalMatch(self.anchors, pairs, values, results))
+        return found
+
+    def _completions(self, pairs: dict[Node, Any], anchors: list[Node]) -> list[dict[Node, Any]]:
+        """The ways to find the remaining results of the pattern, each of which may lie apart from the others."""
+        if not anchors:
+            return [pairs]
+        first, *rest = anchors
+        found = []
+        for node in [pairs[first]] if first in pairs else list(self.graph.nodes):
+            more = dict(pairs)
+            if self._same(first, node, more):
+                found += self._completions(more, rest)
+        return found
+
+    def _closed(self, pairs: dict[Node, Any], inner: set[Node]) -> bool:
+        """Whether nothing outside uses a value that the pattern does not return."""
+        returned = {pairs[node] for node in self.anchors}
+        return all(node in returned or inner.issuperset(node.users) for node in inner)
+
+    def _same(self, sought: Any, value: Any, pairs: dict[Node, Any]) -> bool:
+        """Whether a value of the graph is what the pattern has there; `pairs` gets the nodes below it, too."""
+        if not isinstance(sought, Node):
+            return self._same_argument(sought, value, pairs)
+        if sought in pairs:
+            return pairs[sought] is value
+        if any(value is each for each in pairs.values() if isinstance(each, Node)):
+            return False
+        if sought.op == "placeholder":
+            pairs[sought] = value
+            return True
+        if not isinstance(value, Node) or (sought.op, sought.target) != (value.op, value.target):
+            return False
+        pairs[sought] = value
+        return self._same_argument(sought.args, value.args, pairs) and self._same_argument(
+            sought.kwargs, value.kwargs, pairs
+        )
+
+    def _same_argument(self, sought: Any, value: Any, pairs: dict[Node, Any]) -> bool:
+        if isinstance(sought, Node):
+            return self._same(sought, value, pairs)
+        if isinstance(sought, (tuple, list)):
+            return (
+                isinstance(value, (tuple, list))
+                and len(sought) == len(value)
+                and all(self._same_argument(a, b, pairs) for a, b in zip(sought, value, strict=True))
+            )
+        if isinstance(sought, dict):
+            return (
+                isinstance(value, dict)
+                and sought.keys() == value.keys()
+                and all(self._same_argument(sought[name], value[name], pairs) for name in sought)
+            )
+        if isinstance(sought, slice):
+            return isinstance(value, slice) and self._same_argument(_ends(sought), _ends(value), pairs)
+        if isinstance(value, Node):
+            return False
+        return self.ignore_literals or (type(sought) is type(value) and bool(sought == value))
+
+
+def _ends(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
+
+
+def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node, Any]) -> ReplacedPatterns:
+    """Put a replacement in the place of a match; `changed` says what stands for nodes that were replaced before."""
+    for sought, node in match.nodes_map.items():
+        if isinstance(node, Node):
+            match.nodes_map[sought] = changed.get(node, node)
+    placeholders = [node for node in by.nodes if node.op == "placeholder"]
+    values = [changed.get(node, node) if isinstance(node, Node) else node for node in match.placeholder_nodes]
+    results, returned = _returned(by), match.returning_nodes
+    assert len(values) == len(placeholders), f"Placeholder count mismatch: {len(values)} vs {len(placeholders)}"
+    assert len(results) == len(returned), f"Returning nodes count mismatch: {len(returned)} vs {len(results)}"
+
+    inner = [node for sought, node in match.nodes_map.items() if sought.op != "placeholder"]
+    assert inner, "The insert point can't be None"  # the pattern does nothing
+    order = {node: number for number, node in enumerate(graph.nodes)}
+    users = [user for node in returned for user in node.users if user not in inner]
+    before = min(users, key=order.__getitem__) if users else max(inner, key=order.__getitem__).next
+    made: dict[Node, Any] = dict(zip(placeholders, values, strict=True))
+    nodes = []
+    with graph.inserting_before(before):
+        for node in by.nodes:
+            if node.op not in ("placeholder", "output"):
+                made[node] = graph.node_copy(node, made.__getitem__)
+                nodes.append(made[node])
+    for old, new in zip(returned, map_arg(results, made.__getitem__), strict=True):
+        if isinstance(new, Node):
+            old.replace_all_uses_with(new)
+        changed[old] = new
+    for node in sorted(inner, key=order.__getitem__, reverse=True):
+        graph.erase_node(node)
+    return ReplacedPatterns(match.anchors[0], match.nodes_map, nodes)
+
+
+def _copy_attributes(gm: GraphModule, replacement: torch.nn.Module) -> None:
+    """Give the module what its graph names and only the replacement has; drop the modules that are not named any more."""
+    for node in gm.graph.nodes:
+        if node.op in ("call_module", "get_attr") and not _has(gm, node.target):
+            _copy_attr(replacement, gm, node.target)
+    gm.delete_all_unused_submodules()
+    gm.graph.lint()
+
+
+def _has(module: Any, target: str) -> bool:
+    for part in target.split("."):
+        module = getattr(module, part, None)
+    return module is not None
