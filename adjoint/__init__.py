@@ -77,8 +77,8 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    __config__ _C _dynamo _functorch _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda distributed
-    distributions fft func functional futures fx hub inspect jit library linalg masked multiprocessing
+    __config__ __future__ _C _dynamo _functorch _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda
+    distributed distributions fft func functional futures fx hub inspect jit library linalg masked multiprocessing
     nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
     signal sparse special storage testing torch_version types utils version
     """.split()
@@ -87,11 +87,11 @@ _FOREACH = tuple(
     f"_foreach_{name}{ending}"
     for name in (
         "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min copy cos cosh digamma div erf erfc exp expm1 floor frac "
-        "lerp lgamma log log10 log1p log2 max maximum minimum mul neg norm pow reciprocal round rsqrt sigmoid sign sin sinh "
-        "sqrt sub tan tanh trunc zero"
+        "clone lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg norm pow powsum reciprocal round rsqrt "
+        "sigmoid sign sin sinh sqrt sub tan tanh trunc zero"
     ).split()
     for ending in ("", "_")
-    if (name, ending) not in (("copy", ""), ("zero", ""), ("max", "_"), ("norm", "_"))
+    if f"{name}{ending}" not in ("copy", "zero", "clone_", "max_", "mm_", "norm_", "powsum_")
 )
 _NAMES = {
     "_version": "__version__",
@@ -106,6 +106,10 @@ _NAMES = {
     "_checks": (
         "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
         "_check_type _check_value _check_with _has_compatible_shallow_copy_type _shape_as_tensor"
+    ),
+    "dtypes": (
+        "bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 int1 int2 int3 int4 int5 int6 int7 qint32 qint8 "
+        "quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
     ),
     "_utils": "_assert",
     "accelerator": "AcceleratorError OutOfMemoryError",

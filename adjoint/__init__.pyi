@@ -77,6 +77,7 @@ from adjoint.sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if
 from adjoint.tensor import Tensor as Tensor
 newaxis: None
 from adjoint import __config__ as __config__
+from adjoint import __future__ as __future__
 from adjoint import _C as _C
 from adjoint import _dynamo as _dynamo
 from adjoint import _functorch as _functorch
@@ -158,6 +159,33 @@ from adjoint._checks import _check_value as _check_value
 from adjoint._checks import _check_with as _check_with
 from adjoint._checks import _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type
 from adjoint._checks import _shape_as_tensor as _shape_as_tensor
+from adjoint.dtypes import bits16 as bits16
+from adjoint.dtypes import bits1x8 as bits1x8
+from adjoint.dtypes import bits2x4 as bits2x4
+from adjoint.dtypes import bits4x2 as bits4x2
+from adjoint.dtypes import bits8 as bits8
+from adjoint.dtypes import chalf as chalf
+from adjoint.dtypes import complex32 as complex32
+from adjoint.dtypes import float4_e2m1fn_x2 as float4_e2m1fn_x2
+from adjoint.dtypes import int1 as int1
+from adjoint.dtypes import int2 as int2
+from adjoint.dtypes import int3 as int3
+from adjoint.dtypes import int4 as int4
+from adjoint.dtypes import int5 as int5
+from adjoint.dtypes import int6 as int6
+from adjoint.dtypes import int7 as int7
+from adjoint.dtypes import qint32 as qint32
+from adjoint.dtypes import qint8 as qint8
+from adjoint.dtypes import quint2x4 as quint2x4
+from adjoint.dtypes import quint4x2 as quint4x2
+from adjoint.dtypes import quint8 as quint8
+from adjoint.dtypes import uint1 as uint1
+from adjoint.dtypes import uint2 as uint2
+from adjoint.dtypes import uint3 as uint3
+from adjoint.dtypes import uint4 as uint4
+from adjoint.dtypes import uint5 as uint5
+from adjoint.dtypes import uint6 as uint6
+from adjoint.dtypes import uint7 as uint7
 from adjoint._utils import _assert as _assert
 from adjoint.accelerator import AcceleratorError as AcceleratorError
 from adjoint.accelerator import OutOfMemoryError as OutOfMemoryError
@@ -213,6 +241,7 @@ from adjoint.foreach import _foreach_floor as _foreach_floor
 from adjoint.foreach import _foreach_floor_ as _foreach_floor_
 from adjoint.foreach import _foreach_frac as _foreach_frac
 from adjoint.foreach import _foreach_frac_ as _foreach_frac_
+from adjoint.foreach import _foreach_clone as _foreach_clone
 from adjoint.foreach import _foreach_lerp as _foreach_lerp
 from adjoint.foreach import _foreach_lerp_ as _foreach_lerp_
 from adjoint.foreach import _foreach_lgamma as _foreach_lgamma
@@ -230,6 +259,7 @@ from adjoint.foreach import _foreach_maximum as _foreach_maximum
 from adjoint.foreach import _foreach_maximum_ as _foreach_maximum_
 from adjoint.foreach import _foreach_minimum as _foreach_minimum
 from adjoint.foreach import _foreach_minimum_ as _foreach_minimum_
+from adjoint.foreach import _foreach_mm as _foreach_mm
 from adjoint.foreach import _foreach_mul as _foreach_mul
 from adjoint.foreach import _foreach_mul_ as _foreach_mul_
 from adjoint.foreach import _foreach_neg as _foreach_neg
@@ -237,6 +267,7 @@ from adjoint.foreach import _foreach_neg_ as _foreach_neg_
 from adjoint.foreach import _foreach_norm as _foreach_norm
 from adjoint.foreach import _foreach_pow as _foreach_pow
 from adjoint.foreach import _foreach_pow_ as _foreach_pow_
+from adjoint.foreach import _foreach_powsum as _foreach_powsum
 from adjoint.foreach import _foreach_reciprocal as _foreach_reciprocal
 from adjoint.foreach import _foreach_reciprocal_ as _foreach_reciprocal_
 from adjoint.foreach import _foreach_round as _foreach_round

@@ -29,6 +29,8 @@ def _for_each(name: str) -> Callable[..., Any]:
     def one(tensor: Any, *args: Any, **options: Any) -> Any:
         if name == "norm":
             return torch.linalg.vector_norm(tensor, *args, **options)
+        if name == "powsum":
+            return torch.sum(tensor.abs().pow(*(args or (2,))), **options)
         if not isinstance(tensor, torch.Tensor):  # a number to the power of each tensor
             return getattr(torch, name)(tensor, *args, **options)
         if name in _BOUNDS:

@@ -16,6 +16,7 @@ from ..autograd.graph_task import current_task_id as _current_graph_task_id
 from ..autograd.graph_task import execution_order as _current_graph_task_execution_order
 from ..device import device
 from ..first_use import import_late
+from ..operators.memory.swapping import swap_tensors as _swap_tensor_impl
 from ..tape.modes import is_grad_enabled as is_grad_enabled
 from ..tape.modes import set_grad as _set_grad_enabled
 from ..tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDispatch
@@ -62,6 +63,7 @@ __all__ = [
     "_set_autograd_fallback_mode",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
+    "_swap_tensor_impl",
     "_will_engine_execute_node",
     "is_grad_enabled",
     "is_inference_mode_enabled",

@@ -288,6 +288,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "memory.view_functions": {
         "Tensor": "_view_func _view_func_unsafe",
     },
+    "memory.swapping": {
+        "Tensor": "module_load",
+    },
     "nn.activation": {
         "Tensor functional torch": "hardshrink relu relu_",
         "functional": "elu_ hardsigmoid_ hardswish_ hardtanh_ leaky_relu_ mish_ sigmoid silu_ tanh",

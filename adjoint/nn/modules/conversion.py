@@ -1,4 +1,4 @@
-"""`Module.to`: its arguments, and the conversion of each tensor."""
+"""`Module.to`: its arguments, and the conversion of each tensor and of a module's parameters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
+from ..parameter import Parameter
+from .registered import Registered
 
 _FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
@@ -71,6 +73,62 @@ def converter(
         return tensor.to(device, wanted, non_blocking)
 
     return convert
+
+
+def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Replace what the parameters of `module` itself, and their gradients, hold by `fn` of them.
+
+    Raises:
+        RuntimeError: if parameters are to be exchanged with the new ones, and one cannot.
+    """
+    for name, param in module._parameters.items():
+        if param is None:
+            continue
+        grad = param.grad
+        with torch.no_grad():
+            converted = fn(param)
+        swap = torch.__future__.get_swap_module_params_on_conversion()
+        if swap:
+            _swap(module, name, param, converted)
+        elif _takes_data(param, converted):
+            param.data = converted
+        else:
+            param = module._parameters[name] = Parameter(converted, param.requires_grad)
+        if grad is not None:
+            _convert_grad(module, name, param, grad, fn)
+
+
+def _swap(module: Registered, name: str, param: torch.Tensor, converted: torch.Tensor) -> None:
+    grad, param.grad = param.grad, None
+    try:
+        torch.utils.swap_tensors(param, Parameter(converted, requires_grad=param.requires_grad))
+    except Exception as error:
+        param.grad = grad
+        raise RuntimeError(f"_apply(): Couldn't swap {type(module).__name__}.{name}") from error
+
+
+def _convert_grad(
+    module: Registered, name: str, param: torch.Tensor, grad: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    with torch.no_grad():
+        converted = fn(grad)
+    if torch.__future__.get_swap_module_params_on_conversion():
+        try:
+            torch.utils.swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {type(module).__name__}.{name}.grad") from error
+        param.grad = grad
+    elif _takes_data(grad, converted):
+        grad.data = converted
+        param.grad = grad
+    else:
+        param.grad = converted.requires_grad_(grad.requires_grad)
+
+
+def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
+    """Whether `tensor` stays, and only its data is replaced."""
+    same = torch._has_compatible_shallow_copy_type(tensor, converted)
+    return bool(same and not torch.__future__.get_overwrite_module_params_on_conversion())
 
 
 def to_gpu(module: Any, device: Any = None) -> Any:

@@ -76,15 +76,15 @@ class convolution:
         elif not batch.has(weight):
             first = batch.first(image)
             shared = None if batch.has(bias) else bias
-            result = convolution(first.reshape((-1, *first.shape[2:])), weight, shared, *rest, groups)
-            result = result.reshape((size, -1, *result.shape[1:]))
+            result = convolution(first.flatten(0, 1), weight, shared, *rest, groups)
+            result = result.reshape((size, result.shape[0] // size, *result.shape[1:]))
         else:
             images = batch.expanded(image).transpose(0, 1)
-            images = images.reshape((images.shape[0], -1, *images.shape[3:]))
+            images = images.flatten(1, 2)
             filters = batch.first(weight)
-            filters = filters.reshape((-1, *filters.shape[2:]))
+            filters = filters.flatten(0, 1)
             result = convolution(images, filters, None, *rest, groups * size)
-            result = result.reshape((result.shape[0], size, -1, *result.shape[2:])).transpose(0, 1)
+            result = result.unflatten(1, (size, result.shape[1] // size)).transpose(0, 1)
             if bias is not None and not batch.has(bias):
                 result = result + bias.reshape((-1,) + (1,) * (result._array.ndim - 3))
         if batch.has(bias):
@@ -136,7 +136,7 @@ class conv_input_grad:
         joined = (shape[0], size * shape[1], *shape[2:])
         filters = batch.first(weight).flatten(0, 1)
         result = batch.apply(op, (_batch_in_channels(gradients), filters, joined, *rest, groups * size))
-        return result.unflatten(1, (size, -1)).transpose(0, 1)
+        return result.unflatten(1, (size, result.shape[1] // size)).transpose(0, 1)
 
 
 @operator(
