@@ -77,9 +77,9 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    __config__ __future__ _C _dynamo _functorch _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda
-    distributed distributions fft func functional futures fx hub inspect jit library linalg masked multiprocessing
-    nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
+    __config__ __future__ _C _dynamo _functorch _tensor_str _utils accelerator amp ao array_api as_torch autograd backends
+    compiler cpu cuda distributed distributions fft func functional futures fx hub inspect jit library linalg masked
+    multiprocessing nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
     signal sparse special storage testing torch_version types utils version
     """.split()
 )
@@ -131,7 +131,10 @@ _NAMES = {
     "printing": "set_printoptions",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",
-    "storage": "TypedStorage UntypedStorage",
+    "storage": (
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage "
+        "HalfStorage IntStorage LongStorage ShortStorage TypedStorage UntypedStorage"
+    ),
     "settings": (
         "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads "
         "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_deterministic_debug_mode "

@@ -81,6 +81,7 @@ from adjoint import __future__ as __future__
 from adjoint import _C as _C
 from adjoint import _dynamo as _dynamo
 from adjoint import _functorch as _functorch
+from adjoint import _tensor_str as _tensor_str
 from adjoint import _utils as _utils
 from adjoint import accelerator as accelerator
 from adjoint import amp as amp
@@ -329,6 +330,18 @@ from adjoint.random import seed as seed
 from adjoint.random import set_rng_state as set_rng_state
 from adjoint.serialization import load as load
 from adjoint.serialization import save as save
+from adjoint.storage import BFloat16Storage as BFloat16Storage
+from adjoint.storage import BoolStorage as BoolStorage
+from adjoint.storage import ByteStorage as ByteStorage
+from adjoint.storage import CharStorage as CharStorage
+from adjoint.storage import ComplexDoubleStorage as ComplexDoubleStorage
+from adjoint.storage import ComplexFloatStorage as ComplexFloatStorage
+from adjoint.storage import DoubleStorage as DoubleStorage
+from adjoint.storage import FloatStorage as FloatStorage
+from adjoint.storage import HalfStorage as HalfStorage
+from adjoint.storage import IntStorage as IntStorage
+from adjoint.storage import LongStorage as LongStorage
+from adjoint.storage import ShortStorage as ShortStorage
 from adjoint.storage import TypedStorage as TypedStorage
 from adjoint.storage import UntypedStorage as UntypedStorage
 from adjoint.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled

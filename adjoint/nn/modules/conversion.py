@@ -42,7 +42,8 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
     device, dtype = values.get("device"), values.get("dtype")
     if values.get("tensor") is not None:
         device, dtype = values["tensor"].device, values["tensor"].dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):
+    flags = (values.get(name, False) for name in ("non_blocking", "copy"))
+    if not (dtype is None or isinstance(dtype, torch.dtype)) or not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(_FORMS.format(_describe(given, kwargs)))
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
@@ -53,7 +54,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
             "as expected.",
         )
-    return None if device is None else torch.device(device), dtype, bool(values.get("non_blocking", False))
+    return None if device is None else torch.device(device), dtype, values.get("non_blocking", False)
 
 
 def converter(
@@ -141,5 +142,7 @@ def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    named = [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
-    return ", ".join([type(value).__name__ for value in args] + named)
+    def kind(value: Any) -> str:
+        return "torch.dtype" if isinstance(value, torch.dtype) else type(value).__name__
+
+    return ", ".join([*map(kind, args), *(f"{name}={kind(value)}" for name, value in kwargs.items())])

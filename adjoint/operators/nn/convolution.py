@@ -15,6 +15,7 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import convolution as kernels
 from ...kernels.runtime.layout import like_images
+from ...notices import warn
 from ...tensor import Tensor
 
 
@@ -341,6 +342,10 @@ def _same_padding(input, weight, stride, dilation):
     dilation = _per_dimension(dilation, len(sizes), "dilation")
     totals = [step * (size - 1) for size, step in zip(sizes, dilation, strict=True)]
     if any(total % 2 for total in totals):
+        warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+            "created"
+        )
         extra = [width for total in reversed(totals) for width in (0, total % 2)]
         input = tensors.constant_pad_nd(input, tuple(extra), 0)
     return input, tuple(total // 2 for total in totals)
