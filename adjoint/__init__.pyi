@@ -200,6 +200,7 @@ from adjoint.autograd import set_grad_enabled as set_grad_enabled
 from adjoint.autograd.debug.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from adjoint.autograd.debug.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from adjoint.autograd.debug.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
+from adjoint.compiler import _disable_dynamo as _disable_dynamo
 from adjoint.compiler import compile as compile
 from adjoint.foreach import _foreach_abs as _foreach_abs
 from adjoint.foreach import _foreach_abs_ as _foreach_abs_

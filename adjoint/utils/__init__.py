@@ -10,7 +10,18 @@ from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
 
-_LATE = ("_python_dispatch", "benchmark", "dlpack", "flop_counter", "model_zoo", "tensorboard", "weak")
+_LATE = (
+    "_dtype_abbrs",
+    "_import_utils",
+    "_mode_utils",
+    "_python_dispatch",
+    "benchmark",
+    "dlpack",
+    "flop_counter",
+    "model_zoo",
+    "tensorboard",
+    "weak",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -306,6 +306,43 @@ PROGRAMS = {
                 caught(lambda: ops.copied(a))
         raises(lambda: torch._C._set_autograd_fallback_mode("error"))
         show(torch._C._get_autograd_fallback_mode())
+    "functions_of_lists": """
+        a, b = torch.ones(2), torch.ones(3)
+        for name in ("add", "add_", "mul", "div_", "pow", "maximum", "sub"):
+            f = getattr(torch, "_foreach_" + name)
+            for args in (([], []), ([], 1), ([], [1]), ([a], []), ([a.clone()], [a, a]), ([a.clone()], [1, 2]), ([a.clone(), b.clone()], [1]), ([a.clone()], [b]), ([1], 1), ([a.clone(), 1], 1)):
+                raises(f, *args)
+        for name in ("abs", "neg_", "norm", "zero_", "clone", "max"):
+            f = getattr(torch, "_foreach_" + name)
+            for args in (([],), (a,), ([1],), (None,), ([a.clone()],)):
+                show(attempt(f, *args))
+        for name in ("addcmul", "addcdiv_"):
+            f = getattr(torch, "_foreach_" + name)
+            for last in (2.0, [2.0], [2.0, 3.0], torch.tensor([2.0]), torch.tensor([2.0, 3.0]), torch.tensor(2.0)):
+                show(attempt(f, [a.clone()], [a], [a], last))
+            show(attempt(f, [a.clone()], [a, a], [a]), attempt(f, [a.clone()], [a], [a], value=3), attempt(f, [a.clone()], [a], [a], scalars=[3]))
+        tensors = [a.clone()]
+        show(torch._foreach_add_(tensors, 1) is tensors, attempt(torch._foreach_add, tensors, torch.ones(2)), attempt(torch._foreach_minimum_, [a.int()], 1.5))
+        show(torch._foreach_norm([a], 1, torch.float64), torch._foreach_lerp([a], [a * 3], [0.5]), attempt(torch._foreach_lerp, [a], [a, a], 0.5))
+    """,
+    "names_of_tests_and_tools": """
+        state = torch._C._get_torch_function_state
+        show(state().name, list(torch._C._TorchFunctionState.__members__))
+        with torch._C.DisableTorchFunction():
+            show(state().name)
+        with torch._C.DisableTorchFunctionSubclass():
+            show(state().name)
+        M, I = load(".utils._mode_utils"), load(".utils._import_utils")
+        show(M.all_same_mode([]), M.all_same_mode([1, 1]), M.all_same_mode([1, 2]), I._check_module_exists("numpy"), I._check_module_exists("no_such_module"), I._check_module_exists("no_such.module"))
+        with M.no_dispatch():
+            show(torch.ones(2) + 1)
+        abbrs = load(".utils._dtype_abbrs").dtype_abbrs
+        show([abbrs[dtype] for dtype in (torch.float32, torch.bfloat16, torch.complex64, torch.int8, torch.bool)])
+        show(torch._C._get_privateuse1_backend_name(), load("._utils")._is_privateuse1_backend_available(), torch._disable_dynamo(lambda x: len(x))([1]))
+        G = load(".autograd.gradcheck")
+        x = torch.ones(2, dtype=torch.double, requires_grad=True)
+        show(G._get_numerical_jacobian(lambda a: a * 2, (x,)), list(G._iter_tensors((x, [torch.ones(1)]))), list(G._iter_tensors((x, torch.ones(1)), True)))
+        warns(lambda: str(torch.nn.Container(a=torch.nn.ReLU()))); warns(lambda: str(torch.nn.NLLLoss2d()))
     """,
 }
 

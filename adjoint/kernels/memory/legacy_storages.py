@@ -47,8 +47,8 @@ class LegacyStorage(metaclass=_LegacyKind):
     @classmethod
     def _refusal(cls, reason: str) -> str:
         return (
-            f"<class 'torch.{cls.__name__}'>.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)\n"
-            f" * (Sequence data)\n * (*, UntypedStorage wrap_storage)\n{reason}"
+            f"<class 'torch.{cls.__name__}'>.__new__ received an invalid combination of arguments. Expected one of:\n"
+            f" * no arguments\n * (int size)\n * (Sequence data)\n * (*, UntypedStorage wrap_storage)\n{reason}"
         )
 
     @classmethod

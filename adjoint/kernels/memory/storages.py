@@ -83,6 +83,11 @@ class UntypedStorage:
             self._seen = parked(root)
             self._root = root_of(self._seen)
 
+    def without_elements(self) -> Self:
+        """The storage itself, moved to the meta device: of the same length, without its bytes."""
+        self._seen = parked(self._root)
+        return self
+
     @classmethod
     def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> Self:
         """The storage of memory whose owner is `root`.
