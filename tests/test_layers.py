@@ -36,6 +36,7 @@ LAYERS = [
         "adjoint.functional",
         "adjoint.quasirandom",
         "adjoint.foreach",
+        "adjoint.private_functions",
         "adjoint._higher_order_ops",
         "adjoint._subclasses",
         "adjoint.hub",
