@@ -17,6 +17,7 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy, TraceError
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "PH",
@@ -32,6 +33,7 @@ __all__ = [
     "Transformer",
     "has_side_effect",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]
