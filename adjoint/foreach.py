@@ -68,15 +68,17 @@ def _numbers(packed: Any, count: int) -> Any:
     return packed.tolist()
 
 
+def _norm(tensor: torch.Tensor, ord: float = 2, dtype: Any = None) -> torch.Tensor:
+    return torch.linalg.vector_norm(tensor, ord, dtype=dtype)
+
+
 def _for_each(name: str) -> Callable[..., Any]:
-    """The function `_foreach_<name>`; one that ends in `_` changes the tensors, and returns nothing."""
+    """The function `_foreach_<name>`; one that ends in `_` changes the tensors, and returns the list."""
     in_place = name.endswith("_")
 
     def one(tensor: Any, *args: Any, **options: Any) -> Any:
         if name == "norm":
-            return torch.linalg.vector_norm(
-                tensor, *args[:1], **dict(zip(("dtype",), args[1:], strict=False)), **options
-            )
+            return _norm(tensor, *args, **options)
         if name == "powsum":
             return torch.sum(tensor.abs().pow(*(args or (2,))), **options)
         if not isinstance(tensor, torch.Tensor):  # a number to the power of each tensor

@@ -121,8 +121,9 @@ class Interchange(ArrayAttributes):
 
     @property
     def __cuda_array_interface__(self) -> Any:
+        kind = dtypes.from_numpy(self._array.dtype).scalar_type
         raise AttributeError(
-            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.{kind}Tensor If CUDA data is required use "
             "tensor.cuda() to copy tensor to device memory."
         )
 

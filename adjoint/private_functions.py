@@ -98,8 +98,8 @@ def _is_any_true(input: Tensor) -> Tensor:
 
 def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The least and the greatest elements."""
-    found = torch.aminmax(input, dim=dim, keepdim=keepdim)
-    return found.min, found.max
+    least, greatest = torch.aminmax(input, dim=dim, keepdim=keepdim)
+    return least, greatest
 
 
 def _logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
@@ -205,8 +205,8 @@ def _addmm_activation(
 
 def _lu_with_info(input: Tensor, pivot: bool = True, check_errors: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """`torch.linalg.lu_factor_ex`."""
-    found = torch.linalg.lu_factor_ex(input, pivot=pivot, check_errors=check_errors)
-    return found.LU, found.pivots, found.info
+    factors, pivots, info = torch.linalg.lu_factor_ex(input, pivot=pivot, check_errors=check_errors)
+    return factors, pivots, info
 
 
 # --- indices, memory ------------------------------------------------------------------------------------------------

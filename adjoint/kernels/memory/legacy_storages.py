@@ -54,7 +54,7 @@ class LegacyStorage(metaclass=_LegacyKind):
     @classmethod
     def from_buffer(cls, *args: Any, **options: Any) -> TypedStorage:
         """A copy of the elements of a buffer; see `UntypedStorage.from_buffer`."""
-        untyped = UntypedStorage.from_buffer(*args, dtype=cls.dtype, **options)
+        untyped = UntypedStorage.from_buffer(*args, **{**options, "dtype": cls.dtype})
         return TypedStorage(dtype=cls.dtype, wrap_storage=untyped)
 
     @classmethod
