@@ -291,6 +291,16 @@ PROGRAMS = {
         raises(lambda: torch.FloatStorage(2, wrap_storage=torch.UntypedStorage(4)))
         raises(lambda: torch.storage._LegacyStorage()); show(torch.FloatStorage(wrap_storage=torch.UntypedStorage([0, 0, 128, 63])).tolist())
     """,
+    "sparse_tensors_are_close": """
+        close = torch.testing.assert_close
+        s = lambda *v: torch.sparse_coo_tensor([[0, 1]], list(v), (3,))
+        c = torch.eye(2).to_sparse_csr()
+        for one, other in ((s(1., 2.), s(1., 2.)), (s(1., 2.), s(1., 3.)), (s(1., 2.), torch.sparse_coo_tensor([[0, 2]], [1., 2.], (3,))), (s(1., 2.), torch.sparse_coo_tensor([[0]], [1.], (3,))), (s(1., 2.), s(1., 2.).to_dense()), (s(1., 2.), s(1, 2)), (c, c), (c, c * 2), (c, torch.ones(2, 2).to_sparse_csr()), (c, torch.eye(2).to_sparse_csc()), (c, torch.tensor([[0., 1.], [1., 0.]]).to_sparse_csr()), (c, torch.tensor([[1., 1.], [0., 0.]]).to_sparse_csr())):
+            raises(lambda: close(one, other)); raises(lambda: close(one, other, check_layout=False)); raises(lambda: close(one, other, check_dtype=False, rtol=1, atol=0, check_stride=True))
+        x = torch.arange(3.0)
+        show(x.map2_(x + 1, torch.tensor(2.0), lambda a, b, c: a * b + c))
+        raises(lambda: x.map2_(3, x, max)); raises(lambda: x.map2_(x, x.double(), max)); raises(lambda: torch.ones(2, requires_grad=True).map2_(x, x, max))
+    """,
     "refusals_to_export": """
         x = torch.ones(2)
         raises(lambda: x.__dlpack__(stream=3)); raises(lambda: x.__dlpack__(stream="a")); raises(lambda: x.to_sparse().__dlpack__())
