@@ -297,6 +297,10 @@ PROGRAMS = {
         c = torch.eye(2).to_sparse_csr()
         for one, other in ((s(1., 2.), s(1., 2.)), (s(1., 2.), s(1., 3.)), (s(1., 2.), torch.sparse_coo_tensor([[0, 2]], [1., 2.], (3,))), (s(1., 2.), torch.sparse_coo_tensor([[0]], [1.], (3,))), (s(1., 2.), s(1., 2.).to_dense()), (s(1., 2.), s(1, 2)), (c, c), (c, c * 2), (c, torch.ones(2, 2).to_sparse_csr()), (c, torch.eye(2).to_sparse_csc()), (c, torch.tensor([[0., 1.], [1., 0.]]).to_sparse_csr()), (c, torch.tensor([[1., 1.], [0., 0.]]).to_sparse_csr())):
             raises(lambda: close(one, other)); raises(lambda: close(one, other, check_layout=False)); raises(lambda: close(one, other, check_dtype=False, rtol=1, atol=0, check_stride=True))
+        formats = [torch.contiguous_format, torch.channels_last]
+        for t in (torch.ones(1, 1), torch.ones(2, 3).t(), torch.ones(3).expand(2, 3), torch.ones(2, 1, 3, 3), torch.ones(1, 2, 3, 3).contiguous(memory_format=torch.channels_last), torch.ones(0, 3)):
+            raises(lambda: t.dim_order(ambiguity_check=True)); raises(lambda: t.dim_order(ambiguity_check=formats))
+        raises(lambda: torch.ones(2).dim_order(ambiguity_check=3)); raises(lambda: torch.ones(2).dim_order(ambiguity_check=[3]))
         x = torch.arange(3.0)
         show(x.map2_(x + 1, torch.tensor(2.0), lambda a, b, c: a * b + c))
         raises(lambda: x.map2_(3, x, max)); raises(lambda: x.map2_(x, x.double(), max)); raises(lambda: torch.ones(2, requires_grad=True).map2_(x, x, max))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import adjoint as torch
 
@@ -74,7 +74,6 @@ class Module:
     """
 
     dump_patches: bool = False
-    T_destination = TypeVar("T_destination", bound=dict[str, Any])
     _version: int = 1
     call_super_init: bool = False
 
