@@ -285,11 +285,11 @@ FAMILIES: dict[str, dict[str, str]] = {
     "memory.subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",
     },
-    "memory.view_functions": {
-        "Tensor": "_view_func _view_func_unsafe",
-    },
     "memory.swapping": {
         "Tensor": "module_load",
+    },
+    "memory.view_functions": {
+        "Tensor": "_view_func _view_func_unsafe",
     },
     "nn.activation": {
         "Tensor functional torch": "hardshrink relu relu_",

@@ -306,6 +306,7 @@ PROGRAMS = {
                 caught(lambda: ops.copied(a))
         raises(lambda: torch._C._set_autograd_fallback_mode("error"))
         show(torch._C._get_autograd_fallback_mode())
+    """,
     "functions_of_lists": """
         a, b = torch.ones(2), torch.ones(3)
         for name in ("add", "add_", "mul", "div_", "pow", "maximum", "sub"):
