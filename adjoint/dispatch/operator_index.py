@@ -416,7 +416,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "nn.softmax": {
         "Tensor special torch": "log_softmax logsumexp softmax",
-        "operators": "log_softmax_backward log_softmax_of softmax_backward softmax_of",
+        "operators": "log_softmax_backward log_softmax_of logsumexp_backward softmax_backward softmax_of",
     },
     "nn.unpooling": {
         "functional operators": "max_unpool1d max_unpool2d max_unpool3d",
