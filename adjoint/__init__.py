@@ -77,9 +77,9 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    __config__ _C _dynamo _functorch _utils accelerator amp ao array_api as_torch autograd backends compiler cpu cuda distributed
-    distributions fft func functional futures fx hub inspect jit library linalg masked multiprocessing
-    nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
+    __config__ __future__ _C _dynamo _functorch _tensor_str _utils accelerator amp ao array_api as_torch autograd backends
+    compiler cpu cuda distributed distributions fft func functional futures fx hub inspect jit library linalg masked
+    multiprocessing nn notices onnx operators ops optim overrides profiler quasirandom random return_types serialization
     signal sparse special storage testing torch_version types utils version
     """.split()
 )
@@ -87,11 +87,11 @@ _FOREACH = tuple(
     f"_foreach_{name}{ending}"
     for name in (
         "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min copy cos cosh digamma div erf erfc exp expm1 floor frac "
-        "lerp lgamma log log10 log1p log2 max maximum minimum mul neg norm pow reciprocal round rsqrt sigmoid sign sin sinh "
-        "sqrt sub tan tanh trunc zero"
+        "clone lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg norm pow powsum reciprocal round rsqrt "
+        "sigmoid sign sin sinh sqrt sub tan tanh trunc zero"
     ).split()
     for ending in ("", "_")
-    if (name, ending) not in (("copy", ""), ("zero", ""), ("max", "_"), ("norm", "_"))
+    if f"{name}{ending}" not in ("copy", "zero", "clone_", "max_", "mm_", "norm_", "powsum_")
 )
 _NAMES = {
     "_version": "__version__",
@@ -107,12 +107,27 @@ _NAMES = {
         "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
         "_check_type _check_value _check_with _has_compatible_shallow_copy_type _shape_as_tensor"
     ),
+    "dtypes": (
+        "bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 int1 int2 int3 int4 int5 int6 int7 qint32 qint8 "
+        "quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
+    ),
+    "private_functions": (
+        "_adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _aminmax _amp_foreach_non_finite_check_and_unscale_ "
+        "_amp_update_scale_ _assert_tensor_metadata _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int "
+        "_cast_Long _cast_Short _compute_linear_combination _conj _conj_copy _conj_physical _convert_indices_from_coo_to_csr "
+        "_convert_indices_from_csr_to_coo _debug_has_internal_overlap _dim_arange _efficientzerotensor _euclidean_dist "
+        "_fft_c2c _fft_c2r _fft_r2c _index_put_impl_ _int_mm _is_all_true _is_any_true _is_zerotensor "
+        "_log_softmax _logcumsumexp _lu_with_info _masked_softmax _neg_view_copy _nnpack_available _pack_padded_sequence "
+        "_reshape_from_tensor _scaled_dot_product_attention_math _segment_reduce _softmax _sparse_csr_prod _sparse_csr_sum "
+        "_stack _to_cpu _unique2 _unsafe_index _unsafe_index_put _validate_sparse_compressed_tensor_args "
+        "_validate_sparse_coo_tensor_args _weight_norm_interface"
+    ),
     "_utils": "_assert",
     "accelerator": "AcceleratorError OutOfMemoryError",
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
     "autograd.debug.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
-    "compiler": "compile",
+    "compiler": "_disable_dynamo compile",
     "foreach": " ".join(_FOREACH),
     "func": "vmap",
     "futures": "Future",
@@ -127,7 +142,10 @@ _NAMES = {
     "printing": "set_printoptions",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state",
     "serialization": "load save",
-    "storage": "TypedStorage UntypedStorage",
+    "storage": (
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage "
+        "HalfStorage IntStorage LongStorage ShortStorage TypedStorage UntypedStorage"
+    ),
     "settings": (
         "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads "
         "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_deterministic_debug_mode "

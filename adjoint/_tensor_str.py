@@ -1,11 +1,14 @@
 """`torch._tensor_str`: what libraries use of how tensors are printed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import printing
+from .printing import get_printoptions, set_printoptions
 from .tensor import Tensor
 
-__all__ = ["PRINT_OPTS"]
+__all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 class _Options:
@@ -16,6 +19,17 @@ class _Options:
 
 
 PRINT_OPTS = _Options()
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Within the context, tensors are printed with these options of `set_printoptions`."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 def _str(self: Tensor, *, tensor_contents: Any = None) -> str:

@@ -40,6 +40,7 @@ __all__ = [
     "_get_obj_state",
     "_handle_complex",
     "_import_dotted_name",
+    "_is_privateuse1_backend_available",
     "_rebuild_meta_tensor_no_storage",
     "_rebuild_parameter",
     "_rebuild_parameter_with_state",
@@ -162,6 +163,11 @@ class classproperty:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         return self.func(owner)
+
+
+def _is_privateuse1_backend_available() -> bool:
+    """Whether a library has added devices of its own; none can."""
+    return False
 
 
 def _import_dotted_name(name: str) -> Any:

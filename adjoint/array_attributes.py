@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 import numpy
 
 from . import dtypes
-from .device import LAYOUTS, Size, cpu, device, layout, meta, strided
+from .device import LAYOUTS, Size, cpu, device, layout, memory_format, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
@@ -222,6 +222,24 @@ class ArrayAttributes:
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-        """The dimensions in the order of their strides, the largest stride first."""
+        """The dimensions in the order of their strides, the largest stride first.
+
+        Args:
+            ambiguity_check: True: raise unless only one order is right; or memory formats: one of them must be right then.
+
+        Raises:
+            RuntimeError: if the order is ambiguous.
+            TypeError: if `ambiguity_check` is neither.
+        """
         steps = storages.element_strides(self._array)
+        if ambiguity_check is not False:
+            formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+            if ambiguity_check is not True and not all(isinstance(each, memory_format) for each in formats or [None]):
+                raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+            if 0 in steps:
+                raise RuntimeError("The tensor does not have unique dim order.")
+            if 1 in self._array.shape and sum(self.is_contiguous(each) for each in formats) != 1:
+                raise RuntimeError(
+                    "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+                )
         return tuple(sorted(range(self._array.ndim), key=lambda dim: (-steps[dim], dim)))

@@ -74,7 +74,7 @@ class dtype:
         return self
 
 
-def _declare(name: str, scalar: type, abbr: str, scalar_type: str) -> dtype:
+def _declare(name: str, scalar: type | NumpyDtype, abbr: str, scalar_type: str) -> dtype:
     held = numpy.dtype(scalar)
     new = object.__new__(dtype)
     new.name = name
@@ -111,13 +111,38 @@ float8_e5m2 = _declare("float8_e5m2", ml_dtypes.float8_e5m2, "f8e5m2", "Float8_e
 float8_e5m2fnuz = _declare("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, "f8e5m2fnuz", "Float8_e5m2fnuz")
 float8_e8m0fnu = _declare("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, "f8e8m0fnu", "Float8_e8m0fnu")
 
+# The rest of PyTorch's names, for lists and comparisons of dtypes; NumPy has no such elements, and no tensor has them.
+
+
+def _name(name: str, scalar_type: str, abbr: str | None = None, itemsize: "builtins.int" = 1) -> dtype:
+    new = _declare(name, numpy.dtype(f"V{itemsize}"), abbr or name, scalar_type)
+    new.is_complex = name.startswith("complex")
+    new.is_signed = not name.startswith("u")
+    return new
+
+
+complex32 = chalf = _name("complex32", "ComplexHalf", "c32", 4)
+qint8 = _name("qint8", "QInt8")
+qint32 = _name("qint32", "QInt32", itemsize=4)
+quint8 = _name("quint8", "QUInt8")
+quint4x2 = _name("quint4x2", "QUInt4x2")
+quint2x4 = _name("quint2x4", "QUInt2x4")
+bits8 = _name("bits8", "Bits8", "b8x1")
+bits16 = _name("bits16", "Bits16", "b16x1", 2)
+bits1x8 = _name("bits1x8", "Bits1x8", "b1x8")
+bits2x4 = _name("bits2x4", "Bits2x4", "b2x4")
+bits4x2 = _name("bits4x2", "Bits4x2", "b4x2")
+int1, int2, int3, int4, int5, int6, int7 = (_name(f"int{bits}", f"Int{bits}") for bits in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_name(f"uint{bits}", f"UInt{bits}") for bits in range(1, 8))
+float4_e2m1fn_x2 = _name("float4_e2m1fn_x2", "Float4_e2m1fn_x2", "f4e2m1fnx2")
+
 _ALL = (
     uint8, int8, int16, int32, int64, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128, bool,
 )  # fmt: skip
-_REAL = {complex64: float32, complex128: float64}
+_REAL = {complex32: float16, complex64: float32, complex128: float64}
 _COMPLEX = {
-    float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,
+    complex32: complex32, float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,
     complex64: complex64, complex128: complex128,
 }  # fmt: skip
 
@@ -248,10 +273,40 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     except (KeyError, TypeError):
         _require_dtype("promote_types", "type1", 1, type1)
         _require_dtype("promote_types", "type2", 2, type2)
+        return _rarely_promoted(type1, type2)
+
+
+_HALF_PARTS = (complex32, float16, bool, uint8, int8, int16, int32, int64)
+"""The types whose common type with complex32 is complex32."""
+
+
+def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
+    """The common type of a type that no tensor has and another.
+
+    Raises:
+        RuntimeError: if there is none.
+    """
+    one, other = type1.scalar_type, type2.scalar_type
+    if type1 is type2:
+        return type1
+    if complex32 in (type1, type2):
+        rest = type2 if type1 is complex32 else type1
+        if rest in _HALF_PARTS:
+            return complex32
+        if rest is not complex32 and rest in _ALL and (rest, complex64) in _PAIRS:
+            return _PAIRS[rest, complex64]
+    for kind, rest in ((type1, type2), (type2, type1)):
+        if kind.scalar_type.startswith("UInt") and rest.is_floating_point and rest in _ALL:
+            return rest
+    if "Q" in (one[0], other[0]):
         raise RuntimeError(
-            "Promotion for uint16, uint32, uint64 types is not supported, "
-            f"attempted to promote {type1.scalar_type} and {type2.scalar_type}"
-        ) from None
+            "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
+            f"offending types: {one} {other}"
+        )
+    if one.startswith("Bits") or other.startswith("Bits"):
+        raise RuntimeError(f"Promotion from {one} and {other} is unsupported.")
+    kinds = "Float8 Types" if "Float8" in one + other else "uint16, uint32, uint64 types"
+    raise RuntimeError(f"Promotion for {kinds} is not supported, attempted to promote {one} and {other}")
 
 
 def can_cast(from_: dtype, to: dtype | None = None) -> "builtins.bool":
@@ -385,7 +440,7 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         kind = _limit_of("iinfo", type)
-        if kind.is_floating_point or kind.is_complex:
+        if kind.numpy.kind not in "biu":
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if kind is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
+from . import dtypes
 from .array_attributes import ArrayAttributes, methods_of_tensor
+from .kernels.memory import legacy_storages
 from .kernels.memory import storage as storages
 from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import TypedStorage, UntypedStorage
@@ -88,6 +90,12 @@ class Interchange(ArrayAttributes):
         return TypedStorage.of(storages.root_of(array), array.dtype, array, self._put_array)
 
     @ending_at_caller
+    def storage_type(self) -> Any:
+        """The class by which programs name the storage of this tensor's dtype, as `torch.FloatStorage`; None if there is none."""
+        kind = dtypes.from_numpy(self._array.dtype)
+        return None if self.is_meta else getattr(legacy_storages, f"{kind.scalar_type}Storage", None)
+
+    @ending_at_caller
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
@@ -100,6 +108,10 @@ class Interchange(ArrayAttributes):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self.is_conj():
             raise BufferError("Can't export tensors with the conjugate bit set")
+        if isinstance(self._array, SparseArray):
+            raise BufferError("Can't export tensors with layout other than torch.strided")
+        if self.is_meta:
+            raise BufferError("Cannot pack tensors on meta")
         if (stream := keywords.pop("stream", None)) is not None:
             if not isinstance(stream, int):
                 raise TypeError("stream must be ``int`` or ``none``")
@@ -107,11 +119,21 @@ class Interchange(ArrayAttributes):
                 raise AssertionError("stream should be None on cpu.")
         return materialize(self._array).__dlpack__(**keywords)
 
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        kind = dtypes.from_numpy(self._array.dtype).scalar_type
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.{kind}Tensor If CUDA data is required use "
+            "tensor.cuda() to copy tensor to device memory."
+        )
+
     @ending_at_caller
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         return LATE.array_namespace(api_version)
 
     def __dlpack_device__(self) -> tuple[enum.IntEnum, int]:
+        if self.is_meta:
+            raise ValueError("Unknown device type meta for Dlpack")
         kind, number = self._array.__dlpack_device__()
         return DLDeviceType(kind), number
 

@@ -54,7 +54,7 @@ def test_lists_of_tensors():
     assert [each[0].item() for each in torch._foreach_addcdiv(tensors, tensors, tensors, [1.0, 2.0])] == [3.0, 5.0]
     assert [each[0].item() for each in torch._foreach_maximum(tensors, 2.5)] == [2.5, 3.0]
     assert [round(each.item(), 4) for each in torch._foreach_norm(tensors)] == [2.8284, 5.1962]
-    with pytest.raises(RuntimeError, match="same number of tensors"):
+    with pytest.raises(RuntimeError, match="same number of elements"):
         torch._foreach_add(tensors, [1.0])
 
 

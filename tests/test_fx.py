@@ -95,6 +95,32 @@ def test_variadic_functions_are_traced():
     assert [node.target for node in traced.graph.find_nodes(op="placeholder")] == ["x", "*args", "factor", "**kwargs"]
 
 
+def test_parts_of_graphs_are_replaced():
+    traced = fx.symbolic_trace(lambda x, y: torch.add(x, y) * 2 + torch.add(y, x.relu()))
+    matches = fx.replace_pattern(traced, lambda a, b: torch.add(a, b), lambda a, b: a - b)
+    assert [[str(node) for node in match.nodes_map.values()] for match in matches] == [
+        ["add", "x", "y"],
+        ["add_1", "y", "relu"],
+    ]
+    x, y = torch.tensor([2.0]), torch.tensor([5.0])
+    assert traced(x, y).item() == -3 * 2 + 3
+    assert fx.replace_pattern(traced, lambda a: a.sigmoid(), lambda a: a) == []
+
+    chained = fx.symbolic_trace(lambda x: x.relu().relu().relu())
+    assert len(fx.replace_pattern(chained, lambda a: a.relu().relu(), lambda a: a.neg())) == 1  # parts do not overlap
+    assert chained(x).item() == 0
+
+    def shares(x):
+        part = x.relu()
+        return part.neg() + part
+
+    used_elsewhere = fx.symbolic_trace(shares)
+    assert fx.replace_pattern(used_elsewhere, lambda a: a.relu().neg(), lambda a: a.abs()) == []
+    assert repr(used_elsewhere) == "shares()"
+    with pytest.raises(AssertionError, match="the pattern has 1 parameters, and the replacement has 2"):
+        fx.replace_pattern(used_elsewhere, lambda a: a.neg(), lambda a, b: a)
+
+
 def test_graphs_are_made_by_hand():
     graph = fx.Graph()
     x = graph.placeholder("x")

@@ -1,8 +1,10 @@
 """`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
 
 from contextlib import nullcontext
+from enum import Enum
 from typing import Any
 
+from .. import dtypes as _dtypes
 from ..absent import absent
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
@@ -16,6 +18,8 @@ from ..autograd.graph_task import current_task_id as _current_graph_task_id
 from ..autograd.graph_task import execution_order as _current_graph_task_execution_order
 from ..device import device
 from ..first_use import import_late
+from ..operators.memory.swapping import swap_tensors as _swap_tensor_impl
+from ..tape.modes import STATE as _STATE
 from ..tape.modes import is_grad_enabled as is_grad_enabled
 from ..tape.modes import set_grad as _set_grad_enabled
 from ..tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDispatch
@@ -62,6 +66,7 @@ __all__ = [
     "_set_autograd_fallback_mode",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
+    "_swap_tensor_impl",
     "_will_engine_execute_node",
     "is_grad_enabled",
     "is_inference_mode_enabled",
@@ -106,7 +111,8 @@ _OF_TORCHSCRIPT = frozenset(
     """
     AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey EnumType
     FloatType FunctionSchema Future Graph IntType InterfaceType JITException ListType Node NoneType NumberType OptionalType
-    ScriptFunction ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type UnionType Use Value
+    ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type
+    UnionType Use Value
     """.split()
 )
 """Classes of TorchScript and of PyTorch's dispatcher, which libraries name in annotations."""
@@ -126,6 +132,35 @@ class DispatchKeySet:
 
 class _ExcludeDispatchKeyGuard(nullcontext[None]):
     """A context that changes nothing: there is no dispatcher whose keys could be excluded."""
+
+
+class _DisableFuncTorch(nullcontext[None]):
+    """A context that changes nothing: what it is used for, such as the state of a generator, passes transforms by."""
+
+
+class _TorchFunctionState(Enum):
+    """Which `__torch_function__` are called: all, those of modes only, or none."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Which `__torch_function__` are called in this thread."""
+    if not _STATE.asks_modes:
+        return _TorchFunctionState.ALL_DISABLED
+    return _TorchFunctionState.ENABLED if _STATE.asks_classes else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+def _get_all_dtypes() -> list[_dtypes.dtype]:
+    """All dtypes, those included that no tensor has."""
+    return list(dict.fromkeys(value for value in vars(_dtypes).values() if type(value) is _dtypes.dtype))
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of devices that a library may add to PyTorch; none can be added here."""
+    return "privateuseone"
 
 
 def _log_api_usage_once(event: str) -> None:

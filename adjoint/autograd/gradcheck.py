@@ -2,6 +2,8 @@
 
 from .check.gradcheck import (
     GradcheckError,
+    _get_numerical_jacobian,
+    _iter_tensors,
     get_analytical_jacobian,
     get_numerical_jacobian,
     get_numerical_jacobian_wrt_specific_input,
@@ -11,6 +13,8 @@ from .check.gradcheck import (
 
 __all__ = [
     "GradcheckError",
+    "_get_numerical_jacobian",
+    "_iter_tensors",
     "get_analytical_jacobian",
     "get_numerical_jacobian",
     "get_numerical_jacobian_wrt_specific_input",

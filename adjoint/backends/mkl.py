@@ -2,6 +2,9 @@
 
 from contextlib import AbstractContextManager
 
+from .switches import never
+
+is_available = never
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
+from .. import backends
 from . import amp as amp
 
 __all__ = [
@@ -12,6 +17,7 @@ __all__ = [
     "current_device",
     "current_stream",
     "device_count",
+    "get_capabilities",
     "is_available",
     "set_device",
     "stream",
@@ -29,6 +35,29 @@ class Stream:
 
 
 _only = Stream()
+
+
+@cache
+def get_capabilities() -> Mapping[str, Any]:
+    """What is known of the processor: its architecture; with llvmlite, its vector instructions.
+
+    >>> import adjoint as torch
+    >>> "architecture" in torch.cpu.get_capabilities()
+    True
+    """
+    found: dict[str, Any] = {"architecture": platform.machine()}
+    if backends.llvm.is_available():
+        names = backends.llvm.instruction_set
+        found.update(avx2=names in ("AVX2", "AVX-512"), avx512_f=names == "AVX-512", avx512_vl=names == "AVX-512")
+    return MappingProxyType(found)
+
+
+def _is_avx2_supported() -> bool:
+    return bool(get_capabilities().get("avx2", False))
+
+
+def _is_avx512_supported() -> bool:
+    return bool(get_capabilities().get("avx512_f", False))
 
 
 def is_available() -> bool:

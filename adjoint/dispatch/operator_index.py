@@ -264,7 +264,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": "to_dtype",
     },
     "memory.copying": {
-        "Tensor": "apply_ contiguous copy_ fill_diagonal_ map_ resize resize_ resize_as set_ sum_to_size",
+        "Tensor": "apply_ contiguous copy_ fill_diagonal_ map2_ map_ resize resize_ resize_as set_ sum_to_size",
         "Tensor torch": "clone fill_ resize_as_ zero_",
         "operators": "copy fill_diagonal fill_tensor full_of_number full_of_tensor zero",
         "torch": "fill",
@@ -284,6 +284,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "memory.subclassing": {
         "Tensor": "_make_subclass _make_wrapper_subclass as_subclass",
+    },
+    "memory.swapping": {
+        "Tensor": "module_load",
     },
     "memory.view_functions": {
         "Tensor": "_view_func _view_func_unsafe",

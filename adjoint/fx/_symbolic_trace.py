@@ -103,6 +103,11 @@ def _replaced(owner: Any, name: str, value: Any) -> Any:
         setattr(owner, name, before)
 
 
+def _assert_is_none(value: Any, msg: str) -> None:
+    """Raise unless an argument that was fixed to None is None."""
+    assert value is None, msg
+
+
 class Tracer(TracerBase):
     """Traces modules and functions. Subclasses say which modules are nodes (`is_leaf_module`).
 
@@ -195,10 +200,10 @@ class Tracer(TracerBase):
         for parameter in parameters[len(args) :]:
             name = parameter.name
             stars = _STARS.get(parameter.kind, "")
+            default = () if parameter.default is parameter.empty or stars else (parameter.default,)
             if name in given and given[name] is not PH:
-                value = self._fixed(name, given[name], len(given))
+                value = self._fixed(name, given[name], default)
             else:
-                default = () if parameter.default is parameter.empty or stars else (parameter.default,)
                 value = self.create_proxy("placeholder", f"{stars}{name}", default, {})
             if stars:
                 variadic.append(value)
@@ -212,13 +217,16 @@ class Tracer(TracerBase):
             return lambda *values: root_fn(*values, **keywords), args
         return lambda *values: _with_variadic(function, keywords)(*values, *keywords.values(), *variadic), args
 
-    def _fixed(self, name: str, value: Any, count: int) -> Any:
+    def _fixed(self, name: str, value: Any, default: tuple[Any, ...]) -> Any:
         """A value of `concrete_args`; the module checks that it gets the same one."""
         self._fixed_count = getattr(self, "_fixed_count", 0) + 1
-        there = self.create_proxy("placeholder", f"{name}_{self._fixed_count}", (value,), {})
+        there = self.create_proxy("placeholder", f"{name}_{self._fixed_count}", default, {})
         if isinstance(value, (bool, int, float)):
             message = f"{name} has been specialized to have value {value} but got another value"
             self.create_proxy("call_function", _assert, (there == value, message), {})
+        elif value is None:
+            message = f"{name} has been specialized to have value None but got another value"
+            self.create_proxy("call_function", _assert_is_none, (there, message), {})
         return value
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
@@ -292,4 +300,4 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> Gr
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__
-    return GraphModule(tracer.root, graph, name if name.isidentifier() else "GraphModule")
+    return GraphModule(tracer.root, graph, name)

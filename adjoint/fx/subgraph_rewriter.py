@@ -101,7 +101,7 @@ def replace_pattern_with_filters(
         match_filters: functions of a match, the graph and the graph of the pattern.
         ignore_literals: whether a number in the pattern is found in place of any other.
         replacement_callback: makes the replacement of a match, of the same arguments as a filter.
-        node_name_match: not used yet by any program that was tried; "" is its only value.
+        node_name_match: parts are found by what they compute alone, so that "" is its only value.
 
     Raises:
         NotImplementedError: for another `node_name_match`.

@@ -10,6 +10,9 @@ tensors, `plain` all other objects.
 from ..first_use import late_names
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .checkpoint import load, save
+from .locations import _package_registry as _package_registry
+from .locations import default_restore_location, location_tag, register_package
+from .skipping import skip_data
 from .storages import MAP_LOCATION
 
 DEFAULT_PROTOCOL = 2
@@ -17,9 +20,9 @@ DEFAULT_PROTOCOL = 2
 
 __all__ = [
     "MAP_LOCATION", "LoadEndianness", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
-    "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
-    "set_default_mmap_options",
+    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+    "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
+    "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
 __getattr__ = late_names(__name__, {name: "options" for name in __all__ if name not in globals()})

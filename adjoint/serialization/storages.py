@@ -10,6 +10,7 @@ from ..device import device
 from ..dtypes import dtype
 from ..kernels.memory.storage import address, memory
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
+from .locations import default_restore_location, location_tag
 
 __all__ = [
     "MAP_LOCATION",
@@ -110,7 +111,7 @@ class StorageTable:
         """The persistent id of `storage` in the pickle: a tag, its type, its name, its device and its number of elements."""
         kind = storage_type(dtypes.from_numpy(storage.element_kind)) if isinstance(storage, TypedStorage) else UNTYPED
         root = storage._root
-        return "storage", kind, self.key(root, kind), "cpu", root.nbytes // kind.itemsize
+        return "storage", kind, self.key(root, kind), location_tag(storage), root.nbytes // kind.itemsize
 
     def __iter__(self) -> Iterator[tuple[str, Array, StorageType]]:
         """Name, bytes and type of each storage, in the order of their first use."""
@@ -133,13 +134,13 @@ def restorer(map_location: MAP_LOCATION) -> Restore:
         RuntimeError: if the target is not the CPU.
     """
     if map_location is None:
-        return _restore
+        return default_restore_location
     if isinstance(map_location, dict):
         mapping = map_location
-        return lambda storage, location: _restore(storage, str(mapping.get(location, location)))
+        return lambda storage, location: default_restore_location(storage, str(mapping.get(location, location)))
     if isinstance(map_location, (str, device)):
         target = str(map_location)
-        return lambda storage, location: _restore(storage, target)
+        return lambda storage, location: default_restore_location(storage, target)
     choose = map_location
     return lambda storage, location: _chosen(choose, storage, location)
 
@@ -151,18 +152,4 @@ def _chosen(choose: Callable[..., Any], storage: UntypedStorage, location: str) 
             raise TypeError(f"map_location must return a storage or None, but returned {type(result).__name__}")
     except Exception as error:
         raise ErrorOfCaller from error
-    return _restore(storage, location) if result is None else result
-
-
-def _restore(storage: UntypedStorage, location: str) -> UntypedStorage:
-    if location == "cpu" or location.startswith("cpu:"):
-        return storage
-    if location.startswith("cuda"):
-        raise RuntimeError(
-            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
-            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
-            "storages to the CPU."
-        )
-    raise RuntimeError(
-        f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})"
-    )
+    return default_restore_location(storage, location) if result is None else result

@@ -17,7 +17,7 @@ from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
-from ..kernels.runtime.meta_array import Meta, remade
+from ..kernels.runtime.meta_array import Meta, parked, remade
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
@@ -77,7 +77,8 @@ def rebuild_tensor_v3(
 def _view(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: Any) -> Tensor:
     if not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise TypeError(f"sizes and strides must be tuples, got {type(size).__name__} and {type(stride).__name__}")
-    return wrap(storages.strided(storage._root, size, stride, offset, kind.numpy))
+    array = storages.strided(storage._root, size, stride, offset, kind.numpy)
+    return wrap(parked(array) if storage.device.type == "meta" else array)
 
 
 def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:

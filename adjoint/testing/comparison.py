@@ -236,18 +236,49 @@ def _tensor_difference(actual: Tensor, expected: Tensor, rules: _Rules) -> str |
     checks += [("device", actual.device, expected.device, rules.check_device)]
     checks += [("dtype", actual.dtype, expected.dtype, rules.check_dtype)]
     checks += [("layout", actual.layout, expected.layout, rules.check_layout)]
-    checks += [("stride()", actual.stride(), expected.stride(), rules.check_stride)]
+    if rules.check_stride and actual.layout is expected.layout is torch.strided:
+        checks += [("stride()", actual.stride(), expected.stride(), True)]
     for name, first, second, wanted in checks:
         if wanted and first != second:
             return f"The values for attribute '{name}' do not match: {first} != {second}."
+    if actual.layout is not expected.layout:
+        actual, expected = (each if each.layout is torch.strided else each.to_dense() for each in (actual, expected))
     rtol, atol = rules.tolerances(actual.dtype, expected.dtype)
-    actual, expected = _of_one_dtype(actual.detach(), expected.detach())
+    if actual.layout is not torch.strided:
+        return _sparse_difference(actual.detach(), expected.detach(), rtol, atol, rules)
+    return _elements_difference(actual.detach(), expected.detach(), rtol, atol, rules)
+
+
+def _sparse_difference(actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules) -> str | None:
+    """The first difference of two tensors of one sparse layout: in their number of elements, indices or values."""
+    kind = str(actual.layout).removeprefix("torch.sparse_").upper()
+    if kind == "COO":
+        actual, expected = actual.coalesce(), expected.coalesce()
+        names = ["indices"]
+    else:
+        names = ["crow_indices", "col_indices"] if kind.endswith("SR") else ["ccol_indices", "row_indices"]
+    counts = actual._nnz(), expected._nnz()
+    if counts[0] != counts[1]:
+        return f"The number of specified values in sparse {kind} tensors does not match: {counts[0]} != {counts[1]}"
+    for name in [*names, "values"]:
+        first, second = getattr(actual, name)(), getattr(expected, name)()
+        limits = (rtol, atol) if name == "values" else (0.0, 0.0)
+        found = _elements_difference(first, second, *limits, rules, f"Sparse {kind} {name}")
+        if found is not None:
+            return found
+    return None
+
+
+def _elements_difference(
+    actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules, named: str = "Tensor-likes"
+) -> str | None:
+    actual, expected = _of_one_dtype(actual, expected)
     close = torch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
     if close.all():
         return None
-    if actual.ndim == 0:
+    if actual.ndim == 0 and named == "Tensor-likes":
         return _scalar_difference(actual.item(), expected.item(), rtol, atol, rules.equal_nan)
-    return _report(actual, expected, ~close, rtol, atol)
+    return _report(actual, expected, ~close, rtol, atol, named)
 
 
 def _of_one_dtype(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
@@ -257,14 +288,14 @@ def _of_one_dtype(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
     return actual.to(dtype), expected.to(dtype)
 
 
-def _report(actual: Tensor, expected: Tensor, differs: Tensor, rtol: float, atol: float) -> str:
+def _report(actual: Tensor, expected: Tensor, differs: Tensor, rtol: float, atol: float, named: str) -> str:
     """The number of elements that differ, and the position of the largest difference."""
     exact = not rtol and not atol
     count, total = int(differs.sum()), differs.numel()
     absolute = torch.where(differs, (actual - expected).abs(), 0)
     relative = torch.where(differs, absolute / expected.abs(), 0)
     lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n",
+        f"{named} are not {'equal' if exact else 'close'}!\n",
         f"Mismatched elements: {count} / {total} ({count / total:.1%})",
     ]
     for name, values, limit in (("absolute", absolute, atol), ("relative", relative, rtol)):

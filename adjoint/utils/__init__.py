@@ -3,18 +3,33 @@
 from importlib import import_module
 from typing import Any
 
+import adjoint as torch
+
 from ..tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
 
-_LATE = ("_python_dispatch", "benchmark", "dlpack", "flop_counter", "model_zoo", "tensorboard", "weak")
+_LATE = (
+    "_dtype_abbrs",
+    "_import_utils",
+    "_mode_utils",
+    "_python_dispatch",
+    "benchmark",
+    "dlpack",
+    "flop_counter",
+    "model_zoo",
+    "tensorboard",
+    "weak",
+)
 
 
 def __getattr__(name: str) -> Any:
     """Import rarely used modules on first use."""
     if name in _LATE:
         return import_module(f"{__name__}.{name}")
+    if name == "swap_tensors":
+        return torch._C._swap_tensor_impl
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

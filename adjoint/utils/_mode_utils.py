@@ -1,17 +1,23 @@
-"""PyTorch's private module about dispatch modes."""
+"""`torch.utils._mode_utils`: what libraries use to compute below all modes, and to compare modes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import adjoint as torch
 
-__all__ = ["no_dispatch"]
+__all__ = ["all_same_mode", "no_dispatch"]
 
 
 @contextmanager
 def no_dispatch() -> Iterator[None]:
-    """In the block, neither dispatch modes nor tensor classes with `__torch_dispatch__` take over operators."""
+    """Within the context, no `__torch_dispatch__` of modes and classes is called in this thread."""
     with torch._C._DisableTorchDispatch():
         yield
+
+
+def all_same_mode(modes: Sequence[Any]) -> bool:
+    """Whether all modes are equal."""
+    return all(mode == modes[0] for mode in modes)

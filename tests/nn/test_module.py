@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import weakref
 
 import pytest
 
@@ -126,6 +127,75 @@ def test_conversion_keeps_the_parameters_themselves():
     assert weight.dtype == torch.float16
     with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
         net.to(torch.int64)
+
+
+@pytest.fixture
+def swapping():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_swapped_tensors_keep_their_names_and_exchange_the_rest():
+    one, other = torch.nn.Parameter(torch.ones(2)), torch.zeros(3)
+    one.note = "kept with what it describes"
+    torch.utils.swap_tensors(one, other)
+    assert type(one) is torch.Tensor
+    assert one.shape == (3,)
+    assert other.note
+    assert other.requires_grad
+    other.sum().backward()
+    assert other.grad.tolist() == [1, 1]
+    assert one.grad is None
+    reference = weakref.ref(one)
+    with pytest.raises(RuntimeError, match="Cannot swap t2 because it has weakref associated with it"):
+        torch.utils.swap_tensors(other, one)
+    assert reference() is one
+
+
+def test_conversion_can_exchange_parameters(swapping):
+    net = Net()
+    net(torch.ones(1, 3)).sum().backward()
+    kept, grad = net.scale, net.scale.grad
+    net.double()
+    assert net.scale is kept
+    assert net.scale.grad is grad
+    assert kept.dtype is grad.dtype is torch.float64
+    net.to("meta")
+    assert net.scale is kept
+    assert kept.is_meta
+    reference = weakref.ref(kept)
+    with pytest.raises(RuntimeError, match=r"_apply\(\): Couldn't swap Net\.scale"):
+        net.to_empty(device="cpu")
+    assert reference() is kept
+
+
+def test_a_class_of_tensors_says_what_it_loads(swapping):
+    class Doubled(torch.Tensor):
+        def module_load(self, other, assign=False):
+            return (other * 2).as_subclass(Doubled)
+
+    layer = torch.nn.Linear(2, 2)
+    layer.weight = torch.nn.Parameter(torch.zeros(2, 2).as_subclass(Doubled))
+    kept = layer.weight
+    layer.load_state_dict({"weight": torch.ones(2, 2), "bias": torch.zeros(2, dtype=torch.float64)})
+    assert layer.weight is kept
+    assert kept.tolist() == [[2, 2], [2, 2]]
+    assert layer.bias.dtype is torch.float32
+
+
+def test_conversion_can_make_new_parameters():
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        layer = torch.nn.Linear(2, 2)
+        before = layer.weight
+        layer.double()
+        assert layer.weight is not before
+        assert before.dtype is torch.float32
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+    kept = layer.weight
+    assert layer.to("meta").weight is not kept  # the data of a tensor stays on its device
 
 
 def test_integer_buffers_stay_integers():
@@ -292,8 +362,6 @@ def test_buffers_assigned_as_such():
 
 
 def test_modules_die_by_reference_counting():
-    import weakref
-
     gc.disable()
     try:
         net = Net()

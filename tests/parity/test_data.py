@@ -296,6 +296,9 @@ def test_a_stream_longer_than_it_said():
         lambda module, data: list(data.DataLoader(data.TensorDataset(module.ones(3)), batch_sampler=[[-4]])),
         lambda module, data: list(data.DataLoader(data.TensorDataset(module.ones(3)), batch_sampler=[[]])),
         lambda module, data: list(data.DataLoader(data.Subset(range(9), [5, 6, 7]), batch_size=2)),
+        lambda module, data: data.StackDataset([1, 2, 3], [4, 5, 6]).__getitems__([0, 2]),
+        lambda module, data: data.StackDataset(a=data.Subset(range(9), [5, 6]), b=[1, 2]).__getitems__([1, 0]),
+        lambda module, data: list(data.DataLoader(data.StackDataset([1, 2, 3], [4, 5, 6]), batch_size=2)),
     ],
 )
 def test_calls(call):

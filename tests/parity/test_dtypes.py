@@ -16,6 +16,9 @@ NAMES = (
 PAIRS = list(itertools.product(NAMES, NAMES))
 ALIASES = ("half", "float", "double", "cfloat", "cdouble", "short", "int", "long")
 SCALARS = (True, 3, 2.5, 1j)
+# Types that no tensor has. PyTorch refuses to say whether quantized numbers and bits have a sign.
+BARE = ("complex32", "chalf", "int1", "int7", "uint1", "uint7", "float8_e4m3fn", "float4_e2m1fn_x2")
+OF_NO_SIGN = ("qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2")
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +52,20 @@ def test_attributes(name):
     assert f"torch.{ours.scalar_type}Tensor" == torch.empty(0, dtype=theirs).type()
     if name != "float16":  # NumPy has no complex32.
         assert outcome(ours.to_complex) == outcome(theirs.to_complex)
+
+
+@pytest.mark.parametrize("name", [*BARE, *OF_NO_SIGN])
+def test_types_that_no_tensor_has(name):
+    ours, theirs = getattr(adjoint, name), getattr(torch, name)
+    for attribute in ("itemsize", "is_floating_point", "is_complex", "abbr", *(("is_signed",) if name in BARE else ())):
+        assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+    assert repr(ours) == repr(theirs)
+    assert outcome(ours.to_real) == outcome(theirs.to_real)
+    assert outcome(ours.to_complex) == outcome(theirs.to_complex)
+    if not name.startswith(("int", "float4")):  # there, PyTorch fails with an assertion of its own
+        for other in NAMES:
+            actual = outcome(adjoint.promote_types, ours, getattr(adjoint, other))
+            assert actual == outcome(torch.promote_types, theirs, getattr(torch, other)), other
 
 
 @pytest.mark.parametrize("function", ["promote_types", "can_cast"])

@@ -10,7 +10,6 @@ from .behaviour import assert_same
 
 SETUP = """
 import copy, warnings
-warnings.filterwarnings("ignore", message="Lazy modules")
 warnings.filterwarnings("ignore", message="enable_nested_tensor")
 U, P, PZ, prune = nn.utils, nn.utils.parametrize, nn.utils.parametrizations, nn.utils.prune
 UninitializedParameter, is_lazy = nn.parameter.UninitializedParameter, nn.parameter.is_lazy

@@ -307,6 +307,74 @@ PROGRAMS = {
         raises(lambda: torch._C._set_autograd_fallback_mode("error"))
         show(torch._C._get_autograd_fallback_mode())
     """,
+    "functions_of_lists": """
+        a, b = torch.ones(2), torch.ones(3)
+        for name in ("add", "add_", "mul", "div_", "pow", "maximum", "sub"):
+            f = getattr(torch, "_foreach_" + name)
+            for args in (([], []), ([], 1), ([], [1]), ([a], []), ([a.clone()], [a, a]), ([a.clone()], [1, 2]), ([a.clone(), b.clone()], [1]), ([a.clone()], [b]), ([1], 1), ([a.clone(), 1], 1)):
+                raises(f, *args)
+        for name in ("abs", "neg_", "norm", "zero_", "clone", "max"):
+            f = getattr(torch, "_foreach_" + name)
+            for args in (([],), (a,), ([1],), (None,), ([a.clone()],)):
+                show(attempt(f, *args))
+        for name in ("addcmul", "addcdiv_"):
+            f = getattr(torch, "_foreach_" + name)
+            for last in (2.0, [2.0], [2.0, 3.0], torch.tensor([2.0]), torch.tensor([2.0, 3.0]), torch.tensor(2.0)):
+                show(attempt(f, [a.clone()], [a], [a], last))
+            show(attempt(f, [a.clone()], [a, a], [a]), attempt(f, [a.clone()], [a], [a], value=3), attempt(f, [a.clone()], [a], [a], scalars=[3]))
+        tensors = [a.clone()]
+        show(torch._foreach_add_(tensors, 1) is tensors, attempt(torch._foreach_add, tensors, torch.ones(2)), attempt(torch._foreach_minimum_, [a.int()], 1.5))
+        show(torch._foreach_norm([a], 1, torch.float64), torch._foreach_lerp([a], [a * 3], [0.5]), attempt(torch._foreach_lerp, [a], [a, a], 0.5))
+    """,
+    "private_functions": """
+        def g(*s): return torch.from_numpy(numpy.random.RandomState(sum(s)).randn(*s))
+        ones = lambda *s: torch.ones(*s)
+        show(attempt(torch._int_mm, ones(17, 8).char(), ones(8, 8).char()), attempt(torch._int_mm, ones(17, 8), ones(8, 8).char()), attempt(torch._int_mm, ones(17, 8).char(), ones(7, 8).char()))
+        x = g(2, 3, 4, 4)
+        for kind, mask in ((0, ones(4, 4).triu(1).bool()), (1, torch.tensor([[False, True, False, False], [False, False, True, True]])), (2, x > 0.5), (None, x > 0)):
+            show(torch._masked_softmax(x, mask, None, kind), torch._masked_softmax(x, mask, 3, kind))
+        show(attempt(torch._masked_softmax, x, ones(4, 4), None, 0), attempt(torch._masked_softmax, x, ones(3, 4).bool(), None, 0), attempt(torch._masked_softmax, x, x > 0, None, 5))
+        show([torch._debug_has_internal_overlap(each) for each in (ones(3), ones(1).expand(3), ones(3, 3).t(), ones(4, 4)[::2], ones(4).as_strided((2, 2), (1, 1)), torch.tensor(1.0), ones(0), ones(2, 3, 4).permute(2, 0, 1))])
+        show(attempt(torch._assert_tensor_metadata, ones(2), (3,)), attempt(torch._assert_tensor_metadata, ones(2), None, (2,)), attempt(torch._assert_tensor_metadata, ones(2), (2,), (1,), torch.float32))
+        for found in (0.0, 1.0):
+            scale, tracker = torch.tensor([4.0]), torch.tensor([1]).int()
+            show(torch._amp_update_scale_(scale, tracker, torch.tensor([found]), 2.0, 0.5, 2), scale, tracker)
+        grad, found = torch.tensor([float("inf"), 1.0]), torch.zeros(1)
+        torch._amp_foreach_non_finite_check_and_unscale_([grad], found, torch.tensor([0.5]))
+        show(grad, found, attempt(torch._amp_foreach_non_finite_check_and_unscale_, [grad], torch.zeros(2), torch.tensor([0.5])))
+        z = torch.complex(g(2, 3), g(3, 3)[:2])
+        for norm in (0, 1, 2):
+            for flag in (True, False):
+                show(torch._fft_c2c(z, [1], norm, flag), torch._fft_r2c(g(2, 3), [0, 1], norm, flag))
+            show(torch._fft_c2r(z, [1], norm, 4))
+        show(torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 4, out_int32=True), torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 0]), transpose=True))
+        show(attempt(torch._validate_sparse_coo_tensor_args, torch.tensor([[5]]), ones(1), (2,)), [each.tolist() for each in torch._sparse_csr_prod(torch.eye(2).to_sparse_csr(), [0], True).to_dense()])
+        for flags in ((), (True, True), (True, False, True)):
+            show(torch._unique2(torch.tensor([3, 1, 1]), *flags))
+        show(torch._weight_norm_interface(g(2, 3), g(1, 3), 1), torch._compute_linear_combination(g(3, 2), g(4, 3)), torch._euclidean_dist(g(2, 3), g(4, 3)), torch._addmm_activation(ones(2), ones(2, 2), ones(2, 2), use_gelu=True))
+        q, k = g(1, 4, 3, 4), g(1, 2, 3, 4)
+        show(torch._scaled_dot_product_attention_math(k, k, k, is_causal=True), torch._scaled_dot_product_attention_math(k, k, k, attn_mask=ones(3, 3).bool().tril(-1)), torch._scaled_dot_product_attention_math(q, k, k, enable_gqa=True, scale=0.3))
+        show(torch._is_all_true(torch.tensor([True, False])), torch._is_any_true(torch.tensor([True, False])), torch._dim_arange(g(2, 3), 1), torch._pack_padded_sequence(ones(2, 2, 1), torch.tensor([2, 1]), False), torch._cast_Long(ones(2) * 2.5))
+    """,
+    "names_of_tests_and_tools": """
+        state = torch._C._get_torch_function_state
+        show(state().name, list(torch._C._TorchFunctionState.__members__))
+        with torch._C.DisableTorchFunction():
+            show(state().name)
+        with torch._C.DisableTorchFunctionSubclass():
+            show(state().name)
+        M, I = load(".utils._mode_utils"), load(".utils._import_utils")
+        show(M.all_same_mode([]), M.all_same_mode([1, 1]), M.all_same_mode([1, 2]), I._check_module_exists("numpy"), I._check_module_exists("no_such_module"), I._check_module_exists("no_such.module"))
+        with M.no_dispatch():
+            show(torch.ones(2) + 1)
+        abbrs = load(".utils._dtype_abbrs").dtype_abbrs
+        show([abbrs[dtype] for dtype in (torch.float32, torch.bfloat16, torch.complex64, torch.int8, torch.bool)])
+        show(torch._C._get_privateuse1_backend_name(), bool(load("._utils")._is_privateuse1_backend_available()), torch._disable_dynamo(lambda x: len(x))([1]))
+        G = load(".autograd.gradcheck")
+        x = torch.ones(2, dtype=torch.double, requires_grad=True)
+        show(G._get_numerical_jacobian(lambda a: a * 2, (x,)), list(G._iter_tensors((x, [torch.ones(1)]))), list(G._iter_tensors((x, torch.ones(1)), True)))
+        warns(lambda: str(torch.nn.Container(a=torch.nn.ReLU()))); warns(lambda: str(torch.nn.NLLLoss2d()))
+    """,
 }
 
 test_private_names = program_test({name: ATTEMPT + source for name, source in PROGRAMS.items()})

@@ -355,3 +355,39 @@ def test_whole_modules_and_optimizers_of_pytorch(zipped):
             (outputs**2).sum().backward()
             step.step()
             step.zero_grad()
+
+
+def outcome(function, *args):
+    """What a call gives: its result, or the type and the words of its error."""
+    try:
+        return function(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def about_places(module):
+    """Libraries that say where storages were; the meta device; checkpoints without elements."""
+    places, x = module.serialization, module.arange(3.0)
+    seen = [places.location_tag(x.untyped_storage()), outcome(places.location_tag, 3)]
+    seen.append(outcome(places.default_restore_location, x.untyped_storage(), "nowhere"))
+    places.register_package(1, lambda storage: "there", lambda storage, place: storage if place == "there" else None)
+    try:
+        seen.append(places.location_tag(x.untyped_storage()))
+        file = save(module, x)
+        seen.append(load(module, file).tolist())
+    finally:
+        places._package_registry.pop(0)
+    seen.append(outcome(load, module, file))
+    seen.append(load(module, file, map_location="cpu").tolist())
+    seen.append(load(module, file, map_location="meta").is_meta)
+    with places.skip_data():
+        empty = save(module, {"x": x})
+        seen.append(outcome(lambda: save(module, x, _use_new_zipfile_serialization=False)))
+    seen.append(load(module, empty)["x"].tolist())
+    with places.skip_data():
+        seen.append(load(module, file, map_location="cpu").shape == (3,))
+    return seen
+
+
+def test_places_of_storages():
+    assert about_places(adjoint) == about_places(torch)

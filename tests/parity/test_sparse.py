@@ -110,6 +110,7 @@ VALUES = {
     "transposed": lambda t: [s(t, False).t(), s(t, False).mT, c(t).t(), c(t).transpose(0, 1), s(t, False).permute(1, 0)],
     "parts of dims": lambda t: [s(t, False)[1], h(t)[0], h(t)[2, 1], s(t, False).index_select(1, t.tensor([2, 0]))],
     "joined": lambda t: [t.cat([s(t, False), u(t)]), t.cat([h(t), h(t)], 1)],
+    "stacked": lambda t: [t.stack([s(t, False), s(t)], dim) for dim in (0, 1, -1)],
     "unsqueeze": lambda t: [s(t, False).unsqueeze(0), h(t).unsqueeze(2)],
     "mm": lambda t: [x @ t.ones(3, 2) for x in (s(t, False), u(t), c(t))],
     "mm dense first": lambda t: [t.ones(3, 2) @ s(t, False), t.ones(3, 2) @ c(t)],

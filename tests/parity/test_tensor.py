@@ -278,6 +278,53 @@ PROGRAMS = {
         torch.set_printoptions(profile='default')
         show(repr(x), repr(torch.nn.Parameter(torch.ones(2))), repr(x.max(1)), repr(torch.nn.Linear(2, 3)), repr(torch.Size([2])))
     """,
+    "typed_storages": """
+        s = torch.FloatStorage([1.0, 2.5])
+        show(s.tolist(), s.dtype, len(s), s.nbytes(), s[1], isinstance(s, torch.FloatStorage), isinstance(s, torch.DoubleStorage))
+        show([getattr(s, name)().tolist() for name in "double float half long int short char byte bool bfloat16 complex_float complex_double".split()])
+        show([getattr(s, name)().dtype for name in "double float half long int short char byte bool bfloat16 complex_float complex_double".split()])
+        show(torch.FloatTensor().set_(s, 1, (1,), (1,)), s.fill_(3).tolist(), s._untyped_storage.nbytes())
+        s.resize_(4); show(len(s))
+        show([getattr(torch, f"{name}Storage")(2).dtype for name in "Bool Byte Char Short Int Long Half BFloat16 Float Double ComplexFloat ComplexDouble".split()])
+        show(torch.ones(1).storage_type().__name__, torch.ones(1).long().storage_type().__name__, torch.ones(1, device="meta").storage_type())
+        raises(lambda: torch.FloatStorage(1, 2)); raises(lambda: torch.FloatStorage(dtype=torch.int))
+        raises(lambda: torch.FloatStorage(2, wrap_storage=torch.UntypedStorage(4)))
+        raises(lambda: torch.storage._LegacyStorage()); show(torch.FloatStorage(wrap_storage=torch.UntypedStorage([0, 0, 128, 63])).tolist())
+    """,
+    "sparse_tensors_are_close": """
+        close = torch.testing.assert_close
+        s = lambda *v: torch.sparse_coo_tensor([[0, 1]], list(v), (3,))
+        c = torch.eye(2).to_sparse_csr()
+        for one, other in ((s(1., 2.), s(1., 2.)), (s(1., 2.), s(1., 3.)), (s(1., 2.), torch.sparse_coo_tensor([[0, 2]], [1., 2.], (3,))), (s(1., 2.), torch.sparse_coo_tensor([[0]], [1.], (3,))), (s(1., 2.), s(1., 2.).to_dense()), (s(1., 2.), s(1, 2)), (c, c), (c, c * 2), (c, torch.ones(2, 2).to_sparse_csr()), (c, torch.eye(2).to_sparse_csc()), (c, torch.tensor([[0., 1.], [1., 0.]]).to_sparse_csr()), (c, torch.tensor([[1., 1.], [0., 0.]]).to_sparse_csr())):
+            raises(lambda: close(one, other)); raises(lambda: close(one, other, check_layout=False)); raises(lambda: close(one, other, check_dtype=False, rtol=1, atol=0, check_stride=True))
+        formats = [torch.contiguous_format, torch.channels_last]
+        for t in (torch.ones(1, 1), torch.ones(2, 3).t(), torch.ones(3).expand(2, 3), torch.ones(2, 1, 3, 3), torch.ones(1, 2, 3, 3).contiguous(memory_format=torch.channels_last), torch.ones(0, 3)):
+            raises(lambda: t.dim_order(ambiguity_check=True)); raises(lambda: t.dim_order(ambiguity_check=formats))
+        raises(lambda: torch.ones(2).dim_order(ambiguity_check=3)); raises(lambda: torch.ones(2).dim_order(ambiguity_check=[3]))
+        x = torch.arange(3.0)
+        show(x.map2_(x + 1, torch.tensor(2.0), lambda a, b, c: a * b + c))
+        raises(lambda: x.map2_(3, x, max)); raises(lambda: x.map2_(x, x.double(), max)); raises(lambda: torch.ones(2, requires_grad=True).map2_(x, x, max))
+    """,
+    "refusals_to_export": """
+        x = torch.ones(2)
+        raises(lambda: x.__dlpack__(stream=3)); raises(lambda: x.__dlpack__(stream="a")); raises(lambda: x.to_sparse().__dlpack__())
+        raises(lambda: torch.ones(2, device="meta").__dlpack__()); raises(lambda: torch.ones(2, device="meta").__dlpack_device__())
+        raises(lambda: x.__cuda_array_interface__); show(hasattr(x, "__cuda_array_interface__"))
+        with torch._tensor_str.printoptions(precision=1):
+            show(str(torch.ones(1) * 1.25))
+        show(str(torch.ones(1) * 1.25))
+    """,
+    "rare_refusals": """
+        x = torch.ones(2, 3)
+        raises(lambda: x[["a"]]); raises(lambda: x[0, "a"]); raises(lambda: torch.broadcast_shapes((-1,))); raises(lambda: torch.broadcast_shapes((2,), (-3,)))
+        raises(lambda: x.masked_fill(x.byte(), 0)); raises(lambda: x.dsplit(2)); warns(lambda: torch.where(x.byte(), x, x))
+        singular = torch.stack([torch.zeros(2, 2), torch.eye(2)])
+        show([torch.linalg.cond(singular, p) for p in (1, -1, "fro", "nuc", float("inf"))], type(torch.linalg.cond(torch.eye(2, requires_grad=True), 1).grad_fn).__name__)
+        p = torch.nn.utils.rnn.pack_sequence([torch.ones(3)])
+        show(p.is_pinned(), len(torch.nn.LSTM(2, 3, 2)._flat_weights))
+        show([each.tolist() for each in torch._foreach_clone([x])], [each.tolist() for each in torch._foreach_mm([x], [x.T])])
+        show([each.tolist() for each in torch._foreach_powsum([x * 2, -x], 3)], torch._foreach_powsum([x], 2, dtype=torch.float64)[0].dtype)
+    """,
     "views_share": """
         x = torch.arange(12.).reshape(3, 4)
         for v in (x.view(4, 3), x.t(), x[1], x[:, ::2], x.unsqueeze(0), x.expand(2, 3, 4), x.diagonal(), x.reshape(2, 6), x.flatten(), x.narrow(0, 1, 1), x.permute(1, 0), x.detach(), x.data, x.unfold(1, 2, 1), x.view(-1)[3:], x.as_strided((2,), (5,), 1), x.contiguous(), x.squeeze(), x.movedim(0, 1), x.select(1, 2), x.ravel(), x.real, x.view(torch.int32)):

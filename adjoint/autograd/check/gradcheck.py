@@ -7,7 +7,7 @@ vectors of norm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -256,6 +256,32 @@ def get_numerical_jacobian(
         )
     moved = [each for each in as_tuple(inputs if target is None else target) if isinstance(each, Tensor)]
     return tuple(wrap(numerical_by(mapping, each, eps)[0]) for each in moved)
+
+
+def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in nested lists and tuples; with `only_requiring_grad`, those that require a gradient."""
+    if isinstance(x, Tensor):
+        if x.requires_grad or not only_requiring_grad:
+            yield x
+    elif isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _iter_tensors(item, only_requiring_grad)
+
+
+def _get_numerical_jacobian(
+    fn: Callable[..., Any],
+    inputs: Sequence[Any],
+    outputs: Any = None,
+    target: Any = None,
+    eps: float = 1e-3,
+    is_forward_ad: bool = False,
+) -> list[tuple[Tensor, ...]]:
+    """For each tensor of `target` (default: of `inputs`) that requires a gradient, the Jacobians of all outputs of `fn`."""
+    from .jacobians import Mapping, as_tuple, numerical_by
+
+    mapping = Mapping(fn, as_tuple(inputs))
+    wanted = _iter_tensors(inputs if target is None else target, only_requiring_grad=True)
+    return [tuple(map(wrap, numerical_by(mapping, each, eps))) for each in wanted]
 
 
 def get_analytical_jacobian(

@@ -16,6 +16,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp
 from ...dtypes import Rank, can_cast, from_numpy, promote, scalar_dtype
+from ...notices import warn
 from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, typed
 
@@ -57,6 +58,10 @@ def where(condition: Array, self: Array, other: Array) -> Array:
                 "where expected condition to be a boolean tensor, but got a tensor with dtype "
                 f"{from_numpy(condition.dtype).scalar_type}"
             )
+        warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+            "PyTorch. Use a boolean condition instead."
+        )
         condition = condition.astype(bool)
     if self.dtype is not other.dtype:
         self, other = promoted(self, other)

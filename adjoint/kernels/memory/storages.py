@@ -83,6 +83,11 @@ class UntypedStorage:
             self._seen = parked(root)
             self._root = root_of(self._seen)
 
+    def without_elements(self) -> Self:
+        """The storage itself, moved to the meta device: of the same length, without its bytes."""
+        self._seen = parked(self._root)
+        return self
+
     @classmethod
     def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> Self:
         """The storage of memory whose owner is `root`.
@@ -436,6 +441,10 @@ class TypedStorage(UntypedStorage):
         """The dtype of the elements."""
         return from_numpy(self.element_kind)
 
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        return self.untyped()
+
     def pickle_storage_type(self) -> str:
         """The name by which files call storages of this dtype, as "FloatStorage"."""
         return f"{self.dtype.scalar_type}Storage"
@@ -456,6 +465,23 @@ class TypedStorage(UntypedStorage):
         return f"TypedStorage(dtype={self.dtype}, "
 
 
+def _conversion(name: str, dtype: Any) -> Callable[[UntypedStorage], TypedStorage]:
+    def converted(self: UntypedStorage) -> TypedStorage:
+        return TypedStorage.of(memory(self.elements(self.element_kind).astype(dtype.numpy)), dtype.numpy)
+
+    converted.__name__, converted.__qualname__ = name, f"UntypedStorage.{name}"
+    converted.__doc__ = f"The elements (bytes, of a storage without a dtype) as a new storage of {dtype}."
+    return converted
+
+
+for _name, _dtype in {
+    "bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16, "int": dtypes.int32,
+    "long": dtypes.int64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "float": dtypes.float32,
+    "double": dtypes.float64, "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
+}.items():  # fmt: skip
+    setattr(UntypedStorage, _name, _conversion(_name, _dtype))
+
+
 def _new_memory(name: str, size: Any, kind: Any) -> Array:
     """Memory for `size` elements of `kind`, or with those of a sequence."""
     if hasattr(size, "__index__") and not hasattr(size, "__len__"):
@@ -473,7 +499,10 @@ def _new_memory(name: str, size: Any, kind: Any) -> Array:
                     f"was of type {type(value).__name__} instead of int"
                 )
         return numpy.array([value % 256 for value in size], kind)
-    return memory(numpy.array(size, kind))
+    values = numpy.array(size, kind)
+    root = numpy.empty(values.nbytes, numpy.uint8)
+    root.view(kind)[...] = values.reshape(-1)
+    return root
 
 
 def _negative(length: int) -> RuntimeError:

@@ -39,7 +39,9 @@ def common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
         for dim in range(-1, -1 - len(shape), -1):
             if shape[dim] in (1, result[dim]):
                 continue
-            if result[dim] != 1 or shape[dim] < 0:
+            if result[dim] == 1 and shape[dim] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if result[dim] != 1:
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {shape[dim]} at {dim}! Mismatching argument at index {index} "
                     f"had {shape}; but expected shape should be broadcastable to {result}"

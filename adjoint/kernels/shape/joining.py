@@ -12,7 +12,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS, MOVED
 from ...codegen.selection import choose
-from ...dtypes import from_numpy
+from ...dtypes import C_NAMES, from_numpy
 from ...notices import warn
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import widen
@@ -316,7 +316,9 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
 def _fill_value(self: Array, mask: Array, value: Any) -> Array:
     """The value that `masked_fill` writes, as an array of the dtype of `self`."""
     if mask.dtype.kind != "b":
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype " + str(mask.dtype))
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype " + C_NAMES[from_numpy(mask.dtype)]
+        )
     if isinstance(value, numpy.ndarray) and value.ndim:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."

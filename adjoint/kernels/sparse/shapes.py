@@ -115,7 +115,8 @@ def unbind(array: SparseArray, dim: int = 0) -> Any:
 def cat(arrays: Any, dim: int = 0) -> Any:
     """Arrays joined along a dimension."""
     if not all(isinstance(array, SparseArray) for array in arrays):
-        raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position 0.")
+        place = next(place for place, array in enumerate(arrays) if not isinstance(array, SparseArray))
+        raise RuntimeError(f"Concatenating sparse tensors, but a dense tensor was found at position {place}.")
     first = arrays[0]
     dim %= first.ndim
     parts = [coordinates(array).parts for array in arrays]
@@ -139,6 +140,19 @@ def cat(arrays: Any, dim: int = 0) -> Any:
         before += length
     joined = coo(numpy.concatenate(columns, axis=1), numpy.concatenate(values), shape)
     return like(joined, first.parts.layout)
+
+
+def stack(arrays: Any, dim: int = 0) -> Any:
+    """Arrays joined along a new dimension."""
+    first = arrays[0].shape
+    for place, array in enumerate(arrays):
+        if array.shape != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(array.shape)} at entry "
+                f"{place}"
+            )
+    parts = [unsqueeze(array, dim) if isinstance(array, SparseArray) else array for array in arrays]
+    return NotImplemented if any(part is NotImplemented for part in parts) else cat(parts, dim % (arrays[0].ndim + 1))
 
 
 def unsqueeze(array: SparseArray, dim: int) -> Any:

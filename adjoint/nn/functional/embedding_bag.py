@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import adjoint as torch
 
-from .normalization import embedding
+from .normalization import embedding, limit_norms
 
 
 def embedding_bag(
@@ -36,8 +36,16 @@ def embedding_bag(
             [3., 4.]])
     """
     _check(input, weight, offsets, mode, per_sample_weights)
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        unfit = "scaling the gradient by the frequency" if scale_grad_by_freq else "sparse weights"
+        raise ValueError(f"max mode does not support {unfit}")
+    if max_norm is not None:
+        limit_norms(weight.detach(), input, max_norm, norm_type)
+    _check_kinds(input, weight, offsets, per_sample_weights)
+    _check_range(input, weight, mode)
+    input = input.long()
     if input.dim() == 2 and padding_idx is None and input.size(1) > 0:
-        rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+        rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
             rows = rows * per_sample_weights.unsqueeze(-1)
         return rows.max(1).values if mode == "max" else rows.mean(1) if mode == "mean" else rows.sum(1)
@@ -56,7 +64,7 @@ def embedding_bag(
     input = input[: len(bags)]  # those after the last bag are in none
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights[: len(bags)]
-    rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     if padding_idx is not None:
@@ -92,7 +100,7 @@ def _check(
             f"However, found offsets of type {type(offsets)}"
         )
     if input.dim() == 1 and (offsets is None or offsets.dim() != 1):
-        raise ValueError(f"offsets has to be a 1D Tensor but got {offsets}")
+        raise ValueError(f"offsets has to be a 1D Tensor{'' if offsets is not None else ' but got None'}")
     if input.dim() not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if mode not in ("sum", "mean", "max"):
@@ -101,6 +109,40 @@ def _check(
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}'). Please open a feature request on GitHub."
+        )
+
+
+def _check_kinds(
+    input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, per_sample_weights: torch.Tensor | None
+) -> None:
+    """Raise for dtypes that do not fit, and for indices out of range."""
+    indices = input if offsets is None else input.to(torch.promote_types(input.dtype, offsets.dtype))
+    _require("indices", indices, (torch.long, torch.int), "Long, Int")
+    kinds = (torch.half, torch.bfloat16, torch.float, torch.double)
+    _require("weight", weight, kinds, "Half, BFloat16, Float, Double")
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but "
+            f"type {weight.type()} does not equal {per_sample_weights.type()} (while checking arguments for embedding_bag)"
+        )
+
+
+def _check_range(input: torch.Tensor, weight: torch.Tensor, mode: str) -> None:
+    outside = (input < 0) | (input >= weight.size(0))
+    if not outside.any():
+        return
+    position = int(outside.reshape(-1).int().argmax())
+    index, rows = int(input.reshape(-1)[position]), weight.size(0)
+    if mode == "max" or weight.dtype is torch.double:
+        raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {index}")
+    raise RuntimeError(f"Index {position} of input takes value {index} which is not in the valid range [0, {rows})")
+
+
+def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], named: str) -> None:
+    if tensor.dtype not in kinds:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {named}; but got "
+            f"{tensor.type()} instead (while checking arguments for embedding_bag)"
         )
 
 

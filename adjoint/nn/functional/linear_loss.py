@@ -63,6 +63,14 @@ def linear_cross_entropy(
     )
 
 
+def check_options(classes: int, weight: torch.Tensor | None, label_smoothing: float) -> None:
+    """Raise if there is not one weight for each class, or if the smoothing is not a share."""
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(f"expected weight shape to be ({classes},), got {tuple(weight.shape)}")
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+
+
 def _check(
     input: torch.Tensor,
     linear_weight: torch.Tensor,
@@ -90,9 +98,6 @@ def _check(
         )
     if linear_bias is not None and tuple(linear_bias.shape) != shape[:-1]:
         raise RuntimeError(f"expected linear_bias shape {shape[:-1]}, got {tuple(linear_bias.shape)}")
-    if weight is not None and tuple(weight.shape) != shape[:1]:
-        raise RuntimeError(f"expected weight shape to be {shape[:1]}, got {tuple(weight.shape)}")
-    if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+    check_options(shape[0], weight, label_smoothing)
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")

@@ -66,6 +66,8 @@ def smooth_l1_loss(
     input, target = _of_one_size(input, target)
     if beta == 0.0:
         return operators.l1_loss(input, target, reduction=reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     return operators.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
 
 
@@ -139,6 +141,8 @@ def binary_cross_entropy(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
             "deprecated. Please ensure they have the same size."
         )
+    if target.dtype is not input.dtype:
+        raise RuntimeError(f"Found dtype {target.dtype.scalar_type} but expected {input.dtype.scalar_type}")
     return operators.binary_cross_entropy(input, target, weight=weight, reduction=reduction)
 
 

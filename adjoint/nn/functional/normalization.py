@@ -144,15 +144,24 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx += rows * (padding_idx < 0)
     if max_norm is not None:
-        _limit_norms(weight.detach(), input, max_norm, norm_type)
+        limit_norms(weight.detach(), input, max_norm, norm_type)
     return operators.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 @torch.no_grad()
-def _limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> None:
+def limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows of `weight` at `indices` down to `max_norm`."""
+    if indices.dtype not in (torch.long, torch.int):
+        raise RuntimeError(
+            "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{indices.type()} instead (while checking arguments for embedding_renorm_)"
+        )
     used = torch.unique(indices)
-    if used.numel() and used[0] < 0:
-        raise IndexError("index out of range in self")
+    for index in used[:1].tolist() + used[-1:].tolist():
+        if not -weight.size(0) <= index < weight.size(0):
+            raise IndexError(
+                f"select(): index {index} out of range for tensor of size {list(weight.shape)} at dimension 0"
+            )
     rows = weight[used]
     norms = rows.norm(norm_type, 1, keepdim=True)
     # 1e-7 as in PyTorch, to prevent division by zero.

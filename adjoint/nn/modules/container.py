@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from ...notices import warn
 from ...tracebacks import end_methods_at_caller
 from .module import Module
 from .printing import indented
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 
 
 def absolute_index(index: Any, length: int) -> int:
@@ -25,6 +26,19 @@ def absolute_index(index: Any, length: int) -> int:
 
 def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | None]:
     return OrderedDict((str(i), module) for i, module in enumerate(modules))
+
+
+class Container(Module):
+    """A module with the submodules that it is given by name; `Module` itself has long had submodules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            FutureWarning,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(Module):

@@ -1,4 +1,4 @@
-"""`Module.to`: its arguments, and the conversion of each tensor."""
+"""`Module.to`: its arguments, and the conversion of each tensor and of a module's parameters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
+from ..parameter import Parameter
+from .registered import Registered
 
 _FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
@@ -40,7 +42,8 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
     device, dtype = values.get("device"), values.get("dtype")
     if values.get("tensor") is not None:
         device, dtype = values["tensor"].device, values["tensor"].dtype
-    if not (dtype is None or isinstance(dtype, torch.dtype)):
+    flags = (values.get(name, False) for name in ("non_blocking", "copy"))
+    if not (dtype is None or isinstance(dtype, torch.dtype)) or not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(_FORMS.format(_describe(given, kwargs)))
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
@@ -51,7 +54,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
             "as expected.",
         )
-    return None if device is None else torch.device(device), dtype, bool(values.get("non_blocking", False))
+    return None if device is None else torch.device(device), dtype, values.get("non_blocking", False)
 
 
 def converter(
@@ -73,6 +76,62 @@ def converter(
     return convert
 
 
+def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Replace what the parameters of `module` itself, and their gradients, hold by `fn` of them.
+
+    Raises:
+        RuntimeError: if parameters are to be exchanged with the new ones, and one cannot.
+    """
+    for name, param in module._parameters.items():
+        if param is None:
+            continue
+        grad = param.grad
+        with torch.no_grad():
+            converted = fn(param)
+        swap = torch.__future__.get_swap_module_params_on_conversion()
+        if swap:
+            _swap(module, name, param, converted)
+        elif _takes_data(param, converted):
+            param.data = converted
+        else:
+            param = module._parameters[name] = Parameter(converted, param.requires_grad)
+        if grad is not None:
+            _convert_grad(module, name, param, grad, fn)
+
+
+def _swap(module: Registered, name: str, param: torch.Tensor, converted: torch.Tensor) -> None:
+    grad, param.grad = param.grad, None
+    try:
+        torch.utils.swap_tensors(param, Parameter(converted, requires_grad=param.requires_grad))
+    except Exception as error:
+        param.grad = grad
+        raise RuntimeError(f"_apply(): Couldn't swap {type(module).__name__}.{name}") from error
+
+
+def _convert_grad(
+    module: Registered, name: str, param: torch.Tensor, grad: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    with torch.no_grad():
+        converted = fn(grad)
+    if torch.__future__.get_swap_module_params_on_conversion():
+        try:
+            torch.utils.swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {type(module).__name__}.{name}.grad") from error
+        param.grad = grad
+    elif _takes_data(grad, converted):
+        grad.data = converted
+        param.grad = grad
+    else:
+        param.grad = converted.requires_grad_(grad.requires_grad)
+
+
+def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
+    """Whether `tensor` stays, and only its data is replaced."""
+    same = torch._has_compatible_shallow_copy_type(tensor, converted)
+    return bool(same and not torch.__future__.get_overwrite_module_params_on_conversion())
+
+
 def to_gpu(module: Any, device: Any = None) -> Any:
     """Move all parameters and buffers to a GPU; there is none, so this raises as `Tensor.cuda` does."""
     return module._apply(lambda tensor: tensor.cuda(device))
@@ -83,5 +142,7 @@ def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    named = [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
-    return ", ".join([type(value).__name__ for value in args] + named)
+    def kind(value: Any) -> str:
+        return "torch.dtype" if isinstance(value, torch.dtype) else type(value).__name__
+
+    return ", ".join([*map(kind, args), *(f"{name}={kind(value)}" for name, value in kwargs.items())])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import adjoint as torch
@@ -40,8 +39,7 @@ class LazyModuleMixin:
     constructor, and materializes them in `initialize_parameters`, which is called with the arguments of the first call.
     After that call the module becomes a `cls_to_become`, unless this is None.
 
-    >>> import adjoint as torch, warnings
-    >>> warnings.simplefilter("ignore")
+    >>> import adjoint as torch
     >>> layer = torch.nn.LazyLinear(2)
     >>> layer(torch.ones(4, 3)).shape
     torch.Size([4, 2])
@@ -56,11 +54,6 @@ class LazyModuleMixin:
         own: Any = self
         own._load_hook = own._register_load_state_dict_pre_hook(self._lazy_load_hook)
         own._initialize_hook = own.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen at any "
-            "moment.",
-            stacklevel=2,
-        )
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Save this module's own state; what is not initialized is saved as it is."""

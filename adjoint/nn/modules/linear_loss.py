@@ -6,7 +6,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..functional.linear_loss import LinearCrossEntropyOptions, linear_cross_entropy
+from ..functional.linear_loss import LinearCrossEntropyOptions, check_options, linear_cross_entropy
 from .module import Module
 
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
@@ -47,6 +47,7 @@ class LinearCrossEntropyLoss(Module):
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         super().__init__()
+        check_options(num_classes, weight, label_smoothing)
         self.in_features, self.num_classes, self.out_features = in_features, num_classes, tuple(out_features)
         count = num_classes
         for length in self.out_features:

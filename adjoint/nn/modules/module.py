@@ -387,14 +387,7 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            with torch.no_grad():
-                param.data = fn(param.data)
-                if param.grad is not None:
-                    requires_grad = param.grad.requires_grad
-                    param.grad = fn(param.grad.data).requires_grad_(requires_grad)
+        conversion.convert_parameters(self, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

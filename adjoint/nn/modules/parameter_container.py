@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import adjoint as torch
@@ -177,8 +178,13 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add the values of a mapping or of an iterable of pairs, replacing those of the same names."""
-        for key, value in pairs(parameters, "ParametersDict", "ParameterDict"):
+        """Add the values of a mapping or of an iterable of pairs, replacing those of the same names.
+
+        A mapping that is not ordered by its class, such as a `dict`, is added in the order of its keys.
+        """
+        added = pairs(parameters, "ParametersDict", "ParameterDict")
+        in_order = sorted(added, key=itemgetter(0)) if _has_no_order(parameters) else added
+        for key, value in in_order:
             self[key] = value
 
     def extra_repr(self) -> str:
@@ -203,6 +209,10 @@ class ParameterDict(Module):
     def __ior__(self, other: Any) -> ParameterDict:
         self.update(other)
         return self
+
+
+def _has_no_order(source: Any) -> bool:
+    return isinstance(source, Mapping) and not isinstance(source, OrderedDict)
 
 
 def _describe(value: Any, kind: str) -> str:

@@ -119,6 +119,10 @@ class RNNBase(Module):
             for suffix in self._suffixes(layer)
         ]
 
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        return [weight for weights in self.all_weights for weight in weights]
+
     def extra_repr(self) -> str:
         parts = [
             f"{self.input_size}, {self.hidden_size}",

@@ -201,8 +201,12 @@ def _load_tensor(
             "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in "
             "the module instead of copying them in place?)",
         )
+    swap = torch.__future__.get_swap_module_params_on_conversion()
     try:
-        if assign:
+        if swap:
+            with torch.no_grad():
+                _exchange(param, value, assign)
+        elif assign:
             if isinstance(param, Parameter):
                 if not isinstance(value, Parameter):
                     value = Parameter(value, requires_grad=param.requires_grad)
@@ -214,10 +218,26 @@ def _load_tensor(
                 param.copy_(value)
     except Exception as exception:  # noqa: BLE001  (all errors are collected)
         error_msgs.append(
-            f'While copying the parameter named "{key}", whose dimensions in the model '
+            f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model '
             f"are {param.size()} and whose dimensions in the checkpoint are {value.size()}, "
             f"an exception occurred : {exception.args}."
         )
+
+
+def _exchange(param: torch.Tensor, value: torch.Tensor, assign: bool) -> None:
+    """Give `param` what `module_load` says that it becomes."""
+    new = param.module_load(value, assign=assign)
+    if new is value or new is param:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in module_load"
+        )
+    if isinstance(param, Parameter):
+        new = (
+            new.requires_grad_(param.requires_grad)
+            if isinstance(new, Parameter)
+            else Parameter(new, param.requires_grad)
+        )
+    torch.utils.swap_tensors(param, new)
 
 
 def _own_state(module: Registered) -> dict[str, torch.Tensor]:

@@ -83,6 +83,14 @@ class PackedSequence(PackedSequence_):
         """Convert to int32."""
         return self.to(torch.int32)
 
+    def pin_memory(self) -> PackedSequence:
+        """The same, with the data in pinned memory."""
+        return PackedSequence(self.data.pin_memory(), *self[1:])
+
+    def is_pinned(self) -> bool:
+        """Whether the data is in pinned memory."""
+        return bool(self.data.is_pinned())
+
     @property
     def is_cuda(self) -> bool:
         """Whether the data is on a GPU."""

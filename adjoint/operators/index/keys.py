@@ -40,6 +40,8 @@ def as_part(part: Any) -> Any:
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
     if isinstance(part, (list, tuple, range, numpy.ndarray)):
+        if isinstance(part, (list, tuple)) and any(isinstance(item, str) for item in part):
+            raise TypeError("new(): invalid data type 'str'")
         array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
         if array.dtype.kind == "c":
             raise TypeError("'complex' object cannot be interpreted as an integer")
@@ -52,6 +54,8 @@ def as_part(part: Any) -> Any:
         if kind.kind in "iu" and kind.char not in "liqB":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return part
+    if isinstance(part, str):
+        raise TypeError("new(): invalid data type 'str'")
     if isinstance(part, numpy.bool_):
         return bool(part)
     if hasattr(part, "__index__"):

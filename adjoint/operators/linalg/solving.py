@@ -308,8 +308,15 @@ def cond(input, p=None, *, out=None):
         raise RuntimeError(
             f"linalg.cond(ord={named}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
         )
-    inverse = tensors.linalg_inv(input)
+    inverse, failed = tensors.linalg_inv_ex(input)
+    singular = failed != 0
+    # The singular values of infinities cannot be computed; other norms of them are infinite.
+    inverse = tensors.masked_fill(inverse, singular.unsqueeze(-1).unsqueeze(-1), 0 if p == "nuc" else math.inf)
     result = tensors.linalg_matrix_norm(input, p) * tensors.linalg_matrix_norm(inverse, p)
+    if p == "nuc":
+        result = tensors.masked_fill(result, singular, math.nan)
+    else:
+        result = tensors.nan_to_num(result, math.inf, math.inf, -math.inf)
     return stored("linalg_cond", result, out, recorded=True)
 
 

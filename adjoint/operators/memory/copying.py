@@ -325,6 +325,25 @@ def map_(input, tensor, callable):
     return input
 
 
+@public(namespace=None, method=True)
+def map2_(input, x, y, callable):
+    """Replace each element, in place, by what the Python function `callable` makes of it and those of `x` and `y`. Slow."""
+    for place, (name, tensor) in enumerate((("x", x), ("y", y)), 1):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"map2_(): argument '{name}' (position {place}) must be Tensor, not {type(tensor).__name__}"
+            )
+    _without_grad(input, "map2_")
+    for name, tensor in (("x", x), ("y", y)):
+        if input.dtype is not tensor.dtype:
+            raise TypeError(f"map2_: expected {input.type()} for argument '{name}' (got {tensor.type()})")
+    shape = input._array.shape
+    about_to_change(input)
+    arrays = input._array, x.expand(shape)._array, y.expand(shape)._array
+    count_change(input, "map2_", copying.copy_, input._array, copying.mapped(callable, *arrays))
+    return input
+
+
 # --- other memory ---------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from ..shape.view import alias
 
 T = TypeVar("T", bound=Tensor)
 
-_SLOTS = ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation", "_view_version")
+SLOTS = ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation", "_view_version")
 
 
 @public(namespace=None, method=True)
@@ -40,7 +40,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
         view.__class__ = cls  # type: ignore[assignment]
     except TypeError:  # `cls` has slots of its own
         made = new(cls)
-        for slot in _SLOTS:
+        for slot in SLOTS:
             setattr(made, slot, getattr(view, slot))
         return made
     return view

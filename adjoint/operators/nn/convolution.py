@@ -15,6 +15,7 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import convolution as kernels
 from ...kernels.runtime.layout import like_images
+from ...notices import warn
 from ...tensor import Tensor
 
 
@@ -76,15 +77,15 @@ class convolution:
         elif not batch.has(weight):
             first = batch.first(image)
             shared = None if batch.has(bias) else bias
-            result = convolution(first.reshape((-1, *first.shape[2:])), weight, shared, *rest, groups)
-            result = result.reshape((size, -1, *result.shape[1:]))
+            result = convolution(first.flatten(0, 1), weight, shared, *rest, groups)
+            result = result.reshape((size, result.shape[0] // size, *result.shape[1:]))
         else:
             images = batch.expanded(image).transpose(0, 1)
-            images = images.reshape((images.shape[0], -1, *images.shape[3:]))
+            images = images.flatten(1, 2)
             filters = batch.first(weight)
-            filters = filters.reshape((-1, *filters.shape[2:]))
+            filters = filters.flatten(0, 1)
             result = convolution(images, filters, None, *rest, groups * size)
-            result = result.reshape((result.shape[0], size, -1, *result.shape[2:])).transpose(0, 1)
+            result = result.unflatten(1, (size, result.shape[1] // size)).transpose(0, 1)
             if bias is not None and not batch.has(bias):
                 result = result + bias.reshape((-1,) + (1,) * (result._array.ndim - 3))
         if batch.has(bias):
@@ -136,7 +137,7 @@ class conv_input_grad:
         joined = (shape[0], size * shape[1], *shape[2:])
         filters = batch.first(weight).flatten(0, 1)
         result = batch.apply(op, (_batch_in_channels(gradients), filters, joined, *rest, groups * size))
-        return result.unflatten(1, (size, -1)).transpose(0, 1)
+        return result.unflatten(1, (size, result.shape[1] // size)).transpose(0, 1)
 
 
 @operator(
@@ -341,6 +342,10 @@ def _same_padding(input, weight, stride, dilation):
     dilation = _per_dimension(dilation, len(sizes), "dilation")
     totals = [step * (size - 1) for size, step in zip(sizes, dilation, strict=True)]
     if any(total % 2 for total in totals):
+        warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+            "created"
+        )
         extra = [width for total in reversed(totals) for width in (0, total % 2)]
         input = tensors.constant_pad_nd(input, tuple(extra), 0)
     return input, tuple(total // 2 for total in totals)

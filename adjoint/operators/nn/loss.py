@@ -244,7 +244,7 @@ def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean
     if not input._array.ndim and not target._array.ndim and target._array.dtype.kind not in "iu":
         raise IndexError(f"Dimension specified as {class_dim} but tensor has no dimensions")
     if label_smoothing < 0.0 or label_smoothing > 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if target._array.dtype.kind not in "iu" and target._array.shape == input._array.shape:
         return _with_probabilities(input, target, weight, ignore_index, reduction, label_smoothing, class_dim)
     if (

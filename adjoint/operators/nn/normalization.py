@@ -152,6 +152,7 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
         raise IndexError(
             f"Dimension out of range (expected to be in range of [-1, 0], but got 1): the input has shape {list(shape)}"
         )
+    _check_dtypes(input, weight, bias, running_mean, running_var)
     for name in ("running_mean", "running_var"):
         check_constant("native_batch_norm", name, named[name])
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
@@ -302,6 +303,26 @@ class native_layer_norm:
         return (result if bias is None else result + batch.aligned(bias, rank)), mean, rstd
 
 
+def _check_dtypes(input, *parameters):
+    """Raise unless all parameters have the dtype of the input, or are of float32 for an input of 16 bits.
+
+    Raises:
+        RuntimeError: with the words of PyTorch's kernels, which depend on the first parameter that is given.
+    """
+    kinds = [each.dtype for each in parameters if each is not None]
+    own = input.dtype
+    if all(kind is own for kind in kinds):
+        return
+    if all(kind is dtypes.float32 for kind in kinds):
+        if own not in (dtypes.float16, dtypes.bfloat16):
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        return
+    if kinds[0] is own:
+        other = next(kind for kind in kinds if kind is not own)
+        raise RuntimeError(f"expected scalar type {own.scalar_type} but found {other.scalar_type}")
+    raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+
+
 def _checked_shape(input, normalized_shape, leading, **factors):
     """`normalized_shape` as a tuple, which `input` ends in and the `factors` have; `leading` is how errors begin the shape."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -331,6 +352,7 @@ def _checked_shape(input, normalized_shape, leading, **factors):
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
     shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
+    _check_dtypes(input, weight, bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]
 
 
@@ -433,6 +455,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     num_groups = index(num_groups)
     _check_groups(list(shape), shape[1], num_groups, weight, bias)
+    _check_dtypes(input, weight, bias)
     return native_group_norm(input, weight, bias, num_groups, eps)[0]
 
 

@@ -70,7 +70,12 @@ def concat(tensors, dim=0, *, out=None):
 
 
 @operator(
-    kernel=Kernel(kernels.stack, quiet=True), promote="common", method=False, out_refusal=_REFUSAL, tangent="linear"
+    kernel=Kernel(kernels.stack, quiet=True),
+    promote="common",
+    method=False,
+    out_refusal=_REFUSAL,
+    tangent="linear",
+    sparse="shapes.stack",
 )
 class stack:
     """The tensors along a new dimension `dim`."""

@@ -335,7 +335,7 @@ def _split_function(name, dim_of, minimum):
         ndim = input._array.ndim
         if ndim < minimum:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {minimum} dimension{'s' if minimum > 1 else ''}, but got a tensor "
+                f"torch.{name} requires a tensor with at least {minimum} dimension, but got a tensor "
                 f"with {ndim} dimensions!"
             )
         dim = dim_of(ndim)

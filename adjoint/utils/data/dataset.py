@@ -126,8 +126,29 @@ class StackDataset(Dataset[Any]):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """The samples at `indices`, of each dataset at once if it can.
+
+        Raises:
+            ValueError: if a dataset returns another number of samples.
+        """
+        if isinstance(self.datasets, dict):
+            columns = [_samples_at(dataset, indices) for dataset in self.datasets.values()]
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*(_samples_at(dataset, indices) for dataset in self.datasets), strict=True))
+
     def __len__(self) -> int:
         return self._length
+
+
+def _samples_at(dataset: Any, indices: list[int]) -> list[Any]:
+    get_all = getattr(dataset, "__getitems__", None)
+    if get_all is None:
+        return [dataset[index] for index in indices]
+    found: list[Any] = get_all(indices)
+    if len(found) != len(indices):
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(found)}")
+    return found
 
 
 class ConcatDataset(Dataset[T_co]):

@@ -1,0 +1,3 @@
+"""`torch.backends.xnnpack`: a library that is not used."""
+
+enabled = False

@@ -1,0 +1,63 @@
+"""Tensors that exchange what they hold, `torch.utils.swap_tensors`; and what a parameter loads, `Tensor.module_load`."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ...dispatch.decorators import public
+from ...tape.node import live_accumulator
+from ...tape.versions import Mark
+from ...tensor import Tensor
+from .subclassing import SLOTS
+
+
+@public(namespace=None, method=True)
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What this parameter or buffer becomes when its module loads `other`: a class of tensors may define another rule.
+
+    It is asked where `torch.__future__.set_swap_module_params_on_conversion(True)` is in force.
+
+    Returns:
+        `other` without history if `assign` is true; else this tensor, after `other` has been copied into it, without history.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2).module_load(torch.ones(2))
+    tensor([1., 1.])
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchange what two tensors hold, their classes included: each name then shows what the other showed.
+
+    Raises:
+        RuntimeError: if a weak reference to one of them exists, or if their classes have different slots.
+
+    >>> import adjoint as torch
+    >>> a, b = torch.ones(2), torch.zeros(3)
+    >>> torch.utils.swap_tensors(a, b)
+    >>> a
+    tensor([0., 0., 0.])
+    """
+    for name, tensor in (("t1", t1), ("t2", t2)):
+        if any(reference is not _own_reference(tensor) for reference in weakref.getweakrefs(tensor)):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    try:
+        t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    except TypeError:
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots") from None
+    for slot in ("__dict__", *SLOTS):
+        one, other = getattr(t1, slot, None), getattr(t2, slot, None)
+        setattr(t1, slot, other)
+        setattr(t2, slot, one)
+    for tensor in (t1, t2):
+        node = live_accumulator(tensor)
+        if node is not None:
+            node.variable = tensor
+
+
+def _own_reference(tensor: Tensor) -> Any:
+    """The weak reference by which the version counter of a tensor knows it, if there is one."""
+    mark = None if tensor._counter is None else tensor._counter[0]
+    return mark.tensor if isinstance(mark, Mark) else None
