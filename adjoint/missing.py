@@ -80,13 +80,17 @@ REASONS = (
 OTHERWISE = "it has not been written yet"
 
 
-@cache
-def pytorch_names() -> dict[str, frozenset[str]]:
-    """The public names of PyTorch's modules and of two classes, by module."""
-    lines = (Path(__file__).parent / "pytorch_names.txt").read_text(encoding="utf-8").splitlines()[1:]
-    parts = (line.partition(":") for line in lines)
+def names_in(path: Path) -> dict[str, frozenset[str]]:
+    """Names of PyTorch's modules and of two classes, by module, of a file with a module on each line."""
+    parts = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines()[1:])
     found = {module: frozenset(names.split()) for module, _, names in parts}
     return {**found, "torch.ops.aten": found["torch.ops.aten"] | packets()}
+
+
+@cache
+def missing_names() -> dict[str, frozenset[str]]:
+    """The public names that PyTorch has and this package lacks; of `torch.ops.aten`, all that PyTorch has."""
+    return names_in(Path(__file__).parent / "missing_names.txt")
 
 
 def reason(name: str) -> str:
@@ -109,7 +113,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     """
     theirs = f"torch{module.removeprefix('adjoint')}" if module.startswith("adjoint") else module
     full = f"{theirs}.{name}"
-    if name not in pytorch_names().get(theirs, ()):
+    if name not in missing_names().get(theirs, ()):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     why = reason(full)
     if everything or why is NO_TYPE or name[0].isupper():

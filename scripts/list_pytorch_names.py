@@ -1,6 +1,7 @@
-"""Write `adjoint/pytorch_names.txt`: the public names of PyTorch's modules, as `import torch` gives them.
+"""Write `scripts/pytorch_names.txt`: the public names of PyTorch's modules, as `import torch` gives them.
 
-Run it with the PyTorch whose names are wanted: `python scripts/list_pytorch_names.py`.
+Run it with the PyTorch whose names are wanted: `python scripts/list_pytorch_names.py`. Then run
+`scripts/write_compatibility.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 
 from adjoint.dispatch.schemas import packets
 
-TARGET = Path(__file__).parents[1] / "adjoint" / "pytorch_names.txt"
+TARGET = Path(__file__).with_name("pytorch_names.txt")
 
 MODULES = """
     torch torch.Tensor torch.nn torch.nn.Module torch.nn.functional torch.nn.init torch.nn.parameter torch.nn.attention

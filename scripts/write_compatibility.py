@@ -1,6 +1,7 @@
-"""Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing.
+"""Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing; and
+`adjoint/missing_names.txt`, by which the package itself knows the others.
 
-The names are those of `adjoint/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
+The names are those of `scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from adjoint.absent import is_absent
-from adjoint.missing import pytorch_names, reason
+from adjoint.missing import names_in, reason
 
+NAMES = Path(__file__).with_name("pytorch_names.txt")
 TARGET = Path(__file__).parents[1] / "docs" / "compatibility.md"
+MISSING = Path(__file__).parents[1] / "adjoint" / "missing_names.txt"
 
 HEAD = """# Compatibility
 
@@ -54,15 +58,22 @@ def is_there(owner: object, name: str) -> bool:
             return True
 
 
+@cache
+def missing_names() -> dict[str, list[str]]:
+    """The names that are not there, by module."""
+    return {
+        module: sorted(name for name in names if (owner := owner_of(module)) is None or not is_there(owner, name))
+        for module, names in names_in(NAMES).items()
+    }
+
+
 def page() -> str:
     """The text of the page."""
     rows, details = [], []
-    for module, names in pytorch_names().items():
-        owner = owner_of(module)
+    for module, names in names_in(NAMES).items():
         missing: dict[str, list[str]] = defaultdict(list)
-        for name in sorted(names):
-            if owner is None or not is_there(owner, name):
-                missing[reason(f"{module}.{name}")].append(name)
+        for name in missing_names()[module]:
+            missing[reason(f"{module}.{name}")].append(name)
         count = sum(map(len, missing.values()))
         rows.append(f"| `{module}` | {len(names) - count} of {len(names)} | {count or ''} |")
         if not missing or module == "torch.ops.aten":
@@ -73,5 +84,14 @@ def page() -> str:
     return HEAD + "\n".join([*rows, *details]) + "\n"
 
 
+def listed() -> str:
+    """The text of `adjoint/missing_names.txt`; operators of PyTorch's dispatcher are known, be they there or not."""
+    version, *lines = NAMES.read_text(encoding="utf-8").splitlines()
+    operators = [line for line in lines if line.startswith("torch.ops.aten:")]
+    found = [f"{module}: {' '.join(names)}" for module, names in missing_names().items() if module != "torch.ops.aten"]
+    return "\n".join([version, *found, *operators]) + "\n"
+
+
 if __name__ == "__main__":
+    MISSING.write_text(listed(), encoding="utf-8")
     TARGET.write_text(page(), encoding="utf-8")

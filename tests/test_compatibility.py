@@ -12,11 +12,12 @@ PAGE = ROOT / "docs" / "compatibility.md"
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the tests of an installed package, without its pages beside them")
-def test_the_page_is_true():
+def test_the_page_and_the_list_are_true():
     spec = importlib.util.spec_from_file_location("write_compatibility", ROOT / "scripts" / "write_compatibility.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert PAGE.read_text(encoding="utf-8") == script.page(), "run python scripts/write_compatibility.py"
+    assert script.MISSING.read_text(encoding="utf-8") == script.listed(), "run python scripts/write_compatibility.py"
 
 
 def test_operators_of_a_library():

@@ -156,7 +156,7 @@ class _Namespace:
 
 
 def _names_of_pytorch() -> frozenset[str]:
-    names: frozenset[str] = import_late("adjoint.missing").pytorch_names()["torch.ops.aten"]
+    names: frozenset[str] = import_late("adjoint.missing").missing_names()["torch.ops.aten"]
     return names
 
 

@@ -17,9 +17,10 @@ from typing import Any
 import adjoint
 from adjoint.absent import is_absent
 from adjoint.dispatch.operator_index import FAMILIES
-from adjoint.missing import pytorch_names
+from adjoint.missing import names_in
 
 PACKAGE = Path(adjoint.__file__).parent
+PYTORCH_NAMES = Path(__file__).parents[2] / "scripts" / "pytorch_names.txt"
 
 OWN_MODULES = ("torch.inspect", "torch.as_torch", "torch.array_api", "torch.array_api.fft", "torch.array_api.linalg")
 """Public modules that PyTorch does not have."""
@@ -256,7 +257,7 @@ def _value(owner: Any, name: str) -> Any:
 @cache
 def public_names() -> tuple[PublicName, ...]:
     """Every public name, sorted by module: those of PyTorch's that there are, and what modules export besides."""
-    modules = {module: set(names) for module, names in pytorch_names().items() if module not in NOT_LISTED}
+    modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items() if module not in NOT_LISTED}
     modules.update({module: set() for module in OWN_MODULES})
     found = []
     for module, names in modules.items():
