@@ -1,7 +1,7 @@
-"""Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing; and
-`adjoint/missing_names.txt`, by which the package itself knows the others.
+"""Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing.
 
-The names are those of `scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
+It also writes `adjoint/missing_names.txt`, by which the package itself knows the others. The names are those of
+`scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
 """
 
 from __future__ import annotations
