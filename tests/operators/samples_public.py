@@ -485,7 +485,7 @@ NOT_DIFFERENTIABLE = frozenset(
     Tensor.is_contiguous Tensor.is_pinned Tensor.is_set_to Tensor.is_shared Tensor.item Tensor.ndimension Tensor.nelement
     Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones Tensor.new_tensor Tensor.new_zeros
     Tensor.numpy Tensor.pin_memory Tensor.register_hook Tensor.register_post_accumulate_grad_hook Tensor.retain_grad Tensor.size
-    Tensor.storage Tensor.storage_offset Tensor.stride Tensor.tolist Tensor.untyped_storage
+    Tensor.module_load Tensor.storage Tensor.storage_offset Tensor.storage_type Tensor.stride Tensor.tolist Tensor.untyped_storage
     """.split()
 )
 

@@ -158,10 +158,12 @@ def limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, no
         )
     used = torch.unique(indices)
     for index in used[:1].tolist() + used[-1:].tolist():
-        if not -weight.size(0) <= index < weight.size(0):
+        if index >= weight.size(0) or index < -weight.size(0):
             raise IndexError(
                 f"select(): index {index} out of range for tensor of size {list(weight.shape)} at dimension 0"
             )
+        if index < 0:  # PyTorch scales rows before it refuses
+            raise IndexError("index out of range in self")
     rows = weight[used]
     norms = rows.norm(norm_type, 1, keepdim=True)
     # 1e-7 as in PyTorch, to prevent division by zero.
