@@ -194,9 +194,8 @@ class Library:
                 f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name does not match namespace of '
                 f"enclosing TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Give the function with a library of that namespace."
             )
-        self._given.append(
-            (_implemented(f"{self.ns}::{rest}", "Autograd" if key.startswith("Autograd") else key, fn), key)
-        )
+        key = "Autograd" if key.startswith("Autograd") else key
+        self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key))
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
         """Accept a function for operators that have none; it is not called."""
@@ -210,7 +209,7 @@ class Library:
                 if not packet._definitions:
                     del REGISTERED[qualname]
         for name, key in self._given:
-            KERNELS.get(name, {}).pop("Autograd" if key.startswith("Autograd") else key, None)
+            KERNELS.get(name, {}).pop(key, None)
         self._defined, self._given = [], []
 
 
@@ -225,7 +224,7 @@ def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
 
 
 def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
-    """Give an operator, which may not be defined yet, its kernel for a key."""
+    """Give an operator, which may not be defined yet, its kernel for a key; returns the name in `KERNELS`."""
     name = qualname.removesuffix(".default")
     KERNELS.setdefault(name, {})[key] = function
     return name
