@@ -57,7 +57,9 @@ def _check(result: Any, name: str, allow_none: bool) -> None:
     if isinstance(result, Tensor):
         return
     if not isinstance(result, tuple):
-        raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)} as the return.")
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)} as the return."
+        )
     for place, each in enumerate(result):
         if not isinstance(each, Tensor) and not (each is None and allow_none):
             raise ValueError(
