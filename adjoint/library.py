@@ -57,8 +57,18 @@ _KIND = re.compile(
 
 
 def _parts(qualname: str) -> tuple[str, str]:
-    namespace, name = qualname.split("::")
-    return namespace, name
+    """The namespace, and the name in it.
+
+    Raises:
+        ValueError: for a name that has not both.
+    """
+    parts = qualname.split("::")
+    if len(parts) != 2:
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname passed to the '
+            "torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
+    return parts[0], parts[1]
 
 
 def _checked_schema(schema: str) -> str:
@@ -230,22 +240,36 @@ def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
     return name
 
 
+def _named(qualname: str) -> tuple[Packet | None, str]:
+    """The operator of a full name, None if it is not defined; and the name of the overload."""
+    namespace, name = _parts(qualname)
+    name, _, overload = name.partition(".")
+    return REGISTERED.get(f"{namespace}::{name}"), overload or "default"
+
+
+def _is_unknown(op: Any) -> bool:
+    """Whether `op` is the name of an operator or overload that is not defined."""
+    if not isinstance(op, str):
+        return False
+    packet, overload = _named(op)
+    return packet is None or overload not in packet.overloads()
+
+
 def _registered(op: Any, who: str) -> CustomOpDef:
     """The definition that is meant: itself, or by its full name, or by what `torch.ops` has.
 
     Raises:
-        AttributeError: for a name that is not defined.
-        ValueError: for anything else.
+        AttributeError: for the name of an operator or overload that is not defined.
+        ValueError: for a name without a namespace, and for anything else.
     """
     if isinstance(op, CustomOpDef):
         return op
     if isinstance(op, str):
-        space, _, rest = op.partition("::")
-        name, _, overload = rest.partition(".")
-        packet = REGISTERED.get(f"{space}::{name}")
+        packet, overload = _named(op)
         if packet is None:
-            raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
-        return packet._definitions[overload or "default"]
+            namespace, name = _parts(op)
+            raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name.partition('.')[0]}'")
+        op = getattr(packet, overload)
     if isinstance(op, Overload):
         return op._definition
     if isinstance(op, Packet):
@@ -265,6 +289,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
     """Give the function that computes an operator on these devices ("cpu", "default"); a decorator without `func`."""
     if func is None:
         return lambda function: impl(qualname, types, function, lib=lib)
+    _parts(qualname)  # raises for another form
     for kind in [types] if isinstance(types, str) else types:
         key = {"cpu": "CPU", "default": "CompositeExplicitAutograd"}.get(kind, kind)
         _implemented(qualname, key, func)
@@ -273,7 +298,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
 
 def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
     """Give the function that computes an operator on these devices."""
-    if isinstance(op, str) and op.partition(".")[0] not in REGISTERED:
+    if _is_unknown(op):
         return impl(op, device_types, func)
     return _registered(op, "register_kernel").register_kernel(device_types, func)
 
@@ -298,7 +323,7 @@ def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, *
     """
     if func is None:
         return lambda function: register_fake(op, function)
-    if isinstance(op, str) and op.partition(".")[0] not in REGISTERED:
+    if _is_unknown(op):
         raise RuntimeError(f"operator {op} does not exist")
     return _registered(op, "register_fake").register_fake(func)
 

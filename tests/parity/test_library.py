@@ -149,6 +149,12 @@ LIBRARY = {
         for function in (library.register_autograd, library.register_vmap, library.register_fake):
             raises(lambda: function("parts::nothing", lambda x: x))
         raises(lambda: library.register_autograd(3, lambda ctx, grad: grad))
+        define("single", "(Tensor x) -> Tensor", lambda x: x.clone())
+        for function in (library.register_autograd, library.register_vmap, library.register_fake):
+            raises(lambda: function("parts::single.other", lambda x: x))
+            raises(lambda: function("without_namespace", lambda x: x))
+        raises(lambda: library.impl("a::b::c", "cpu", lambda x: x))
+        raises(lambda: library.define("without_namespace", "(Tensor x) -> Tensor"))
     """,
 }
 
