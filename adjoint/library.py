@@ -56,11 +56,11 @@ _KIND = re.compile(
 """The names of types in schemas."""
 
 
-def _parts(qualname: str) -> tuple[str, str]:
-    """The namespace, and the name in it.
+def _parts(qualname: str) -> tuple[str, str, str]:
+    """The namespace, the name in it, and that of the overload, which may be left out.
 
     Raises:
-        ValueError: for a name that has not both.
+        ValueError: for a name that has no namespace, or several.
     """
     parts = qualname.split("::")
     if len(parts) != 2:
@@ -68,7 +68,8 @@ def _parts(qualname: str) -> tuple[str, str]:
             f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname passed to the '
             "torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
         )
-    return parts[0], parts[1]
+    name, _, overload = parts[1].partition(".")
+    return parts[0], name, overload or "default"
 
 
 def _checked_schema(schema: str) -> str:
@@ -116,7 +117,8 @@ def custom_op(
 
     def define_it(function: Callable[..., Any]) -> CustomOpDef:
         signature = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
-        definition = CustomOpDef(*_parts(name), signature, is_bare=False)
+        namespace, own, overload = _parts(name)
+        definition = CustomOpDef(namespace, own, signature, is_bare=False, overload=overload)
         definition._first = function if device_types is None else None
         if device_types is not None:
             definition.register_kernel(device_types, function)
@@ -242,9 +244,8 @@ def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
 
 def _named(qualname: str) -> tuple[Packet | None, str]:
     """The operator of a full name, None if it is not defined; and the name of the overload."""
-    namespace, name = _parts(qualname)
-    name, _, overload = name.partition(".")
-    return REGISTERED.get(f"{namespace}::{name}"), overload or "default"
+    namespace, name, overload = _parts(qualname)
+    return REGISTERED.get(f"{namespace}::{name}"), overload
 
 
 def _is_unknown(op: Any) -> bool:
@@ -267,8 +268,8 @@ def _registered(op: Any, who: str) -> CustomOpDef:
     if isinstance(op, str):
         packet, overload = _named(op)
         if packet is None:
-            namespace, name = _parts(op)
-            raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name.partition('.')[0]}'")
+            namespace, name, _ = _parts(op)
+            raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name}'")
         op = getattr(packet, overload)
     if isinstance(op, Overload):
         return op._definition
@@ -281,7 +282,8 @@ def define(qualname: str, schema: Any = None, *, lib: Library | None = None, tag
     """Define an operator by its name and its schema, such as "(Tensor x) -> Tensor"."""
     if schema is None:
         return lambda function: (define(qualname, infer_schema(function, mutates_args=())), function)[1]
-    CustomOpDef(*_parts(qualname), _checked_schema(schema))
+    namespace, name, overload = _parts(qualname)
+    CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)
     return None
 
 
