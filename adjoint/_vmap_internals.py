@@ -27,35 +27,41 @@ def _vmap(
     Raises:
         ValueError: if it returns anything else.
     """
-    name = getattr(func, "__name__", repr(func))
-
-    @functools.wraps(func)
-    def checked(*args: Any) -> Any:
-        result = func(*args)
-        if isinstance(result, Tensor):
-            return result
-        if not isinstance(result, tuple):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)} as the return."
-            )
-        for place, each in enumerate(result):
-            if not isinstance(each, Tensor) and not (each is None and allow_none_pass_through):
-                raise ValueError(
-                    f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(each)} for return {place}."
-                )
-        absent.append([place for place, each in enumerate(result) if each is None])
-        return tuple(each for each in result if each is not None)
-
-    absent: list[list[int]] = []
 
     @functools.wraps(func)
     def mapped(*args: Any) -> Any:
-        result = newer(checked, in_dims, out_dims)(*args)
+        absent: list[int] = []
+
+        @functools.wraps(func)
+        def without_absent(*args: Any) -> Any:
+            result = func(*args)
+            _check(result, getattr(func, "__name__", repr(func)), allow_none_pass_through)
+            if isinstance(result, Tensor):
+                return result
+            absent.extend(place for place, each in enumerate(result) if each is None)
+            return tuple(each for each in result if each is not None)
+
+        result = newer(without_absent, in_dims, out_dims)(*args)
         if not isinstance(result, tuple):
             return result
         parts = list(result)
-        for place in absent.pop():
+        for place in absent:
             parts.insert(place, None)
         return tuple(parts)
 
     return mapped
+
+
+def _check(result: Any, name: str, allow_none: bool) -> None:
+    """Raise unless the function `name` has returned a tensor or a tuple of tensors, or of None where that is allowed."""
+    if isinstance(result, Tensor):
+        return
+    if not isinstance(result, tuple):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)} as the return."
+        )
+    for place, each in enumerate(result):
+        if not isinstance(each, Tensor) and not (each is None and allow_none):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(each)} for return {place}."
+            )

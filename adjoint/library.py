@@ -56,9 +56,20 @@ _KIND = re.compile(
 """The names of types in schemas."""
 
 
-def _parts(qualname: str) -> tuple[str, str]:
-    namespace, name = qualname.split("::")
-    return namespace, name
+def _parts(qualname: str) -> tuple[str, str, str]:
+    """The namespace, the name in it, and that of the overload, which may be left out.
+
+    Raises:
+        ValueError: for a name that has no namespace, or several.
+    """
+    parts = qualname.split("::")
+    if len(parts) != 2:
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname passed to the '
+            "torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
+    name, _, overload = parts[1].partition(".")
+    return parts[0], name, overload or "default"
 
 
 def _checked_schema(schema: str) -> str:
@@ -106,7 +117,8 @@ def custom_op(
 
     def define_it(function: Callable[..., Any]) -> CustomOpDef:
         signature = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
-        definition = CustomOpDef(*_parts(name), signature, is_bare=False)
+        namespace, own, overload = _parts(name)
+        definition = CustomOpDef(namespace, own, signature, is_bare=False, overload=overload)
         definition._first = function if device_types is None else None
         if device_types is not None:
             definition.register_kernel(device_types, function)
@@ -194,9 +206,8 @@ class Library:
                 f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name does not match namespace of '
                 f"enclosing TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Give the function with a library of that namespace."
             )
-        self._given.append(
-            (_implemented(f"{self.ns}::{rest}", "Autograd" if key.startswith("Autograd") else key, fn), key)
-        )
+        key = "Autograd" if key.startswith("Autograd") else key
+        self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key))
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
         """Accept a function for operators that have none; it is not called."""
@@ -210,7 +221,7 @@ class Library:
                 if not packet._definitions:
                     del REGISTERED[qualname]
         for name, key in self._given:
-            KERNELS.get(name, {}).pop("Autograd" if key.startswith("Autograd") else key, None)
+            KERNELS.get(name, {}).pop(key, None)
         self._defined, self._given = [], []
 
 
@@ -225,28 +236,41 @@ def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
 
 
 def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
-    """Give an operator, which may not be defined yet, its kernel for a key."""
+    """Give an operator, which may not be defined yet, its kernel for a key; returns the name in `KERNELS`."""
     name = qualname.removesuffix(".default")
     KERNELS.setdefault(name, {})[key] = function
     return name
+
+
+def _named(qualname: str) -> tuple[Packet | None, str]:
+    """The operator of a full name, None if it is not defined; and the name of the overload."""
+    namespace, name, overload = _parts(qualname)
+    return REGISTERED.get(f"{namespace}::{name}"), overload
+
+
+def _is_unknown(op: Any) -> bool:
+    """Whether `op` is the name of an operator or overload that is not defined."""
+    if not isinstance(op, str):
+        return False
+    packet, overload = _named(op)
+    return packet is None or overload not in packet.overloads()
 
 
 def _registered(op: Any, who: str) -> CustomOpDef:
     """The definition that is meant: itself, or by its full name, or by what `torch.ops` has.
 
     Raises:
-        AttributeError: for a name that is not defined.
-        ValueError: for anything else.
+        AttributeError: for the name of an operator or overload that is not defined.
+        ValueError: for a name without a namespace, and for anything else.
     """
     if isinstance(op, CustomOpDef):
         return op
     if isinstance(op, str):
-        space, _, rest = op.partition("::")
-        name, _, overload = rest.partition(".")
-        packet = REGISTERED.get(f"{space}::{name}")
+        packet, overload = _named(op)
         if packet is None:
-            raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
-        return packet._definitions[overload or "default"]
+            namespace, name, _ = _parts(op)
+            raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name}'")
+        op = getattr(packet, overload)
     if isinstance(op, Overload):
         return op._definition
     if isinstance(op, Packet):
@@ -258,7 +282,8 @@ def define(qualname: str, schema: Any = None, *, lib: Library | None = None, tag
     """Define an operator by its name and its schema, such as "(Tensor x) -> Tensor"."""
     if schema is None:
         return lambda function: (define(qualname, infer_schema(function, mutates_args=())), function)[1]
-    CustomOpDef(*_parts(qualname), _checked_schema(schema))
+    namespace, name, overload = _parts(qualname)
+    CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)
     return None
 
 
@@ -266,6 +291,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
     """Give the function that computes an operator on these devices ("cpu", "default"); a decorator without `func`."""
     if func is None:
         return lambda function: impl(qualname, types, function, lib=lib)
+    _parts(qualname)  # raises for another form
     for kind in [types] if isinstance(types, str) else types:
         key = {"cpu": "CPU", "default": "CompositeExplicitAutograd"}.get(kind, kind)
         _implemented(qualname, key, func)
@@ -274,7 +300,7 @@ def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Li
 
 def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
     """Give the function that computes an operator on these devices."""
-    if isinstance(op, str) and op.partition(".")[0] not in REGISTERED:
+    if _is_unknown(op):
         return impl(op, device_types, func)
     return _registered(op, "register_kernel").register_kernel(device_types, func)
 
@@ -299,7 +325,7 @@ def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, *
     """
     if func is None:
         return lambda function: register_fake(op, function)
-    if isinstance(op, str) and op.partition(".")[0] not in REGISTERED:
+    if _is_unknown(op):
         raise RuntimeError(f"operator {op} does not exist")
     return _registered(op, "register_fake").register_fake(func)
 

@@ -93,7 +93,7 @@ def infer_schema(
             hint = (
                 "We do not support Tuple inputs in schema. As a workaround, please try to use List instead."
                 if typing.get_origin(kinds[name]) is tuple
-                else f"The valid types are: {_valid()}."
+                else f"The valid types are: {_valid_types()}."
             )
             refuse(f"Parameter {name} has unsupported type {kinds[name]}. {hint}")
         if changed is not None and name in changed and not text.startswith("Tensor"):
@@ -110,18 +110,18 @@ def _annotations(function: Any, signature: inspect.Signature, refuse: Callable[[
     """The types of parameters and result, also of those that are written as strings."""
     kinds: dict[str, Any] = {name: each.annotation for name, each in signature.parameters.items()}
     kinds["return"] = signature.return_annotation
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     for name, kind in kinds.items():
         if isinstance(kind, str):
             try:
-                kinds[name] = eval(
-                    kind, getattr(inspect.unwrap(function), "__globals__", {})
-                )  # the program's own words
+                kinds[name] = eval(kind, names)  # the program's own words
             except NameError as error:
                 refuse(f"Unsupported type annotation {kind}. It is not a type. ({error}).")
     return kinds
 
 
-def _valid() -> str:
+def _valid_types() -> str:
+    """The names of types of arguments, for a message; lists are named last."""
     return ", ".join([*_NAMES.values(), "Scalar", *(f"{name}[]" for name in _IN_LISTS)])
 
 

@@ -122,7 +122,7 @@ def strided(out: Pointer[T], x: Pointer[T], count: Int, step: Int) -> None:
 
 
 def test_plain_kernels_keep_the_indices_of_their_loops():
-    makers = {name: loops(plain=True, reduced=name != "plain") for name in ("before", "plain", "after")}
+    makers = {name: loops(plain=True, strength_reduced=name != "plain") for name in ("before", "plain", "after")}
     found = {name: make(strided).compiled(T=f32) for name, make in makers.items()}
     multiplies = {name: "imul" in HOST.assembly(function.code) for name, function in found.items()}
     if HOST.instruction_set != "NEON":  # what is told LLVM for one kernel does not hold for the next

@@ -19,6 +19,10 @@ def chunk_vmap(
 
     Raises:
         RuntimeError: at the call, if `chunks` is not positive.
+
+    >>> import adjoint as torch
+    >>> chunk_vmap(torch.sum, chunks=2)(torch.ones(3, 4))
+    tensor([4., 4., 4.])
     """
 
     @functools.wraps(func)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from ..autograd.fallback import without_derivative
@@ -109,6 +110,44 @@ class Overload(OpOverload):
         return self._definition(*args, **names)
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the flat arguments of a call belong together; `given` and `defaults` are those of `Arguments`."""
+
+    structure: tree.TreeSpec
+    given: int
+    defaults: frozenset[str]
+
+    def nested(self, leaves: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Values for the flat arguments, in the places of these among positional arguments and keywords."""
+        positional, keywords = tree.tree_unflatten(list(leaves), self.structure)
+        return positional, keywords
+
+    def arguments(self, leaves: Iterable[Any]) -> Arguments:
+        """The arguments of the call."""
+        positional, keywords = self.nested(leaves)
+        return Arguments(list(positional), keywords, self.given, self.defaults)
+
+    def flat_gradients(self, found: Any) -> list[Any]:
+        """The gradients that a formula returns, one for each flat argument.
+
+        Raises:
+            RuntimeError: if an argument is a list, and the gradients are not nested as the arguments are.
+        """
+        found = found if isinstance(found, tuple) else (found,)
+        positional = self.structure.child(0).children()
+        if not all(each.is_leaf() for each in positional):
+            wanted, got = positional[: self.given], tree.tree_structure(found)
+            if got.type is not tuple or got.children() != wanted:
+                raise RuntimeError(
+                    "Expected the return from backward to be of the same structure as the inputs. Got: "
+                    f"{got} (return from backward), {wanted} (inputs)"
+                )
+            found = tuple(tree.tree_leaves(found))
+        count = self.structure.num_leaves
+        return [*found, *(None,) * (count - len(found))][:count]
+
+
 class CustomOpDef:
     """An operator that a program has defined: callable, and open for its derivative and batching rule.
 
@@ -130,6 +169,7 @@ class CustomOpDef:
                 "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: "
                 f"{str(self._signature).removeprefix(f'{namespace}::')}"
             )
+        self._returns_list = [each.type for each in self._signature.returns] == ["Tensor[]"]
         self._kernels = KERNELS.setdefault(f"{self._qualname}{ending}", {})
         self._disabled: set[str] = set()
         self._fake: Callable[..., Any] | None = None
@@ -246,9 +286,8 @@ class CustomOpDef:
         if self._function is None:
             self._function = self._as_function()
         leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords))
-        result = self._function.apply((structure, arguments.given, arguments.defaults), *leaves)
-        several = len(self._signature.returns) == 1 and self._signature.returns[0].type == "Tensor[]"
-        return list(result) if several and isinstance(result, tuple) else result
+        result = self._function.apply(Form(structure, arguments.given, arguments.defaults), *leaves)
+        return list(result) if self._returns_list and isinstance(result, tuple) else result
 
     def _on_meta(self) -> Callable[..., Any]:
         found = self._fake or self._kernels.get("Meta")
@@ -289,22 +328,20 @@ class CustomOpDef:
         return result
 
     def _as_function(self) -> type[Function]:
-        """The operator as a function with a derivative, of its flat arguments and, first, their structure."""
+        """The operator as a function with a derivative, of its flat arguments and, first, their form."""
         definition = self
 
-        def forward(how: Any, *leaves: Any) -> Any:
-            result = definition._computed(_arguments(how, list(leaves)))
+        def forward(form: Form, *leaves: Any) -> Any:
+            result = definition._computed(form.arguments(leaves))
             return tuple(result) if isinstance(result, list) else result
 
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            (structure, given, _), *leaves = inputs
-            positional, keywords = tree.tree_unflatten(leaves, structure)
-            ctx.structure_of_call, ctx.given = structure, given
-            needs, _ = tree.tree_unflatten(list(ctx.needs_input_grad[1:]), structure)
-            ctx.needs_input_grad = needs
+            ctx._form, *leaves = inputs
+            positional, keywords = ctx._form.nested(leaves)
+            ctx.needs_input_grad = ctx._form.nested(ctx.needs_input_grad[1:])[0]
             if definition._setup_context is None:
                 return
-            output = list(output) if definition._signature.returns[0].type == "Tensor[]" else output
+            output = list(output) if definition._returns_list else output
             more = {"keyword_only_inputs": keywords} if keywords else {}
             definition._setup_context(ctx=ctx, inputs=positional, output=output, **more)
 
@@ -314,18 +351,18 @@ class CustomOpDef:
                     f"Trying to backward through {definition._opoverload} but no autograd formula was registered. Please use "
                     "register_autograd to add one."
                 )
-            if definition._signature.returns[0].type == "Tensor[]":
+            if definition._returns_list:
                 grads = (list(grads),)
             found = definition._backward(ctx, *grads)
-            return (None, *_flat_gradients(found, ctx.structure_of_call, ctx.given))
+            return (None, *ctx._form.flat_gradients(found))
 
-        def vmap(info: Any, in_dims: Any, how: Any, *leaves: Any) -> Any:
+        def vmap(info: Any, in_dims: Any, form: Form, *leaves: Any) -> Any:
             if definition._vmap is not None:
-                positional, keywords = _arguments(how, list(leaves)).for_kernel()
-                dims, _ = tree.tree_unflatten(list(in_dims[1:]), how[0])
-                return definition._vmap(info, dims[: how[1]], *positional, **keywords)
+                positional, keywords = form.arguments(leaves).for_kernel()
+                dims, _ = form.nested(in_dims[1:])
+                return definition._vmap(info, dims[: form.given], *positional, **keywords)
             results = [
-                definition.apply(_arguments(how, _at(leaves, in_dims[1:], place))) for place in range(info.batch_size)
+                definition.apply(form.arguments(_at(leaves, in_dims[1:], place))) for place in range(info.batch_size)
             ]
             parts, shape = zip(*map(tree.tree_flatten, results), strict=True)
             stacked = tree.tree_unflatten(
@@ -347,34 +384,11 @@ class CustomOpDef:
         )
 
 
-def _arguments(how: Any, leaves: list[Any]) -> Arguments:
-    """The arguments of a call, from its flat ones."""
-    structure, given, defaults = how
-    positional, keywords = tree.tree_unflatten(leaves, structure)
-    return Arguments(list(positional), keywords, given, defaults)
-
-
 def _at(leaves: tuple[Any, ...], dims: tuple[Any, ...], place: int) -> list[Any]:
     return [
         leaf if dim is None or not isinstance(leaf, Tensor) else leaf.select(dim, place)
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
-
-
-def _flat_gradients(found: Any, structure: tree.TreeSpec, given: int) -> list[Any]:
-    """The gradients that a formula returns, one for each flat argument of the call."""
-    found = found if isinstance(found, tuple) else (found,)
-    positional = structure.child(0)
-    lists = [not positional.child(place).is_leaf() for place in range(len(positional.children()))]
-    if any(lists):
-        wanted, got = positional.children()[:given], tree.tree_structure(found)
-        if got.type is not tuple or got.children() != wanted:
-            raise RuntimeError(
-                "Expected the return from backward to be of the same structure as the inputs. Got: "
-                f"{got} (return from backward), {wanted} (inputs)"
-            )
-        found = tuple(tree.tree_leaves(found))
-    return [*found, *(None,) * (structure.num_leaves - len(found))][: structure.num_leaves]
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -75,13 +75,17 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
             return
     with _LOCKS[hash(leaf) % 64]:
         held = leaf._grad
+        if held is None:  # with `create_graph`, or because another thread has taken it away since
+            first = own(grad, leaf) if create_graph else made(laid_out_like(grad, leaf._array))
+            held = leaf._grad
+            if held is None:  # as above; another thread may have stored a first gradient, for which it holds no lock
+                leaf._grad = first
+                return
         if create_graph:
-            if held is not None and not STATE.grad_enabled and type(grad) is Tensor and held.layout is grad.layout:
+            if not STATE.grad_enabled and type(grad) is Tensor and held.layout is grad.layout:
                 held.add_(grad)
             else:
-                leaf._grad = own(grad, leaf) if held is None else summed(held, grad)
-        elif held is None:  # another thread has taken it away since
-            leaf._grad = made(laid_out_like(grad, leaf._array))
+                leaf._grad = summed(held, grad)
         else:  # in place, even if `held` has a history: the engine is not recording
             check_inference(held)
             array = held._array

@@ -110,7 +110,7 @@ def _get_creation_meta(view: Tensor) -> CreationMeta:
 
 def _get_sequence_nr() -> int:
     """The sequence number that the next node will have."""
-    return int(sequence_numbers.__reduce__()[1][0])
+    return int(repr(sequence_numbers).removeprefix("count(").removesuffix(")"))  # to copy a `count` is deprecated
 
 
 def _get_current_graph_task_keep_graph() -> bool:

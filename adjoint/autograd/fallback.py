@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..dispatch.out import Underived
 from ..notices import warn
 from ..tape import modes
-from ..tape.edges import edge_of
-from ..tape.node import Node, start
 from ..tensor import Tensor, can_require_grad
 
 _MODES = ("nothing", "warn")
@@ -31,15 +30,10 @@ def set_autograd_fallback_mode(mode: str) -> None:
     _mode[0] = mode
 
 
-class WarnNotImplemented(Node):
+class WarnNotImplemented(Underived):
     """The history of a result whose operator has no derivative: it warns, and passes no gradients on."""
 
-    __slots__ = ("called",)
-
-    def __init__(self, called: str, inputs: list[Tensor], result: Tensor) -> None:
-        start(self, tuple(edge_of(tensor) for tensor in inputs), 3)
-        self.called = called
-        self._grad_shape, self._grad_dtype = result._array.shape, result._array.dtype
+    __slots__ = ()
 
     def name(self) -> str:
         """PyTorch's name."""

@@ -22,7 +22,7 @@ from .recording_source import (
     pack_lines,
     result_lines,
 )
-from .source import block, function, guard, indented, public_function, public_name
+from .source import block, function, guard, public_function, public_name
 
 NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
 """NumPy's names for parameters; the slow path translates them."""
@@ -110,10 +110,9 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     if variant == "inplace_view":
         return inplace_view_source(op, parameters, slow_path(op, variant)), defaults
     leave = slow_path(op, variant)
-    moded = guard(unusual_call(op, variant), slow_path(op, variant, moded=True))
     lines = [
         *deprecated_order_lines(op, variant),
-        *(moded and [moded[0], *indented(number_lines(op)), *moded[1:]]),
+        *guard(unusual_call(op, variant), *number_lines(op), slow_path(op, variant, moded=True)),
         *input_tests(op, leave),
         *array_lines(op),
         *guard(unfit_arrays(op), leave),
@@ -149,8 +148,8 @@ def input_tests(op: Operator, leave: str) -> list[str]:
     numbers = number_lines(op)
     if not numbers:
         return guard(unusual_types(op) + unusual_inputs(op), leave)
-    others = " or ".join(f"type({public_name(name)}) is not Tensor" for name in op.tensors)
-    return [*block(f"if {others}:", [*numbers, *guard(unusual_types(op), leave)]), *guard(unusual_inputs(op), leave)]
+    others = [f"type({public_name(name)}) is not Tensor" for name in op.tensors]
+    return [*guard(others, *numbers, *guard(unusual_types(op), leave)), *guard(unusual_inputs(op), leave)]
 
 
 def unusual_call(op: Operator, variant: str) -> list[str]:

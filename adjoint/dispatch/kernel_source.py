@@ -78,7 +78,7 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others
         size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
-        root = math.isqrt(limit)
+        root = math.isqrt(limit)  # most often both are smaller, and to see it takes less time than the product
         few = f"{first}.size < {root} > {second}.size or {first}.size * {second}.size < {limit} or {size} < {limit}"
     return [*block(f"if {few}:", lines), *block("else:", [call])]
 

@@ -119,15 +119,15 @@ def is_underived(op: Operator) -> bool:
 
 
 class Underived(Node):
-    """The node of functions that are recorded without a derivative if `out=` is given."""
+    """The node of what is recorded without a derivative, as many functions are if `out=` is given; it raises in backward."""
 
     __slots__ = ("called",)
 
-    def __init__(self, called: str, inputs: list[Tensor], target: Tensor) -> None:
+    def __init__(self, called: str, inputs: list[Tensor], result: Tensor) -> None:
         edges = map(edge_of, inputs)
         start(self, tuple([None if edge is NOWHERE else edge for edge in edges]), 3)
         self.called = called
-        self._grad_shape, self._grad_dtype = target._array.shape, target._array.dtype
+        self._grad_shape, self._grad_dtype = result._array.shape, result._array.dtype
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> Any:
         """Raise: there is no derivative."""

@@ -43,20 +43,14 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -
     arguments = schema.arguments
     positions = sum(not each.kwarg_only for each in arguments)
     if len(args) > positions:
-        if positions < len(arguments):
-            raise RuntimeError(
-                f"{schema.name}() takes {positions} positional argument(s) but {len(args)} was/were given.  Declaration: {schema}"
-            )
-        raise RuntimeError(
-            f"{schema.name}() expected at most {positions} argument(s) but received {len(args) + len(names)} argument(s). "
-            f"Declaration: {schema}"
-        )
+        raise _too_many(schema, positions, len(args), len(args) + len(names))
     left = dict(names)
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     given, defaults = 0, set()
     for place, argument in enumerate(arguments):
         name = argument.name
+        default = None if argument.required else argument.whole_default()
         if place < len(args):
             if name in left:
                 raise RuntimeError(
@@ -68,23 +62,36 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -
         elif argument.required:
             raise RuntimeError(f"{schema.name}() is missing value for argument '{name}'. Declaration: {schema}")
         else:
-            value = argument.whole_default()
-        is_default = not argument.required and not isinstance(value, Tensor) and value == argument.whole_default()
+            value = default
+        is_default = not argument.required and not isinstance(value, Tensor) and value == default
         if argument.kwarg_only:
             keywords[name] = value
-            defaults |= {name} if is_default else set()
+            if is_default:
+                defaults.add(name)
         else:
             positional.append(value)
-            given = given if is_default else len(positional)
+            if not is_default:
+                given = len(positional)
     if left:
         unknown = next(iter(left))
         raise RuntimeError(f"Unknown keyword argument '{unknown}' for operator '{schema.name}'. Schema: {schema}")
     return Arguments(positional, keywords, given, frozenset(defaults))
 
 
+def _too_many(schema: FunctionSchema, positions: int, positional: int, count: int) -> RuntimeError:
+    """The error for a call with `positional` arguments by position, `count` in all, where there are only `positions`."""
+    if positions < len(schema.arguments):
+        return RuntimeError(
+            f"{schema.name}() takes {positions} positional argument(s) but {positional} was/were given.  Declaration: {schema}"
+        )
+    return RuntimeError(
+        f"{schema.name}() expected at most {positions} argument(s) but received {count} argument(s). Declaration: {schema}"
+    )
+
+
 def _converted(schema: FunctionSchema, place: int, argument: Argument, value: Any) -> Any:
     try:
-        return _as(argument.type, value)
+        return _cast(argument.type, value)
     except TypeError as error:
         raise RuntimeError(
             f"{schema.name}() Expected a value of type '{_spoken(argument.type)}' for argument '{argument.name}' but instead "
@@ -93,10 +100,10 @@ def _converted(schema: FunctionSchema, place: int, argument: Argument, value: An
         ) from None
 
 
-def _as(kind: str, value: Any) -> Any:
+def _cast(kind: str, value: Any) -> Any:
     """`value` as the type of this name takes it; of a type that is not known, as it is."""
     if kind.endswith("?"):
-        return None if value is None else _as(kind[:-1], value)
+        return None if value is None else _cast(kind[:-1], value)
     if kind.endswith("]"):
         element = kind[: kind.rindex("[")]
         if element == "Tensor":
@@ -107,7 +114,7 @@ def _as(kind: str, value: Any) -> Any:
             values = value.tolist() if isinstance(value, Tensor) else list(value)
         except TypeError:
             raise _refused(value) from None
-        return [_as(element, each) for each in values]
+        return [_cast(element, each) for each in values]
     if kind == "Tensor":
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"Unable to cast {value!r} to Tensor")
@@ -131,7 +138,9 @@ def _number(kind: str, value: Any) -> Any:
         value = value.item()
     if not isinstance(value, _NUMBERS[kind]):
         raise _refused(value)
-    return {"float": float, "complex": complex}.get(kind, lambda number: number)(value)
+    if kind == "float":
+        return float(value)
+    return complex(value) if kind == "complex" else value
 
 
 _CLASSES: dict[str, Any] = {

@@ -37,9 +37,9 @@ def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
     return function(name, parameters, tried)
 
 
-def guard(alternatives: Iterable[str], leave: str) -> list[str]:
-    """Execute the statement `leave` if one of the conditions holds."""
-    return [f"if {condition}:", f"    {leave}"] if (condition := " or ".join(alternatives)) else []
+def guard(alternatives: Iterable[str], *statements: str) -> list[str]:
+    """Execute the statements if one of the conditions holds."""
+    return block(f"if {condition}:", statements) if (condition := " or ".join(alternatives)) else []
 
 
 def compile_source(source: str, filename: str, namespace: dict[str, Any]) -> None:

@@ -91,12 +91,12 @@ def prepare() -> None:
             _compile_function(filename, source)
 
 
-def _compile_kernel(name: str, text: str, explicit: Any, plain: Any, reduced: Any, also: Any) -> None:
+def _compile_kernel(name: str, text: str, explicit: Any, plain: Any, strength_reduced: Any, also: Any) -> None:
     from ..codegen.llvm.host import HOST
     from ..codegen.llvm.values import CompilationError
 
     with contextlib.suppress(CompilationError):  # it refers to what only the worker has defined
-        HOST.compile(name, text, explicit=explicit, plain=plain, reduced=reduced, also=also)
+        HOST.compile(name, text, explicit=explicit, plain=plain, strength_reduced=strength_reduced, also=also)
 
 
 def _compile_function(filename: str, source: str) -> None:

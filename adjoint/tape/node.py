@@ -60,7 +60,7 @@ class Node(NodeInterface):
     saved_display: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
-        """The node's name, as printed in `grad_fn=<...>`; PyTorch has a full one for operators without a derivative."""
+        """The node's name, as printed in `grad_fn=<...>`; where there is no derivative, PyTorch gives that of its C++ class."""
         name = type(self).__name__
         return "torch::autograd::NotImplemented" if name == "NotImplemented" else name
 

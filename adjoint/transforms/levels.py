@@ -1,4 +1,4 @@
-"""Transforms that programs of PyTorch's private interface begin and end by hand, named by their levels; and shapes of batches.
+"""PyTorch's private interface to transforms: a program begins and ends one by hand, and names it by its level.
 
 No `with` block surrounds such a transform: whoever begins one has to end it.
 """

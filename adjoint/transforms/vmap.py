@@ -150,14 +150,21 @@ def _run(
                 "ints representing where in the outputs the vmapped dimension should appear."
             )
     level = VmapInterpreter(size, randomness)
+    result = _run_within(level, func, leaves, structure, dims, keywords)
+    return _unwrap_batched(result, out_dims, level, size, func)
+
+
+def _run_within(
+    level: VmapInterpreter, func: Any, leaves: list[Any], structure: TreeSpec, dims: list[Any], keywords: dict[str, Any]
+) -> Any:
+    """What `func` returns for the whole batch, in which the tensors with a batch dimension are those of `level`."""
     level.begin()
     level.enter()
     try:
-        result = func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
+        return func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
     finally:
         level.end()
         level.leave()
-    return _unwrap_batched(result, out_dims, level, size, func)
 
 
 def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterpreter, structure: TreeSpec) -> Any:
@@ -172,10 +179,15 @@ def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
 
 
 def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:
-    """A function that calls `func` on batches as `vmap` does, and returns its outputs with their batch dimensions as they are.
+    """A function that calls `func` on batches as `vmap` does, and returns its outputs and their batch dimensions.
 
-    `in_dims`: the batch dimensions, in a structure like that of the inputs. The second result has those of the outputs; None
-    for an output that is not batched.
+    The outputs keep the batch dimension where it is; it is None for an output without one. `in_dims`: the batch dimensions of
+    the inputs, in a structure like theirs.
+
+    >>> import adjoint as torch
+    >>> outputs, out_dims = restore_vmap(lambda x: x.sum(), (1,), 2, "error")(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    >>> outputs, out_dims
+    (tensor([4., 6.]), 0)
     """
 
     def restored(*args: Any, **keywords: Any) -> tuple[Any, Any]:
@@ -184,13 +196,7 @@ def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, random
         if dims is None:
             raise AssertionError("flat_bdims must not be None")
         level = VmapInterpreter(batch_size, randomness)
-        level.begin()
-        level.enter()
-        try:
-            result = func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
-        finally:
-            level.end()
-            level.leave()
+        result = _run_within(level, func, leaves, structure, dims, keywords)
         outputs, shape = tree_flatten(result)
         found = [output.bdim if level.has(output) else None for output in outputs]
         plain = [output.value if level.has(output) else output for output in outputs]

@@ -149,6 +149,15 @@ LIBRARY = {
         for function in (library.register_autograd, library.register_vmap, library.register_fake):
             raises(lambda: function("parts::nothing", lambda x: x))
         raises(lambda: library.register_autograd(3, lambda ctx, grad: grad))
+        library.define("parts::named.one", "(Tensor x) -> Tensor")
+        library.impl("parts::named.one", "cpu", lambda x: x + 1)
+        show(torch.ops.parts.named.one(x), torch.ops.parts.named(x), torch.ops.parts.named.overloads())
+        define("single", "(Tensor x) -> Tensor", lambda x: x.clone())
+        for function in (library.register_autograd, library.register_vmap, library.register_fake):
+            raises(lambda: function("parts::single.other", lambda x: x))
+            raises(lambda: function("without_namespace", lambda x: x))
+        raises(lambda: library.impl("a::b::c", "cpu", lambda x: x))
+        raises(lambda: library.define("without_namespace", "(Tensor x) -> Tensor"))
     """,
 }
 

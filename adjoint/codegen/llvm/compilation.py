@@ -53,7 +53,14 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         if ranged:
             text += split_text(name, parameters[:-2])
         also = SPLIT if ranged else ""
-        code = HOST.compile(name, text, explicit=kernel.explicit, plain=kernel.plain, reduced=kernel.reduced, also=also)
+        code = HOST.compile(
+            name,
+            text,
+            explicit=kernel.explicit,
+            plain=kernel.plain,
+            strength_reduced=kernel.strength_reduced,
+            also=also,
+        )
         prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
         KERNELS.add(found)

@@ -20,8 +20,8 @@ class LoopKernel:
 
     `flags`: LLVM's permissions for floating-point arithmetic, such as "contract" (fused multiply-add where it fits) or
     "reassoc". `noalias`: no two pointers lead to the same memory. `explicit`: LLVM does not look for vectors.
-    `plain`: nor does it move anything out of loops; the few passes that it needs take a tenth of the time. `reduced`: but it
-    looks for better indices of loops.
+    `plain`: nor does it move anything out of loops; the few passes that it needs take a tenth of the time.
+    `strength_reduced`: all the same it looks for better indices of loops (loop strength reduction).
     `in_float64`: a call of it with numbers of float32 computes in float64, and rounds the result.
     """
 
@@ -33,7 +33,7 @@ class LoopKernel:
         explicit: bool,
         plain: bool = False,
         in_float64: bool = False,
-        reduced: bool = False,
+        strength_reduced: bool = False,
     ) -> None:
         self.function = function
         self.name: str = function.__name__
@@ -42,7 +42,7 @@ class LoopKernel:
         self.explicit = explicit
         self.plain = plain
         self.in_float64 = in_float64
-        self.reduced = reduced
+        self.strength_reduced = strength_reduced
         self.__doc__ = function.__doc__
         self._tree: ast.FunctionDef | None = None
 

@@ -16,7 +16,7 @@ from ...forks import lock_across_forks
 from .values import CompilationError
 
 NEWEST_LLVM = 22
-"""The newest version of LLVM whose options are known."""
+"""The newest version of LLVM that is known to have the option of `Host._code_generation`."""
 
 
 class Request(NamedTuple):
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     text: str
     explicit: bool
     plain: bool
-    reduced: bool
+    strength_reduced: bool
     also: str
 
 
@@ -116,19 +116,19 @@ class Host:
         *,
         explicit: bool = False,
         plain: bool = False,
-        reduced: bool = False,
+        strength_reduced: bool = False,
         also: str = "",
     ) -> MachineCode:
         """Make machine code of LLVM's text, whose public function is `name`. If `explicit`, its loops are left as they are.
 
-        `plain`: only what its text needs most is done, in a tenth of the time; `reduced`: and LLVM looks for better indices of
-        its loops. `also`: what follows this name in that of a second public function.
+        `plain`: only what its text needs most is done, in a tenth of the time; `strength_reduced`: all the same LLVM looks for
+        better indices of its loops. `also`: what follows this name in that of a second public function.
 
         Raises:
             CompilationError: if LLVM refuses the text.
         """
         with self.lock:
-            request = Request(name, text, explicit, plain, reduced, also)
+            request = Request(name, text, explicit, plain, strength_reduced, also)
             known = self.compiled.get(request)
             if known is not None:
                 return known
@@ -176,11 +176,11 @@ class Host:
         """How machine code is made of what `_optimized` has made.
 
         In plain kernels the indices of loops stay as they are written. To find better ones (loop strength reduction) takes LLVM
-        a third to two fifths of all its time, for loops that most often are no faster then. It can be told so for the whole
-        process alone; who else compiles meanwhile gets somewhat slower loops. An option that it does not know would end the
+        a third to two fifths of all its time, for loops that most often are no faster then. LLVM's option holds for the whole
+        process: what another library compiles meanwhile may be somewhat slower. An option that LLVM does not know would end the
         process.
         """
-        if not request.plain or request.reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
+        if not request.plain or request.strength_reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
             yield
             return
         self.llvm.set_option("adjoint", "--disable-lsr=true")

@@ -105,9 +105,9 @@ class Loops(LoopKernel):
         explicit: bool = False,
         plain: bool = False,
         in_float64: bool = False,
-        reduced: bool = False,
+        strength_reduced: bool = False,
     ) -> None:
-        super().__init__(function, flags, noalias, explicit, plain, in_float64, reduced)
+        super().__init__(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
         self._compiled: dict[Any, CompiledFunction] = {}
 
     def compiled(self, **given: Any) -> CompiledFunction:
@@ -151,7 +151,7 @@ def loops(
     explicit: bool = False,
     plain: bool = False,
     in_float64: bool = False,
-    reduced: bool = False,
+    strength_reduced: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def loops(
     function: Callable[..., Any] | None = None,
@@ -162,20 +162,20 @@ def loops(
     explicit: bool = False,
     plain: bool = False,
     in_float64: bool = False,
-    reduced: bool = False,
+    strength_reduced: bool = False,
 ) -> Any:
     """Make a Python function into a kernel; it is lowered when it is compiled.
 
     `flags`: LLVM's permissions for the kernel's floating-point arithmetic, such as "contract" (`a * b + c` may be rounded once)
     or "reassoc" (sums may be taken in another order). `noalias`: no two of its pointers lead to the same memory.
     `explicit`: its vectors are all written out; LLVM looks for no others and unrolls nothing, which halves the time to compile.
-    `plain`: only what its text needs most is done, in a tenth of the time. `reduced`: LLVM looks for better indices of its loops
-    all the same, which takes a third of the time; with many pointers in a loop that leaves more of them in registers.
+    `plain`: only what its text needs most is done, in a tenth of the time. `strength_reduced`: all the same LLVM looks for better
+    indices of its loops, which takes half as long again; with many pointers in a loop that leaves more of them in registers.
     `in_float64`: where it is called with numbers of float32, they are computed in float64, and the result is rounded.
     """
     if function is None:
-        return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64, reduced)
-    return Loops(function, flags, noalias, explicit, plain, in_float64, reduced)
+        return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
+    return Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
 
 
 def address(array: ndarray) -> int:

@@ -83,12 +83,13 @@ def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
     """Whether a change to `memory_format` leaves `input` alone: every tensor that is not channels-last counts as contiguous."""
     if memory_format is preserve_format:
         return True
+    is_contiguous = Tensor.is_contiguous  # an example of a batch answers for row-major order alone
     if memory_format is contiguous_format:
-        return input.is_contiguous() or not (
-            (input._array.ndim == 4 and input.is_contiguous(channels_last))
-            or (input._array.ndim == 5 and input.is_contiguous(channels_last_3d))
+        return is_contiguous(input) or not (
+            (input._array.ndim == 4 and is_contiguous(input, channels_last))
+            or (input._array.ndim == 5 and is_contiguous(input, channels_last_3d))
         )
-    return input.is_contiguous(memory_format)
+    return is_contiguous(input, memory_format)
 
 
 def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:

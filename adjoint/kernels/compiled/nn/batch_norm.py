@@ -83,7 +83,7 @@ def normalize(
 
 @loops(explicit=True, plain=True)
 def moments_of(x: Pointer[T], batch: Int, step: Int, size: Int, samples: Int, length: Int, W: Static) -> Any:
-    """The mean and the variance of so many rows of `size` numbers, `step` apart, in float64.
+    """The mean and the variance of `batch` rows of `size` numbers, `step` apart, in float64.
 
     A stretch is `length` numbers in each of `samples` rows: it stays in the first-level cache, its squares are summed about its
     own mean (Chan, Golub and LeVeque, 1979).
@@ -108,7 +108,7 @@ def moments_of(x: Pointer[T], batch: Int, step: Int, size: Int, samples: Int, le
 
 @loops(explicit=True, plain=True)
 def write_scaled(out: Pointer[T], x: Pointer[T], size: Int, factor: T, added: T, W: Static) -> None:
-    """A row times a factor, plus a number."""
+    """A row of `size` numbers times `factor`, plus `added`."""
     scale, shift = broadcast(factor, W), broadcast(added, W)
     for k in range(0, size - W + 1, W):
         store(out + k, fma(load(x + k, W), scale, shift))
@@ -200,7 +200,7 @@ def normalize_backward(
 
 @loops(explicit=True, plain=True)
 def products_of(grad: Pointer[T], x: Pointer[T], many: Int, step: Int, size: Int, center: T, W: Static) -> Any:
-    """Sums over so `many` rows of `size` numbers, `step` apart: of `grad`, and of its products with `x` less a number."""
+    """Sums over `many` rows of `size` numbers, `step` apart: of `grad`, and of its products with `x` less `center`."""
     zero, middle = vector(T, W)(0), broadcast(center, W)
     sums, products, more, others = zero, zero, zero, zero
     for n in range(many):
@@ -224,7 +224,7 @@ def products_of(grad: Pointer[T], x: Pointer[T], many: Int, step: Int, size: Int
 def write_combined(
     out: Pointer[T], grad: Pointer[T], x: Pointer[T], size: Int, factor: T, slope: T, added: T, W: Static
 ) -> None:
-    """Rows of `grad` and of `x`, each times a number, plus a number."""
+    """A row of `size` numbers: `grad` times `factor`, plus `x` times `slope`, plus `added`."""
     scale, tilt, shift = broadcast(factor, W), broadcast(slope, W), broadcast(added, W)
     for k in range(0, size - W + 1, W):
         store(out + k, fma(load(grad + k, W), scale, fma(load(x + k, W), tilt, shift)))

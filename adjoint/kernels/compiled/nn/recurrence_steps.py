@@ -56,7 +56,7 @@ def multiply_rows(
         store(sums + EACH * W, tile[EACH])
 
 
-@loops(noalias=False, explicit=True, plain=True, reduced=True)
+@loops(noalias=False, explicit=True, plain=True, strength_reduced=True)
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
     hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
@@ -127,7 +127,7 @@ def forward(
                     store(target, leave * tanh(found), there)
 
 
-@loops(noalias=False, explicit=True, plain=True, reduced=True)
+@loops(noalias=False, explicit=True, plain=True, strength_reduced=True)
 def backward(
     to_projected: Pointer[T], to_products: Pointer[T], to_hidden: Pointer[T], carried: Pointer[T], grad: Pointer[T],
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],
