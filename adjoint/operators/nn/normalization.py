@@ -152,6 +152,8 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
         raise IndexError(
             f"Dimension out of range (expected to be in range of [-1, 0], but got 1): the input has shape {list(shape)}"
         )
+    if training and running_mean is not None:
+        _check_running(input, running_mean, running_var)
     _check_dtypes(input, weight, bias, running_mean, running_var)
     for name in ("running_mean", "running_var"):
         check_constant("native_batch_norm", name, named[name])
@@ -212,18 +214,22 @@ def _of_nothing(input, weight, bias):
     return output if bias is None else output + bias.select(0, 0)
 
 
-def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
-    """Running statistics moved by `momentum` towards those of a batch; the version of whole tensors stays, as in PyTorch."""
-    running = (running_mean, running_var)
-    if is_readable(mean):
-        batch = (mean._array, kernels.unbiased_variance(invstd._array, eps, count))
-    elif is_readable(running_mean) or is_readable(running_var):
+def _check_running(input, *running):
+    """Raise if the batches of a transform have statistics of their own, and the running ones are not batched."""
+    if not is_readable(input) and any(is_readable(each) for each in running):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
             "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
             "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
             "resources on how to patch your module to work with vmap"
         )
+
+
+def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
+    """Running statistics moved by `momentum` towards those of a batch; the version of whole tensors stays, as in PyTorch."""
+    running = (running_mean, running_var)
+    if is_readable(mean):
+        batch = (mean._array, kernels.unbiased_variance(invstd._array, eps, count))
     else:
         batch = (mean.detach(), (invstd.detach() ** -2 - eps) * (count / (count - 1)))
     for each, towards in zip(running, batch, strict=True):
