@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +13,11 @@ from types import ModuleType
 from typing import Any
 
 OWN, THEIRS = "adjoint", "torch"
+TESTS = "torch.testing._internal"
+"""What PyTorch's own tests are written with; this package has no part of it, and finds a copy in a folder of `sys.path`."""
+
+_MACHINERY = f"{__package__}.machinery"
+"""What these modules import; it is imported with them."""
 
 
 def theirs(name: str) -> str:
@@ -38,12 +44,17 @@ class Finder(MetaPathFinder):
             return None
         if first == OWN:
             spec = PathFinder.find_spec(name, path, target)
+            if spec is None and _MACHINERY in sys.modules:
+                return sys.modules[_MACHINERY].stand_in(name)
             if spec is not None and type(spec.loader) is SourceFileLoader:
                 spec.loader = _UnderBothNames(spec.loader.name, spec.loader.path)
             return spec
         if first != THEIRS:
             return None
         found = _own_spec(f"{OWN}.{rest}")
+        if found is None and name == TESTS:
+            import_module(_MACHINERY).extend()
+            return PathFinder.find_spec(name, [os.path.join(folder, THEIRS, "testing") for folder in sys.path], target)
         return None if found is None else ModuleSpec(name, _SameModule(found.name), origin=found.origin)
 
 
