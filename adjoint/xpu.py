@@ -2,28 +2,13 @@
 
 from typing import Any
 
-from .cuda import (
-    device_count,
-    empty_cache,
-    is_available,
-    is_bf16_supported,
-    is_initialized,
-    manual_seed,
-    manual_seed_all,
-    seed,
-)
+from .accelerator import device_count as device_count
+from .accelerator import empty_cache as empty_cache
+from .accelerator import is_available as is_available
+from .accelerator import is_available as is_initialized
 from .first_use import import_late
 
-__all__ = [
-    "device_count",
-    "empty_cache",
-    "is_available",
-    "is_bf16_supported",
-    "is_initialized",
-    "manual_seed",
-    "manual_seed_all",
-    "seed",
-]
+__all__ = ["device_count", "empty_cache", "is_available", "is_initialized"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -54,7 +54,7 @@ class Finder(MetaPathFinder):
         found = _own_spec(f"{OWN}.{rest}")
         if found is None and name == TESTS:
             import_module(_MACHINERY).extend()
-            return PathFinder.find_spec(name, [os.path.join(folder, THEIRS, "testing") for folder in sys.path], target)
+            return PathFinder.find_spec(name, [str(Path(folder, THEIRS, "testing")) for folder in sys.path], target)
         return None if found is None else ModuleSpec(name, _SameModule(found.name), origin=found.origin)
 
 
