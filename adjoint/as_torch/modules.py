@@ -32,6 +32,7 @@ def as_pytorch_names(module: ModuleType) -> None:
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__.partition(".")[0] == OWN:
             value.__module__ = theirs(value.__module__)
+    module.__name__ = theirs(module.__name__)
 
 
 class Finder(MetaPathFinder):

@@ -275,11 +275,15 @@ def originate_pairs(
             text = f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
             raise ErrorMeta(AssertionError, text, id=id)
         keys = list(range(len(actual)))
-    elif isinstance(actual, mapping_types) and isinstance(expected, mapping_types):
+    elif all(isinstance(value, mapping_types) for value in (actual, expected)):
         _check_keys(actual, expected, id)
         keys = _ordered(actual)
     if keys is not None:
-        types = {"pair_types": pair_types, "sequence_types": sequence_types, "mapping_types": mapping_types}
+        types: dict[str, Any] = {
+            "pair_types": pair_types,
+            "sequence_types": sequence_types,
+            "mapping_types": mapping_types,
+        }
         parts = [originate_pairs(actual[key], expected[key], id=(*id, key), **types, **options) for key in keys]
         return [pair for part in parts for pair in part]
     for pair_type in pair_types:
