@@ -15,6 +15,8 @@ from pkgutil import resolve_name
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import adjoint
+
 from .. import Tensor
 from ..absent import absent
 from ..torch_version import TorchVersion
@@ -22,7 +24,7 @@ from ..torch_version import TorchVersion
 MODULES = frozenset(
     """
     _C._autograd _C._distributed_c10d _C._profiler _dynamo.test_case _export _higher_order_ops _inductor
-    _inductor.config _inductor.utils _logging _native _prims _prims_common _refs _refs._conversions _refs.fft
+    _inductor.utils _logging _native _prims _prims_common _refs _refs._conversions _refs.fft
     _refs.linalg _refs.nn.functional _refs.special _subclasses.schema_check_mode _utils_internal _vendor
     _vendor.packaging.version ao.nn ao.nn.qat.modules ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns ao.pruning
     ao.quantization.quantization_mappings ao.quantization.quantize_fx cuda.jiterator cuda.nccl
@@ -34,6 +36,9 @@ MODULES = frozenset(
 """The modules; all modules below them exist, too."""
 
 
+_ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
+
+
 def _as_it_is(value: Any, *rest: Any) -> Any:
     return value
 
@@ -42,87 +47,73 @@ def _nothing(*args: Any, **names: Any) -> None:
     """None."""
 
 
-def _no(*args: Any, **names: Any) -> bool:
-    """False."""
-    return False
-
-
 def _seeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call with the state of the generator after `manual_seed(42)`; its state is afterwards what it was."""
-    import adjoint
-
     with _frozen():
         adjoint.manual_seed(42)
         return op(*args, **kwargs)
 
 
-def _kernel(*args: Any, **names: Any) -> Any:
-    """What a kernel for GPUs is compiled to."""
-    return _absent("cuda.jiterator.kernel")
-
-
 def _frozen() -> Any:
     """A context after which the state of the generator is what it was."""
-    import adjoint
-
     return adjoint.random.fork_rng(devices=())
 
 
-NAMES: dict[str, Any] = {
-    "backends.disable_global_flags": _nothing,
-    **{
-        f"_C._distributed_c10d.{name}Options": SimpleNamespace
-        for name in ("AllToAll", "Allgather", "Allreduce", "Barrier", "Broadcast", "ReduceScatter", "Scatter")
-    },
-    **{f"_C.{name}": True for name in ("has_lapack", "has_openmp", "has_spectral")},
-    **{f"_C.{name}": False for name in ("_has_cuda", "_has_mkldnn", "_has_mps", "has_mkl")},
-    **{f"_C.{name}_graph_executor_optimize": _nothing for name in ("_get", "_set")},
-    **{f"_C._jit_set_{name}": _nothing for name in ("profiling_executor", "profiling_mode")},
-    "_C._profiler.gather_traceback": _nothing,
-    "_C._profiler.symbolize_tracebacks": lambda tracebacks: [[] for _ in tracebacks],
-    "backends.python_native": SimpleNamespace(available_dsls=()),
-    "cuda.jiterator._create_jit_fn": _kernel,
-    "cuda.jiterator._create_multi_output_jit_fn": _kernel,
-    "distributed.Backend.FAKE": "fake",
-    "distributed.Backend.register_backend": _nothing,
-    "distributed.distributed_c10d._TORCHCOMM_AVAILABLE": False,
-    "overrides.enable_reentrant_dispatch": nullcontext,
-    "_export.wrappers.mark_subclass_constructor_exportable_experimental": _as_it_is,
-    "_higher_order_ops.InvokeQuant": SimpleNamespace,
-    "_higher_order_ops.invoke_subgraph.mark_compile_region": _as_it_is,
-    "_inductor.utils.GPU_TYPES": ["cuda", "mps", "xpu", "mtia"],
-    "_inductor.utils.get_gpu_type": _nothing,
-    "_logging.scribe.open_source_signpost": _nothing,
-    "_native.dsl_registry.dsl_registry": None,
-    "_vendor.packaging.version.parse": TorchVersion,
-    "_utils_internal.IS_FBSOURCE": False,
-    "_utils_internal.get_writable_path": _as_it_is,
-    "testing._utils.freeze_rng_state": _frozen,
-    "testing._utils.wrapper_set_seed": _seeded,
-    "utils._helion.has_helion": _no,
-    "utils._pallas.has_pallas_package": _no,
-    "utils._pallas.has_tpu_pallas": _no,
-    "utils._triton.has_triton": _no,
-}
-"""What has a meaning, by its full name; some are missing in modules that there are."""
-
-MISSING = """
-    _dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op
-    _higher_order_ops.invoke_quant_packed _scaled_grouped_mm _scaled_mm _scaled_mm_v2 autograd.function._nested_map
-    distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier
-    distributed.rpc._rref_context_get_debug_info fx.experimental.proxy_tensor.make_fx
-    nn.attention.flex_attention._create_empty_block_mask testing.FileCheck
-    """.split()
-"""What has none, and is missing in modules that there are."""
+OF_VALUE: list[tuple[Any, str]] = [
+    (None, "_native.dsl_registry.dsl_registry"),
+    (True, "_C.has_lapack _C.has_openmp _C.has_spectral"),
+    (
+        False,
+        "_C._has_cuda _C._has_mkldnn _C._has_mps _C.has_mkl _utils_internal.IS_FBSOURCE "
+        "distributed.distributed_c10d._TORCHCOMM_AVAILABLE",
+    ),
+    ("fake", "distributed.Backend.FAKE"),
+    (["cuda", "mps", "xpu", "mtia"], "_inductor.utils.GPU_TYPES"),
+    (SimpleNamespace(available_dsls=()), "backends.python_native"),
+    (
+        SimpleNamespace,
+        "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
+        "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
+        "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant",
+    ),
+    (
+        _nothing,
+        "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
+        "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
+        "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
+        "utils._pallas.has_pallas_package utils._pallas.has_tpu_pallas utils._triton.has_triton",
+    ),
+    (
+        _as_it_is,
+        "_export.wrappers.mark_subclass_constructor_exportable_experimental _utils_internal.get_writable_path "
+        "_higher_order_ops.invoke_subgraph.mark_compile_region",
+    ),
+    (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
+    (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),
+    (nullcontext, "overrides.enable_reentrant_dispatch"),
+    (TorchVersion, "_vendor.packaging.version.parse"),
+    (_frozen, "testing._utils.freeze_rng_state"),
+    (_seeded, "testing._utils.wrapper_set_seed"),
+    (
+        _ABSENT,
+        "_dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op _scaled_grouped_mm _scaled_mm "
+        "_scaled_mm_v2 autograd.function._nested_map distributed.distributed_c10d._CollOp testing.FileCheck "
+        "distributed.distributed_c10d._store_based_barrier distributed.rpc._rref_context_get_debug_info "
+        "_higher_order_ops.invoke_quant_packed fx.experimental.proxy_tensor.make_fx "
+        "nn.attention.flex_attention._create_empty_block_mask",
+    ),
+]
+"""What has a meaning, and what is missing in modules that there are: values, and the full names of what has them."""
 
 
 def extend() -> None:
-    """Make the modules, and put names of `NAMES` and `MISSING` into them and into those that there are."""
+    """Make the modules, and put the names into them and into the modules that there are."""
     for module in MODULES:
         import_module(f"adjoint.{module}")
-    for full in (*NAMES, *MISSING):
-        owner, _, name = full.rpartition(".")
-        setattr(resolve_name(f"adjoint.{owner}".rstrip(".")), name, NAMES[full] if full in NAMES else _absent(full))
+    for value, names in OF_VALUE:
+        for full in names.split():
+            owner, _, name = f"adjoint.{full}".rpartition(".")
+            setattr(resolve_name(owner), name, _absent(full) if value is _ABSENT else value)
 
 
 def _absent(full: str) -> Any:
