@@ -5,7 +5,9 @@ from typing import Any
 from .accelerator import device_count, empty_cache, is_available
 from .first_use import import_late
 
-__all__ = ["device_count", "empty_cache", "is_available"]
+__all__ = ["device_count", "empty_cache", "is_available", "is_initialized"]
+
+is_initialized = is_available
 
 
 def __getattr__(name: str) -> Any:

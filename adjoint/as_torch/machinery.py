@@ -64,29 +64,37 @@ OF_VALUE: list[tuple[Any, str]] = [
     (True, "_C.has_lapack _C.has_openmp _C.has_spectral"),
     (
         False,
-        "_C._has_cuda _C._has_mkldnn _C._has_mps _C.has_mkl _utils_internal.IS_FBSOURCE "
-        "distributed.distributed_c10d._TORCHCOMM_AVAILABLE",
+        (
+            "_C._has_cuda _C._has_mkldnn _C._has_mps _C.has_mkl _utils_internal.IS_FBSOURCE "
+            "distributed.distributed_c10d._TORCHCOMM_AVAILABLE"
+        ),
     ),
     ("fake", "distributed.Backend.FAKE"),
     (["cuda", "mps", "xpu", "mtia"], "_inductor.utils.GPU_TYPES"),
     (SimpleNamespace(available_dsls=()), "backends.python_native"),
     (
         SimpleNamespace,
-        "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
-        "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
-        "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant",
+        (
+            "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
+            "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
+            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant"
+        ),
     ),
     (
         _nothing,
-        "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
-        "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
-        "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
-        "utils._pallas.has_pallas_package utils._pallas.has_tpu_pallas utils._triton.has_triton",
+        (
+            "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
+            "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
+            "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
+            "utils._pallas.has_pallas_package utils._pallas.has_tpu_pallas utils._triton.has_triton"
+        ),
     ),
     (
         _as_it_is,
-        "_export.wrappers.mark_subclass_constructor_exportable_experimental _utils_internal.get_writable_path "
-        "_higher_order_ops.invoke_subgraph.mark_compile_region",
+        (
+            "_export.wrappers.mark_subclass_constructor_exportable_experimental _utils_internal.get_writable_path "
+            "_higher_order_ops.invoke_subgraph.mark_compile_region"
+        ),
     ),
     (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
     (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),
@@ -96,11 +104,13 @@ OF_VALUE: list[tuple[Any, str]] = [
     (_seeded, "testing._utils.wrapper_set_seed"),
     (
         _ABSENT,
-        "_dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op _scaled_grouped_mm _scaled_mm "
-        "_scaled_mm_v2 autograd.function._nested_map distributed.distributed_c10d._CollOp testing.FileCheck "
-        "distributed.distributed_c10d._store_based_barrier distributed.rpc._rref_context_get_debug_info "
-        "_higher_order_ops.invoke_quant_packed fx.experimental.proxy_tensor.make_fx "
-        "nn.attention.flex_attention._create_empty_block_mask",
+        (
+            "_dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op _scaled_grouped_mm _scaled_mm "
+            "_scaled_mm_v2 autograd.function._nested_map distributed.distributed_c10d._CollOp testing.FileCheck "
+            "distributed.distributed_c10d._store_based_barrier distributed.rpc._rref_context_get_debug_info "
+            "_higher_order_ops.invoke_quant_packed fx.experimental.proxy_tensor.make_fx "
+            "nn.attention.flex_attention._create_empty_block_mask"
+        ),
     ),
 ]
 """What has a meaning, and what is missing in modules that there are: values, and the full names of what has them."""
