@@ -106,6 +106,8 @@ from adjoint import jit as jit
 from adjoint import library as library
 from adjoint import linalg as linalg
 from adjoint import masked as masked
+from adjoint import mps as mps
+from adjoint import mtia as mtia
 from adjoint import multiprocessing as multiprocessing
 from adjoint import nn as nn
 from adjoint import notices as notices
@@ -128,6 +130,7 @@ from adjoint import torch_version as torch_version
 from adjoint import types as types
 from adjoint import utils as utils
 from adjoint import version as version
+from adjoint import xpu as xpu
 from adjoint._version import __version__ as __version__
 from adjoint.amp import GradScaler as GradScaler
 from adjoint.amp import autocast as autocast

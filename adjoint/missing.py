@@ -106,7 +106,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     Args:
         module: the name of the module.
         name: the name in it.
-        everything: whether all public names have one; else, only types of elements, and names with a capital: classes.
+        everything: whether all public names have one; else, only types of elements, schemes of quantization, and classes.
 
     Raises:
         AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
@@ -116,7 +116,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     if name not in missing_names().get(theirs, ()):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     why = reason(full)
-    if everything or why is NO_TYPE or name[0].isupper():
+    if everything or why is NO_TYPE or name[0].isupper() or name.startswith("per_"):
         return absent(full, why)
     raise AttributeError(
         f"module {module!r} has no attribute {name!r}: PyTorch has it, adjoint has not, because {why}. {TABLE}"

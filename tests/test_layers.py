@@ -15,7 +15,16 @@ PACKAGE = Path(adjoint.__file__).parent
 # From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
 # package. A name stands for the package and all in it, but for what is listed by a longer name.
 LAYERS = [
-    {"adjoint.__main__", "adjoint.distributed.runner", "adjoint.cpu", "adjoint.cuda", "adjoint.fx"},
+    {
+        "adjoint.__main__",
+        "adjoint.distributed.runner",
+        "adjoint.cpu",
+        "adjoint.cuda",
+        "adjoint.fx",
+        "adjoint.mps",
+        "adjoint.mtia",
+        "adjoint.xpu",
+    },
     {
         "adjoint.amp",
         "adjoint.distributed",

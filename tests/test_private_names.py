@@ -42,6 +42,16 @@ def test_types_of_arguments_have_their_private_names():
     assert torch.types._device is torch.device and torch.types._int is int
 
 
+@pytest.mark.parametrize("name", ["xpu", "mps", "mtia"])
+def test_devices_that_are_not_there_say_so(name):
+    module = getattr(torch, name)
+    assert (module.is_available(), module.device_count()) == (False, 0)
+    with pytest.raises(
+        NotImplementedError, match=f"torch.{name}.set_rng_state is not in adjoint: there is only the CPU"
+    ):
+        module.set_rng_state(None)
+
+
 def test_nothing_is_traced_or_fake():
     fake = importlib.import_module("adjoint._subclasses.fake_tensor")
     assert not fake.is_fake(torch.ones(1)) and not isinstance(torch.ones(1), fake.FakeTensor)

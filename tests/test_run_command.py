@@ -199,3 +199,29 @@ for use in (lambda: Reducer(1), lambda: save(1), lambda: torch.hspmm, lambda: to
 def test_real_libraries_are_imported(library, tmp_path):
     pytest.importorskip(library)
     assert output_of(f"import torch, {library}; print('fine')", tmp_path)[-1] == "fine"
+
+
+def test_a_copy_of_the_helpers_of_pytorchs_tests_is_found_on_the_path(tmp_path):
+    helpers = tmp_path / "torch" / "testing" / "_internal"
+    helpers.mkdir(parents=True)
+    (helpers / "__init__.py").touch()
+    (helpers / "common.py").write_text("from torch._inductor.utils import GPU_TYPES\nimport torch._refs.linalg\n")
+    text = """
+import torch
+try:
+    import torch._inductor
+except ModuleNotFoundError as error:
+    print(error.name)
+from torch.testing._internal import common
+print(common.__name__, common.GPU_TYPES, torch._refs.linalg.det(torch.eye(2)).item(), torch.mps.is_available())
+from torch.utils import cpp_extension
+try:
+    cpp_extension.load("name", [])
+except NotImplementedError as error:
+    print(str(error).partition(":")[0])
+"""
+    assert output_of(text, tmp_path) == [
+        "torch._inductor",
+        "torch.testing._internal.common ['cuda', 'mps', 'xpu', 'mtia'] 1.0 False",
+        "torch.utils.cpp_extension.load is not in adjoint",
+    ]

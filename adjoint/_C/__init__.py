@@ -96,6 +96,7 @@ _ELSEWHERE = {
     "OutOfMemoryError": ("", "OutOfMemoryError"),
     "layout": ("", "layout"),
     "memory_format": ("", "memory_format"),
+    "_get_cpu_capability": ("backends.cpu", "get_cpu_capability"),
     "_get_deterministic_algorithms": (_SETTINGS, "are_deterministic_algorithms_enabled"),
     "_get_warnAlways": (_SETTINGS, "is_warn_always_enabled"),
     "_set_warnAlways": (_SETTINGS, "set_warn_always"),

@@ -35,7 +35,12 @@ __all__ = [
 _T = TypeVar("_T")
 
 config = SimpleNamespace(
-    cache_size_limit=8, recompile_limit=8, capture_scalar_outputs=False, suppress_errors=False, verbose=False
+    cache_size_limit=8,
+    recompile_limit=8,
+    capture_scalar_outputs=False,
+    compiled_autograd=False,
+    suppress_errors=False,
+    verbose=False,
 )
 """Settings; programs may change them, and they have no effect."""
 

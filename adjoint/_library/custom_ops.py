@@ -36,7 +36,7 @@ class Packet(OpOverloadPacket):
 
     def __init__(self, namespace: str, name: str) -> None:
         super().__init__(name)
-        self._namespace = namespace
+        self._namespace, self.__module__ = namespace, f"torch._ops.{namespace}"
         self._definitions: dict[str, CustomOpDef] = {}
 
     def __getattr__(self, overload: str) -> Any:

@@ -8,10 +8,16 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 OWN, THEIRS = "adjoint", "torch"
+TESTS = "torch.testing._internal"
+"""What PyTorch's own tests are written with; this package has no part of it, and finds a copy in a folder of `sys.path`."""
+
+_MACHINERY = f"{__package__}.machinery"
+"""What these modules import; it is imported with them."""
 
 
 def theirs(name: str) -> str:
@@ -26,6 +32,7 @@ def as_pytorch_names(module: ModuleType) -> None:
     for value in list(vars(module).values()):
         if isinstance(value, type) and value.__module__.partition(".")[0] == OWN:
             value.__module__ = theirs(value.__module__)
+    module.__name__ = theirs(module.__name__)
 
 
 class Finder(MetaPathFinder):
@@ -38,12 +45,17 @@ class Finder(MetaPathFinder):
             return None
         if first == OWN:
             spec = PathFinder.find_spec(name, path, target)
+            if spec is None and _MACHINERY in sys.modules:
+                return sys.modules[_MACHINERY].stand_in(name)
             if spec is not None and type(spec.loader) is SourceFileLoader:
                 spec.loader = _UnderBothNames(spec.loader.name, spec.loader.path)
             return spec
         if first != THEIRS:
             return None
         found = _own_spec(f"{OWN}.{rest}")
+        if found is None and name == TESTS:
+            import_module(_MACHINERY).extend()
+            return PathFinder.find_spec(name, [str(Path(folder, THEIRS, "testing")) for folder in sys.path], target)
         return None if found is None else ModuleSpec(name, _SameModule(found.name), origin=found.origin)
 
 

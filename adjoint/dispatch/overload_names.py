@@ -22,7 +22,7 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, name: str) -> None:
         self._packet = packet
         self._overloadname = name
-        self.__name__ = f"{packet.__name__}.{name}"
+        self.__name__, self.__module__ = f"{packet.__name__}.{name}", packet.__module__
         self.operator: Operator | None = None  # what it is here, and whether that changes its first argument
         self.changes = False
 
@@ -107,7 +107,7 @@ class OpOverloadPacket:
     """An operator by name, with its overloads as attributes: `torch.ops.aten.mm`."""
 
     def __init__(self, name: str) -> None:
-        self.__name__ = name
+        self.__name__, self.__module__ = name, "torch._ops.aten"
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):

@@ -48,6 +48,33 @@ PROGRAMS = {
         m = U._rebuild_meta_tensor_no_storage(torch.float64, (2, 3), (3, 1), True)
         show(m.shape, m.stride(), m.requires_grad, m.dtype, m.device.type)
     """,
+    "comparisons": """
+        C = load(".testing._comparison")
+        def compared(pair, *args, **kwargs):
+            try:
+                made = pair(*args, **kwargs)
+                show(str(made))
+                return made.compare()
+            except C.ErrorMeta as meta:
+                return meta.type.__name__, meta.msg, meta.id
+            except C.UnsupportedInputs:
+                return "unsupported"
+        a, b = torch.ones(2), torch.tensor([1., 2.])
+        show(compared(C.TensorLikePair, a, a, id=("x", 1)), compared(C.TensorLikePair, a, b, id=("x", 1)), compared(C.TensorLikePair, a, b, rtol=0.5, atol=0.5))
+        show(compared(C.TensorLikePair, a, a.double()), compared(C.TensorLikePair, a, a.double(), check_dtype=False), compared(C.TensorLikePair, a, [1., 1.]))
+        show(compared(C.NumberPair, 1, 2), compared(C.NumberPair, 1., 1.05, rtol=0.1, atol=0.), compared(C.NumberPair, 1, "x"), compared(C.NumberPair, 1., 2., rtol=0.1))
+        show(compared(C.BooleanPair, True, False, id=()), compared(C.BooleanPair, True, 1, id=()), compared(C.NonePair, None, 3), compared(C.NonePair, 2, 3), compared(C.ObjectPair, "a", "b"))
+        pairs = (C.NonePair, C.BooleanPair, C.NumberPair, C.TensorLikePair)
+        for first, second in (([1, {"k": a}], [2, {"k": b}]), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ("a", "a"), ((1, True), [1, True])):
+            found = attempt(C.not_close_error_metas, first, second, pair_types=pairs)
+            show([attempt(meta.to_error) for meta in found] if isinstance(found, list) else found)
+        show(attempt(C.not_close_error_metas, [1], [2])[0].to_error(lambda text: text.upper()))
+        show(C.default_tolerances(a, torch.float64), C.get_tolerances(a, rtol=None, atol=None), C.get_tolerances(a, rtol=1, atol=2))
+    """,
+    "modules_of_operators": """
+        o = torch.ops.aten.add
+        show(o.__module__, o.Tensor.__module__, o.Tensor.__name__, torch._C._get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512"))
+    """,
     "objects_and_calls": """
         U = load("._utils")
         show(U.render_call(torch.add, (1, 2), {"a": torch.ones(3)}), U.render_call(len, ([torch.ones(2), (1.5, "x")],), {}), U.render_call(torch.ones, (torch.ones(2, 3, dtype=torch.int64), (1,)), {"a": torch.ones(1, requires_grad=True), "b": {"c": torch.ones(2, dtype=torch.double)}}))

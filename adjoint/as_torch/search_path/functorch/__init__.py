@@ -7,3 +7,4 @@ if "adjoint" not in sys.modules:
     import_module("torch")  # which finds adjoint wherever it lies
 sys.modules[__name__] = import_module("adjoint._functorch.functorch")
 sys.modules[f"{__name__}.experimental"] = sys.modules[__name__].experimental
+sys.modules[f"{__name__}.experimental.control_flow"] = sys.modules[__name__].experimental.control_flow
