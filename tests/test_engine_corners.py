@@ -3,6 +3,7 @@
 import functools
 import gc
 import pickle
+import threading
 import warnings
 import weakref
 
@@ -10,6 +11,7 @@ import numpy
 import pytest
 
 import adjoint as torch
+from adjoint.autograd import accumulate
 from adjoint.utils.checkpoint import (
     CheckpointError,
     CheckpointPolicy,
@@ -558,3 +560,19 @@ def test_accumulators_can_be_called(enabled):
     assert x.grad.tolist() == [2.0, 2.0]
     assert len(told) == 2
     assert told[0] is x
+
+
+@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+def test_a_first_gradient_is_kept_while_another_thread_makes_one_with_a_graph(monkeypatch):
+    x = torch.tensor(2.0, requires_grad=True)
+    own = accumulate.own
+
+    def interrupted(grad, leaf):
+        thread = threading.Thread(target=lambda: (x * 10).backward())
+        thread.start()
+        thread.join()
+        return own(grad, leaf)
+
+    monkeypatch.setattr(accumulate, "own", interrupted)
+    (x * x).backward(create_graph=True)
+    assert x.grad.item() == 14.0

@@ -8,7 +8,6 @@ import pytest
 
 import adjoint as torch
 from adjoint import nn
-from adjoint.autograd import accumulate
 
 
 @pytest.fixture
@@ -64,22 +63,6 @@ def test_backward_in_many_threads_over_shared_leaves_loses_no_gradient(eager_swi
     run_together(threads, accumulate)
     assert weight.grad.tolist() == [repeats * sum(range(threads))] * 3
     assert bias.grad.item() == 3.0 * repeats * threads
-
-
-@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
-def test_a_first_gradient_is_kept_while_another_thread_makes_one_with_a_graph(monkeypatch):
-    x = torch.tensor(2.0, requires_grad=True)
-    own = accumulate.own
-
-    def interrupted(grad, leaf):
-        thread = threading.Thread(target=lambda: (x * 10).backward())
-        thread.start()
-        thread.join()
-        return own(grad, leaf)
-
-    monkeypatch.setattr(accumulate, "own", interrupted)
-    (x * x).backward(create_graph=True)
-    assert x.grad.item() == 14.0
 
 
 def test_backward_in_many_threads_through_one_retained_graph(eager_switching):

@@ -84,6 +84,7 @@ if __name__ == "__main__":
 
 def run(folder, *command):
     names = {**os.environ, "PYTHONPATH": str(Path(adjoint.__file__).parents[1])}
+    names.pop("CI", None)  # with it PyTorch's helpers write reports by a package of their own
     found = subprocess.run(
         [sys.executable, *command], cwd=folder, env=names, capture_output=True, text=True, timeout=300
     )
