@@ -19,6 +19,7 @@ def defaults() -> Iterator[None]:
     yield
     torch.set_warn_always(always)
     torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
     torch.set_printoptions(profile="default")
 
 
