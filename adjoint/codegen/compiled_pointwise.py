@@ -36,6 +36,10 @@ _WEIGHT = 6
 
 BOOLEAN = numpy.dtype(bool)
 
+may_share_memory: Any = getattr(
+    numpy.may_share_memory, "__wrapped__", numpy.may_share_memory
+)  # without a look for other types
+
 
 def smallest(tree: Tree) -> int:
     """From how many elements on compiled loops repay their call."""
@@ -131,35 +135,39 @@ class CompiledPointwise:
         self._direct: Plans[_Plan] = Plans()
         """By dtype and by signature: what the code of `direct_source` looks up, for plans with one output."""
 
-    def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any]) -> str:
+    def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any], into: bool = False) -> str:
         """The source of a function that follows a plan with as few calls as possible; without one it returns `otherwise`.
 
-        The names that it uses are stored in `namespace`.
+        The names that it uses are stored in `namespace`. `into`: the last parameter is `out`, which it writes to.
         """
         namespace |= {
             "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self._direct, "LOOPS": LOOPS, "launch": launch,
-            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1,
+            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1, "may_share_memory": may_share_memory,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
-        lines = [f"if {' and '.join(f'type({name}) is ndarray' for name in arrays)} and LOOPS._enabled:"]
+        known = [f"type({name}) is ndarray" for name in arrays]
+        if into:
+            known += [f"({name} is out or not may_share_memory({name}, out))" for name in arrays]
+        lines = [f"if LOOPS._enabled and {' and '.join(known)}:"]
         if self.parameters:
             lines += [
                 f"    _choose = CHOOSERS.get({arrays[0]}.dtype)",
                 f"    _number, _values = _choose and _choose({', '.join(self.parameters)}) or (None, ())",
             ]
             number, values = "_number", ", *_values"
-        key = ", ".join(f"{name}.dtype, {name}.shape, {name}.strides" for name in arrays)
-        places = ", ".join(f"id({name})" for name in [*arrays, "_result"])
+        result = "out" if into else "_result"
+        key = ", ".join(f"{name}.dtype, {name}.shape, {name}.strides" for name in [*arrays, *(["out"] if into else [])])
+        places = ", ".join(f"id({name})" for name in [*arrays, result])
         lines += [
             f"    _plan = PLANS.get(({number}, {key}))",
             "    if _plan is not None:",
-            "        _result = _plan.allocate[0]()",
+            *([] if into else ["        _result = _plan.allocate[0]()"]),
             "        try:",
             f"            _table = _plan.pack(_plan.layout, {places}{values})",
             "        except (OverflowError, struct_error):",
             f"            return {otherwise}",
             "        launch(_plan.function, _plan.size, _plan.row_bytes, id(_table) + BEFORE_BYTES)",
-            "        return _result",
+            f"        return {result}",
             f"return {otherwise}",
         ]
         return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
@@ -204,9 +212,10 @@ class CompiledPointwise:
             plan = variant.plans[key]
         except KeyError:
             plan = variant.plans.keep(key, self._new_plan(variant, operands, dtype, compute, out))
-            if plan is not None and plan.pack is not None and out is None and (self.parameters or not values):
+            if plan is not None and plan.pack is not None and (self.parameters or not values):
                 self._choosers[dtype] = choose
-                signature = [part for item in operands for part in (item.dtype, item.shape, item.strides)]
+                arrays = operands if out is None else (*operands, *outs)
+                signature = [part for item in arrays for part in (item.dtype, item.shape, item.strides)]
                 self._direct.keep((number, *signature), plan)
         return NotImplemented if plan is None else plan.run(operands, values, out)
 

@@ -57,13 +57,18 @@ class LargeUfunc:
         )
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.elements = smallest(tree) if is_costly(tree) else THREADED
-        namespace = {"general": self}
         given = ", ".join(names)
-        source.compile_source(
-            self.compiled.direct_source(given, f"general({given})", namespace), f"large {name}", namespace
-        )
-        self.direct: Callable[..., Any] = namespace[name]
+        self.direct = self._form(given, f"general({given})")
         """For operands alone: their loops are found with fewer calls."""
+        self.into = self._form(f"{given}, out", f"general({given}, out=out)", into=True)
+        """The same for operands and an array that the result is written to."""
+
+    def _form(self, given: str, otherwise: str, into: bool = False) -> Callable[..., Any]:
+        namespace: dict[str, Any] = {"general": self}
+        text = self.compiled.direct_source(given, otherwise, namespace, into)
+        source.compile_source(text, f"large {self.ufunc.__name__}", namespace)
+        found: Callable[..., Any] = namespace[self.ufunc.__name__]
+        return found
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""

@@ -334,6 +334,13 @@ def _build_large(program: Program, namespace: dict[str, Any]) -> str:
     return program.compiled.direct_source(signature, f"run(({arrays}), ({scalars}))", namespace)
 
 
+def _build_into(program: Program, namespace: dict[str, Any]) -> str:
+    namespace["run"] = program.run
+    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
+    signature = ", ".join([*program.parameters.names, "out"])
+    return program.compiled.direct_source(signature, f"run(({arrays}), ({scalars}), out)", namespace, into=True)
+
+
 def _build_general(program: Program, namespace: dict[str, Any]) -> str:
     first, *others = program.parameters.arrays
     namespace["small"], namespace["large"] = (
@@ -365,18 +372,21 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
 
 
 def _build_inplace(program: Program, namespace: dict[str, Any]) -> str:
-    namespace["run"], namespace["small"] = program.run, _lazily(program, " small", _build_small)
+    namespace["small"], namespace["into"] = (
+        _lazily(program, " small", _build_small),
+        _lazily(program, " into", _build_into),
+    )
     first, *others = program.parameters.arrays
-    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
+    passed = ", ".join(program.parameters.names)
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     return "\n".join(
         [
             f"def {program.name}({_signature(program, namespace)}):",
             f"    dtype = {first}.dtype",
             f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {program.limit}{alike}:",
-            f"        {first}[...] = small({', '.join(program.parameters.names)})",
+            f"        {first}[...] = small({passed})",
             "    else:",
-            f"        run(({arrays}), ({scalars}), {first})",
+            f"        into({passed}, {first})",
             f"    return {first}",
             "",
         ]

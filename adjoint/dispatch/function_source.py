@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
-from .inplace_source import inplace_view_source, or_leave, overwriting_body
+from .inplace_source import inplace_view_source, or_leave, out_lines, overwriting_body
 from .kernel_source import kernel_lines, unfit_arrays
 from .recording_source import (
     RECORDING,
@@ -60,10 +60,10 @@ def numpy_names(op: Operator) -> list[str]:
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of a variant: those of the declaration; the `"fast"` variant receives all of them, in order."""
+    """The parameters of a variant: those of the declaration; `"fast"` and `"out"` receive all of them, in order."""
     parts = []
     for name in op.names:
-        if variant == "fast":
+        if variant in ("fast", "out"):
             parts.append(public_name(name))
             if name in op.defaults:
                 defaults[f"default_{name}"] = op.defaults[name]
@@ -76,7 +76,7 @@ def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> s
         else:
             checked = parts and (variant.startswith("inplace") or any("=" in part for part in parts))
             parts.append(f"{public_name(name)}{'=MISSING' if checked else ''}")
-    return ", ".join(parts)
+    return ", ".join([*parts, "out"] if variant == "out" else parts)
 
 
 def slow_path(op: Operator, variant: str = "function", *, moded: bool = False) -> str:
@@ -85,8 +85,8 @@ def slow_path(op: Operator, variant: str = "function", *, moded: bool = False) -
     The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
     """
     args = ", ".join(public_name(name) for name in op.names)
-    if variant == "fast":
-        return f"return run_slow_path(OP, ({args},), None)"
+    if variant in ("fast", "out"):
+        return f"return run_slow_path(OP, ({args},), {'out' if variant == 'out' else None})"
     way = "call" if moded else "call_slowly"
     if variant == "operator":
         return f"return call_operator(OP, ({args},), {way})"
@@ -102,8 +102,8 @@ def slow_path(op: Operator, variant: str = "function", *, moded: bool = False) -
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
     """The source of the function (or of a variant) and the defaults it refers to.
 
-    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and `"fast"`: without the test of
-    modes, for calls that the slow path has found to be unaffected by modes.
+    Variants are `"operator"` (of a Python operator), `"inplace"`, `"inplace_view"`, and, for calls that the slow path has found
+    to be unaffected by modes, without the test of these: `"fast"`, and `"out"`, which has a tensor to write to.
     """
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
@@ -119,11 +119,14 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     ]
     if op.sparse_result:
         lines = [slow_path(op, variant, moded=True)]
+    elif variant == "out":
+        written_alone = op.outputs or op.many or op.view or op.draws or callable(op.out_decides)
+        lines = [leave] if written_alone else [*lines, *out_lines(op, leave)]
     elif variant == "inplace":
         lines += overwriting_body(op, leave)
     else:
         lines += body(op, leave, op.caller + 2 * (variant == "fast"))
-    return (function if variant == "fast" else public_function)(op.name, parameters, lines), defaults
+    return (function if variant in ("fast", "out") else public_function)(op.name, parameters, lines), defaults
 
 
 def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
@@ -154,7 +157,7 @@ def input_tests(op: Operator, leave: str) -> list[str]:
 
 def unusual_call(op: Operator, variant: str) -> list[str]:
     """The conditions on modes and on the form of the call that require the slow path."""
-    unusual = ["FLAGS.special"] if variant != "fast" else []
+    unusual = ["FLAGS.special"] if variant not in ("fast", "out") else []
     if variant == "function":
         unusual += ["out is not None"] if op.out else []
         unusual += [f"{name} is not MISSING" for name in numpy_names(op) if name in ("axis", "keepdims")]

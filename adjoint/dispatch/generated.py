@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..codegen.backend import NUMPY
+from ..codegen.compiled_pointwise import may_share_memory
 from ..codegen.compiled_ufuncs import LargeUfuncs
 from ..codegen.large_formulas import LargeFormula
 from ..first_use import computed_once
+from ..kernels.memory.copying import copy_
 from ..kernels.runtime import floating
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin, refusals
@@ -80,6 +82,8 @@ _BASE: dict[str, Any] = {
     "laid_out": laid_out,
     "LARGE": LargeUfuncs(),
     "broadcast": numpy.broadcast,
+    "may_share_memory": may_share_memory,
+    "copy_": copy_,
     "OFF": floating.OFF,
     "WARNINGS": floating.WARNINGS,
     "restore": floating.restore,
@@ -175,6 +179,11 @@ class Code:
     def fast_path(self) -> Callable[..., Any]:
         """The function for calls that no mode affects, although some mode is on; it leaves other calls to the slow path."""
         return lazy_function(self.op, "fast", f"{self.op.name} fast path")
+
+    @computed_once
+    def out_path(self) -> Callable[..., Any]:
+        """The same with `out` as the last argument."""
+        return lazy_function(self.op, "out", f"{self.op.name} with out")
 
     @computed_once
     def saving(self) -> Saving:

@@ -1,11 +1,11 @@
-"""The source of in-place variants: overwrite the first argument, or make it another view of its memory."""
+"""The source of what overwrites a tensor: its first argument, or `out`; and of what makes its argument another view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from .declaration import OPTIONAL_ARRAY, Operator
-from .kernel_source import overwriting_lines, passed_arguments
+from .kernel_source import into_lines, overwriting_lines, passed_arguments
 from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 from .source import block, guard, indented, public_function, public_name
 
@@ -40,8 +40,10 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     lines += [
         *block("else:", ["node = None"]),
         *block("try:", overwriting_lines(op, leave)),
-        *or_leave(leave, struck=bump_lines(op, target)),  # what strikes from outside may have done so half-way
-        *bump_lines(op, target),
+        *or_leave(
+            leave, struck=bump_lines(target, f"{op.function_name}_")
+        ),  # what strikes from outside may do so half-way
+        *bump_lines(target, f"{op.function_name}_"),
     ]
     if is_recorded_inplace(op):
         results = [f"{target}._edge = (node, 0)"]
@@ -50,6 +52,41 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
             results += [f"node.version_{item} = counter[0]"]
         lines += block("if node is not None:", results)
     return [*lines, f"return {target}"]
+
+
+def out_lines(op: Operator, leave: str) -> list[str]:
+    """Write the result to `out`, which has its shape and dtype, shares no memory with an operand, and as they has no history.
+
+    The operands' arrays are known to fit the kernel.
+    """
+    unusual = ["type(out) is not Tensor", "out._extra is not None", in_history("out")]
+    shared = ["type(out_array) is not ndarray", "0 in out_array.strides"]
+    if op.sequence is not None:
+        unusual.append("edges is not None")
+        shared.append(f"any([may_share_memory(each, out_array) for each in {op.sequence}_array])")
+    if op.out_decides:
+        shared += ["dtype is not None", f"{op.tensors[0]}_array.dtype is not out_array.dtype"]
+    for name in op.tensors if op.sequence is None else ():
+        public = public_name(name)
+        given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
+        unusual.append(f"({given}({in_history(public)}))")
+        same = f"{public} is out or" if op.out_no_overlap else f"{public} is not out and"
+        shared.append(f"({given}({same} may_share_memory({name}_array, out_array)))")
+    return [
+        *guard(unusual, leave),
+        "out_array = out._array",
+        *guard(shared, leave),
+        *frame_lines(op.caller + 2),
+        *block("try:", into_lines(op, leave)),
+        *or_leave(leave, struck=bump_lines("out", op.name)),
+        *bump_lines("out", op.name),
+        "return out",
+    ]
+
+
+def in_history(public: str) -> str:
+    """The condition under which a tensor, or the base of a view, has a history."""
+    return f"{public}._edge is not None or {public}._base is not None and {public}._base._edge is not None"
 
 
 def is_recorded_inplace(op: Operator) -> bool:
@@ -98,10 +135,10 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     ]
 
 
-def bump_lines(op: Operator, target: str) -> list[str]:
-    """Count the change of `target`, and record the line of the user's code."""
+def bump_lines(target: str, name: str) -> list[str]:
+    """Count the change of `target` by the operation `name`, and record the line of the user's code."""
     find = [f"counter = {target}._counter", *block("if counter is None:", [f"counter = {target}._counter = [0, None]"])]
-    return [*find, f"counter[1] = (code, frame.f_lasti, '{op.function_name}_')", "counter[0] += 1"]
+    return [*find, f"counter[1] = (code, frame.f_lasti, '{name}')", "counter[0] += 1"]
 
 
 def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
@@ -120,7 +157,7 @@ def inplace_view_source(op: Operator, parameters: str, leave: str) -> str:
         *indented([*node_lines(op, "array.shape", "array.dtype"), *input_lines(op)]),
         "    input._edge = (node, 0)",
         "input._array = array",
-        *bump_lines(op, "input"),
+        *bump_lines("input", f"{op.function_name}_"),
         "return input",
     ]
     return public_function(op.name, parameters, lines)

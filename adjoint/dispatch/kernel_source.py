@@ -71,7 +71,7 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     if large is None:
         return lines
     name = f"LARGE[{form.__name__!r}]"
-    call = f"{name}({passed}, out={target})" if target else f"array = {name}.direct({passed})"
+    call = f"{name}.into({passed}, {target})" if target else f"array = {name}.direct({passed})"
     limit = 0 if LOOPS.every_size else large.elements
     first, *others = (f"{tensor}_array" for tensor in op.tensors)
     few = f"{first}.size < {limit}"
@@ -98,6 +98,26 @@ def quietly(op: Operator, form: Any, line: str) -> list[str]:
     if op.view or op.kernel.is_quiet(form):
         return [line]
     return ["token = WARNINGS[OFF]", "try:", f"    {line}", "finally:", "    restore(token)"]
+
+
+def into_lines(op: Operator, leave: str) -> list[str]:
+    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and shape, else by copying the result."""
+    copied = [
+        *kernel_lines(op),
+        "if array.shape != out_array.shape or array.dtype is not out_array.dtype:",
+        f"    {leave}",
+        *block("if array.size < 4096:", ["out_array[...] = array"]),
+        *block("else:", ["copy_(out_array, array)"]),
+    ]
+    form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
+    if not isinstance(form, numpy.ufunc):
+        return copied
+    arrays = [f"{name}_array" for name in op.tensors]
+    passed = ", ".join(arrays)
+    alike = [f"{array}.shape == out_array.shape and {array}.dtype is out_array.dtype" for array in arrays]
+    name = "general" if form is op.kernel.general else "small"
+    direct = by_size(op, form, [f"{name}({passed}, out_array)"], passed, "out_array")
+    return choice([*alike, *with_defaults(op)], direct, copied)
 
 
 def overwriting_lines(op: Operator, leave: str) -> list[str]:

@@ -45,11 +45,13 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         recorder = state.recorder
         if recorder is not None and recorder.asks():
             return recorder.operation(op.aten_name, call, args, op, args, out, **names)
-        if state.general or out is not None or modes.ANOMALY.enabled:
+        if state.general or modes.ANOMALY.enabled:
             return run_slow_path(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:
                 return run_slow_path(op, args, out, **names)
+        if out is not None:
+            return op.code.out_path(*args, out)
         # Another thread, or a transform, has raised the flag, and may have lowered it since: the fast path is correct for
         # this call too. Its result, to the last bit, does not depend on what other threads do.
         return note_created(op.fast_path(*args))

@@ -43,9 +43,12 @@ from .language import (
 )
 from .lowering import Lowering
 from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
-from .values import Value, constant
+from .values import Value, constant, size_of
 
 DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
+
+ALIGNED_FROM = 8
+"""From how many vectors in a row on a loop writes to aligned addresses, which costs it one vector more."""
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
@@ -218,6 +221,12 @@ def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: S
         store(cast_pointer(at + i * stride, ELEMENT), part[i])
 
 
+@loops(noalias=False)
+def _distance(OPERAND: Static, done: Int, stride: Int) -> Static:
+    """How far the element `done` of a row is from its first one."""
+    return done * size_of(OPERAND.type) if OPERAND.mode == DENSE else done * stride
+
+
 @loops(noalias=False, explicit=True, plain=True)
 def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the elements from `start` to `stop`, counted row by row."""
@@ -239,7 +248,9 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
-        if streamed:  # the first elements, up to where vectors are aligned, are written like the last ones
+        if (
+            streamed or count > ALIGNED_FROM * W
+        ):  # the first elements, up to an aligned address, are written like the last
             before = elements_before_aligned(places[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
         ends = [
@@ -250,19 +261,16 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         done = i64(0)
         while done < count:
             left = minimum(count - done, step)
+            at = [places[K] + _distance(PLAN.operands[K], done, strides[K]) for K in unrolled(len(PLAN.operands))]
             if streamed:
                 for K in unrolled(PLAN.inputs):
                     if PLAN.operands[K].mode == DENSE:
-                        ask_ahead(places[K] + done * strides[K], W, PLAN.operands[K].type)
-            inputs = [
-                read_operand(PLAN.operands[K], W, places[K] + done * strides[K], strides[K], left)
-                for K in unrolled(PLAN.inputs)
-            ]
+                        ask_ahead(at[K], W, PLAN.operands[K].type)
+            inputs = [read_operand(PLAN.operands[K], W, at[K], strides[K], left) for K in unrolled(PLAN.inputs)]
             results = PLAN.values(inputs, scalars)
             for K in unrolled(len(results)):
                 OUT = PLAN.inputs + K
-                place = places[OUT] + done * strides[OUT]
-                write_operand(PLAN.operands[OUT], W, place, strides[OUT], left, results[K], streamed and ends[K] == 0)
+                write_operand(PLAN.operands[OUT], W, at[OUT], strides[OUT], left, results[K], streamed and ends[K] == 0)
             done += step
             step = i64(W)
         position += count
