@@ -12,10 +12,14 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.floating import HALVES
 from . import source
 from .acceleration import LOOPS, THREADED
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
+
+CONVERTED = 1 << 10
+"""From how many elements of a type of 16 bits on compiled loops are faster than NumPy, which converts each by itself."""
 
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
@@ -74,7 +78,8 @@ class LargeUfunc:
         """What the ufunc gives."""
         first, *others = operands
         if type(first) is ndarray and LOOPS.takes(
-            first.size if self.with_number or not others else numpy.broadcast(first, *others).size, self.elements
+            first.size if self.with_number or not others else numpy.broadcast(first, *others).size,
+            CONVERTED if first.dtype in HALVES else self.elements,
         ):
             result = self._compute(operands, out)
             if result is not NotImplemented:

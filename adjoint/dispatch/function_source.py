@@ -115,7 +115,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         *guard(unusual_call(op, variant), *number_lines(op), slow_path(op, variant, moded=True)),
         *input_tests(op, leave),
         *array_lines(op),
-        *guard(unfit_arrays(op), leave),
+        *guard(unfit_arrays(op, variant == "inplace"), leave),
     ]
     if op.sparse_result:
         lines = [slow_path(op, variant, moded=True)]

@@ -73,6 +73,7 @@ _BASE: dict[str, Any] = {
     "nearest_user_frame": origin.nearest_user_frame,
     "FLOAT32": numpy.dtype(numpy.float32),
     "FLOAT64": numpy.dtype(numpy.float64),
+    "HALVES": floating.HALVES,
     "ndarray": NUMPY.array_type,
     "asarray": numpy.asarray,
     "new_tensor": new_tensor,

@@ -14,8 +14,8 @@ from .declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
 from .source import block, public_name
 
 
-def unfit_arrays(op: Operator) -> list[str]:
-    """The conditions under which the kernel may not run on the arrays as they are.
+def unfit_arrays(op: Operator, overwritten: bool = False) -> list[str]:
+    """The conditions under which the kernel may not run on the arrays as they are; `overwritten`: and change the first one.
 
     Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses; mixed dtypes are
     promoted.
@@ -31,9 +31,16 @@ def unfit_arrays(op: Operator) -> list[str]:
     ]
     if op.promote or op.kernel.expression is not None:
         unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
-    if op.promote == "float" or op.kernel.dtypes == FLOATS:
+    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op)):
         unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
+    elif op.promote == "float":  # integers are converted
+        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype.kind in 'biu')")
     return unfit
+
+
+def chooses_by_dtype(op: Operator) -> bool:
+    """Whether the general form computes arrays of dtypes that the small form is not for, just as on the slow path."""
+    return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
 
 
 def passed_arguments(op: Operator) -> list[str]:
@@ -57,7 +64,10 @@ def kernel_lines(op: Operator) -> list[str]:
     general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)
     if kernel.small is None:
         return general
-    conditions = [] if kernel.limit is None else [f"{op.tensors[0]}_array.size <= {kernel.limit}"]
+    first = f"{op.tensors[0]}_array"
+    conditions = [] if kernel.limit is None else [f"{first}.size <= {kernel.limit}"]
+    if chooses_by_dtype(op):
+        conditions.append(f"({first}.dtype is FLOAT32 or {first}.dtype is FLOAT64)")
     if not kernel.small_takes(op.keyword_only):
         passed = ", ".join(f"{name}_array" for name in op.tensors)
         conditions += with_defaults(op)
@@ -74,12 +84,13 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     call = f"{name}.into({passed}, {target})" if target else f"array = {name}.direct({passed})"
     limit = 0 if LOOPS.every_size else large.elements
     first, *others = (f"{tensor}_array" for tensor in op.tensors)
-    few = f"{first}.size < {limit}"
+    wide = f"({first}.size < {compiled_ufuncs.CONVERTED} or {first}.dtype not in HALVES)"  # NumPy converts each number
+    few = f"{first}.size < {limit} and {wide}"
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others
         size = f"({first}.size if {first}.shape == {second}.shape else broadcast({first}, {second}).size)"
         root = math.isqrt(limit)  # most often both are smaller, and to see it takes less time than the product
-        few = f"{first}.size < {root} > {second}.size or {first}.size * {second}.size < {limit} or {size} < {limit}"
+        few = f"{first}.size < {root} > {second}.size or ({first}.size * {second}.size < {limit} or {size} < {limit}) and {wide}"
     return [*block(f"if {few}:", lines), *block("else:", [call])]
 
 
