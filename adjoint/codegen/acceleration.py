@@ -30,6 +30,9 @@ Modules whose loops begin elsewhere say so: those with more work for an element 
 MOVED = 1 << 12
 """The same for what NumPy moves one element at a time: copies in another order, padding, indexing; and for NumPy's slow sums."""
 
+CONVERTED = 1 << 10
+"""The same for numbers of 16 bits, each of which NumPy converts by itself."""
+
 THREADED = 1 << 15
 """The same for what NumPy does as fast on one thread: sums of two arrays, copies of whole rows, conversions."""
 

@@ -14,12 +14,9 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import HALVES
 from . import source
-from .acceleration import LOOPS, THREADED
+from .acceleration import CONVERTED, LOOPS, THREADED
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
-
-CONVERTED = 1 << 10
-"""From how many elements of a type of 16 bits on compiled loops are faster than NumPy, which converts each by itself."""
 
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..codegen import compiled_ufuncs
-from ..codegen.acceleration import LOOPS
+from ..codegen.acceleration import CONVERTED, LOOPS
 from ..codegen.kernel import FLOATS
 from .declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
 from .source import block, public_name
@@ -84,7 +84,7 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     call = f"{name}.into({passed}, {target})" if target else f"array = {name}.direct({passed})"
     limit = 0 if LOOPS.every_size else large.elements
     first, *others = (f"{tensor}_array" for tensor in op.tensors)
-    wide = f"({first}.size < {compiled_ufuncs.CONVERTED} or {first}.dtype not in HALVES)"  # NumPy converts each number
+    wide = f"({first}.size < {CONVERTED} or {first}.dtype not in HALVES)"  # NumPy converts each number
     few = f"{first}.size < {limit} and {wide}"
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others

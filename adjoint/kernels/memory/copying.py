@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, MOVED, THREADED
+from ...codegen.acceleration import CONVERTED, LOOPS, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ...notices import warn
@@ -117,7 +117,8 @@ def clone(array: Array, memory_format: Any = None) -> Array:
 
 def copy_elements(target: Array, source: Array) -> None:
     """`numpy.copyto`, of large arrays by compiled loops; the two, of one dtype, do not overlap."""
-    if LOOPS.takes(target.size, MOVED) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
+    least = THREADED if target.flags.c_contiguous and source.flags.c_contiguous else MOVED
+    if LOOPS.takes(target.size, least) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
         return
     numpy.copyto(target, source)
 
@@ -140,7 +141,7 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
     halves = dtype in HALVES or array.dtype in HALVES
-    if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, MOVED if halves else THREADED):
+    if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, CONVERTED if halves else THREADED):
         found = LOOPS.run("memory.copying.convert", array, dtype)
         if found is not NotImplemented:
             return numpy.asarray(found)
