@@ -105,7 +105,15 @@ def input_lines(op: Operator, changed: str | None = None) -> list[str]:
 
 def value_lines(op: Operator) -> list[str]:
     """Save parameters, shapes and dtypes."""
-    return [f"node.saved_{item} = {value_expression(op, item)}" for item in op.saved_values]
+    lines = []
+    for item in op.saved_values:
+        value = value_expression(op, item)
+        if value.startswith("["):  # a loop takes less time than Python 3.11's comprehension, which is a function
+            each, _, source = value.strip("[]").partition(" for each in ")
+            lines += [f"node.saved_{item} = values = []", *block(f"for each in {source}:", [f"values.append({each})"])]
+        else:
+            lines.append(f"node.saved_{item} = {value}")
+    return lines
 
 
 def result_lines(op: Operator) -> list[str]:

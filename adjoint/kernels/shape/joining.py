@@ -34,7 +34,7 @@ def cat(arrays: list[Array], dim: int) -> Array:
         if arrays[0].size * len(arrays) >= _JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)
         else:
-            result = _concatenate(arrays, dim)
+            result = _concatenate(arrays, dim) if dim else _concatenate(arrays)
         return result if result.flags.c_contiguous else _joined(result, arrays)
     except (TypeError, ValueError, IndexError):
         pass  # some to pass over, or raise below in PyTorch's words
