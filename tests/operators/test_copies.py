@@ -38,3 +38,50 @@ def test_detached_copies_have_no_derivative():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="derivative for aten::detach_copy is not implemented"):
         torch.detach_copy(x).sum().backward()
+
+
+@pytest.mark.parametrize("size", [6, 1 << 17])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y, out: torch.mul(x, y, out=out),
+        lambda x, y, out: torch.add(x, 2.0, out=out),
+        lambda x, y, out: torch.sub(x, y, alpha=3, out=out),
+        lambda x, y, out: torch.sigmoid(x, out=out),
+        lambda x, y, out: torch.cat([x[: len(x) // 2], y[len(x) // 2 :]], out=out),
+        lambda x, y, out: torch.cumsum(x, 0, out=out),
+    ],
+)
+def test_a_result_given_as_out_is_written_in_place_and_counted(size, call):
+    x, y = torch.randn(size), torch.randn(size)
+    out = torch.ones(size)
+    expected = call(x, y, None)
+    before, where = out._version, out.data_ptr()
+    assert call(x, y, out) is out
+    assert torch.equal(out, expected) and out._version == before + 1 and out.data_ptr() == where
+    whole = torch.zeros(2, size)
+    call(x, y, whole[1])
+    assert torch.equal(whole, torch.stack([torch.zeros(size), expected]))
+
+
+def test_a_saved_tensor_that_is_given_as_out_has_changed():
+    x, y = torch.randn(3, requires_grad=True), torch.randn(3)
+    product = (x * y).sum()
+    torch.mul(torch.ones(3), 2.0, out=y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+
+
+def test_out_may_be_an_operand_but_not_a_part_of_one():
+    x = torch.arange(6.0)
+    torch.mul(x, x, out=x)
+    assert x.tolist() == [0, 1, 4, 9, 16, 25]
+    with pytest.raises(
+        RuntimeError, match="some elements of the input tensor and the written-to tensor refer to a single"
+    ):
+        torch.exp(x[:4], out=x[1:5])
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.exp(x, out=torch.zeros(1).expand(6))
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.exp(torch.ones(2, requires_grad=True), out=torch.zeros(2))
+    assert x.tolist() == [0, 1, 4, 9, 16, 25]
