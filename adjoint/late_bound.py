@@ -100,7 +100,7 @@ class LateBound:
     array_namespace: Callable[[str | None], ModuleType]
     """The namespace of the array API standard, of this version."""
 
-    as_strided_node: Callable[[Tensor, Tensor, Any], Any]
+    as_strided_node: Callable[..., Any]
     """`(base, view, edge of the base)`: the node of the `as_strided` that produces the view."""
 
     check_new_grad: Callable[[Tensor, Any], None]

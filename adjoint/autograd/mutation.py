@@ -7,6 +7,7 @@ from typing import Any
 from weakref import ref
 
 from ..kernels.memory import storage
+from ..kernels.runtime.addresses import address
 from ..tape import mode_switches, modes
 from ..tensor import Tensor, lazy_bits
 from ..uninterrupted import uninterrupted
@@ -38,7 +39,7 @@ class _AllowMutationOnSavedContext:
     def pack(self, tensor: Tensor) -> _Handle:
         """The handle of `tensor`: one for each combination of memory, layout and version."""
         array = tensor._array
-        identity = (storage.address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
+        identity = (address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
         handle = self.handle_of(identity)
         if handle is None or handle not in self.original:
             handle = _Handle()

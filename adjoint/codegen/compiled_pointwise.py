@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.addresses import IN_OBJECTS, may_share_memory
 from ..kernels.runtime.floating import FLOAT32
 from .acceleration import LARGE, LOOPS, Plans
 from .elementary import FUNCTIONS
@@ -35,10 +36,6 @@ _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
 
 BOOLEAN = numpy.dtype(bool)
-
-may_share_memory: Any = getattr(
-    numpy.may_share_memory, "__wrapped__", numpy.may_share_memory
-)  # without a look for other types
 
 
 def smallest(tree: Tree) -> int:
@@ -245,7 +242,6 @@ class CompiledPointwise:
         if function is None:
             return None
         from .llvm.calls import CallTables
-        from .llvm.language import IN_OBJECTS
         from .llvm.pointwise_loops import layout_of
         from .llvm.streaming import is_streamed
 

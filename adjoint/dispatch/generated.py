@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..codegen.backend import NUMPY
-from ..codegen.compiled_pointwise import may_share_memory
 from ..codegen.compiled_ufuncs import LargeUfuncs
 from ..codegen.large_formulas import LargeFormula
 from ..first_use import computed_once
 from ..kernels.memory.copying import copy_
 from ..kernels.runtime import floating
+from ..kernels.runtime.addresses import may_share_memory
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
@@ -28,7 +28,7 @@ from ..tape.node import NOWHERE, Node, sequence_numbers
 from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
-from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded
+from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor
 from ..tracebacks import shorten
 from . import inplace, node_source, operands, recording, registry, slow_path
@@ -67,6 +67,8 @@ _BASE: dict[str, Any] = {
     "creation_unrecorded": creation_unrecorded,
     "MULTI_OUTPUT": MULTI_OUTPUT,
     "Geometry": Geometry,
+    "may_be_rebased": may_be_rebased,
+    "rebase_history": rebase_history,
     "RELEASED": RELEASED,
     "Packed": Packed,
     "alias": alias,

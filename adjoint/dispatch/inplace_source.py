@@ -46,7 +46,10 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
         *bump_lines(target, f"{op.function_name}_"),
     ]
     if is_recorded_inplace(op):
-        results = [f"{target}._edge = (node, 0)"]
+        results = [
+            *block(f"if {target}._base is None:", [f"{target}._edge = (node, 0)"]),
+            *block("else:", [f"rebase_history({target}, node, 1)"]),
+        ]
         for item in op.saved_results:
             results += [f"node.saved_{item} = {op.tensors[0]}_array", f"node.counter_{item} = counter"]
             results += [f"node.version_{item} = counter[0]"]
@@ -106,32 +109,50 @@ def has_history(op: Operator) -> str:
 
 def may_share_memory(op: Operator, target: str) -> list[str]:
     """The conditions under which written elements may also be read, or may share memory."""
-    conditions = [f"({target}._base is not None and 0 in {op.tensors[0]}_array.strides)"]
-    for name in op.tensors[1:]:  # if the version counter is shared, memory may be
+    return [
+        f"({target}._base is not None and 0 in {op.tensors[0]}_array.strides)",
+        *shared_operands(op, target, op.no_overlap),
+    ]
+
+
+def shared_operands(op: Operator, target: str, same: bool = True) -> list[str]:
+    """The conditions under which an operand may share memory with `target`, as far as their version counters show it.
+
+    `same`: also if it is `target` itself.
+    """
+    conditions = []
+    for name in op.tensors[1:]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
-        other = "" if op.no_overlap else f"{public} is not {target} and "
-        conditions.append(f"({given}{other}{public}._counter is not None and {public}._counter is {target}._counter)")
+        counted = f"{public}._counter is not None and {public}._counter is {target}._counter"
+        counted = f"({public} is {target} or {counted})" if same else f"{public} is not {target} and {counted}"
+        conditions.append(f"({given}{counted})")
     return conditions
 
 
 def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
-    """Make the node of the change of a result that is no view, has no hooks, and shares no memory with other operands."""
+    """Make the node of the change of a tensor that has no hooks and shares no memory with other operands.
+
+    A view has to be such that it and its base need a new history and nothing else.
+    """
     if not is_recorded_inplace(op):
         return [leave]
     array = f"{op.tensors[0]}_array"
-    unusual = [f"type({target}._edge) is not tuple", f"{target}._base is not None", f"{target}._extra is not None"]
-    shared = []
-    for name in op.tensors[1:]:
-        public = public_name(name)
-        condition = f"{public}._base is not None or {public} is {target}"
-        shared.append(f"({public} is not None and ({condition}))" if op.kinds[name] == OPTIONAL_ARRAY else condition)
+    own = [
+        f"type({target}._edge) is not tuple",
+        f"{target}._extra is not None",
+        f"{target}._edge[0]._hooks is not None",
+    ]
+    made = [*node_lines(op, f"{array}.shape", f"{array}.dtype"), *input_lines(op, changed=op.tensors[0])]
+    unrecorded = " and ".join(f"edge_{index} is None" for index in range(len(op.differentiable)))
+    view = [leave] if op.saved_results else guard([f"not may_be_rebased({target})"], leave)
     return [
-        *guard(unusual, leave),
-        *guard(["FLAGS.hooked", f"{target}._edge[0]._hooks is not None", *shared], leave),
+        *guard(["FLAGS.hooked", *shared_operands(op, target)], leave),
+        *block(f"if {target}._base is None:", guard(own, leave)),
+        *block("else:", view),
         *edge_lines(op),
-        *node_lines(op, f"{array}.shape", f"{array}.dtype"),
-        *input_lines(op, changed=op.tensors[0]),
+        *block(f"if {unrecorded}:", ["node = None"]),
+        *block("else:", made),
     ]
 
 

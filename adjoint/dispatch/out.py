@@ -9,6 +9,7 @@ import numpy
 from .. import dtypes
 from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
+from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.scalar import C_NAMES
 from ..notices import warn
@@ -233,7 +234,7 @@ def check_memory(target: Tensor, inputs: list[Tensor], disjoint: bool) -> None:
     array = target._array
     for tensor in inputs:
         other = tensor._array
-        same = other is array or (storage.address(other) == storage.address(array) and other.strides == array.strides)
+        same = other is array or (address(other) == address(array) and other.strides == array.strides)
         if (disjoint and other is array) or (
             (disjoint or not same) and array.size and other.size and storage.dense_and_overlapping(array, other)
         ):
@@ -293,8 +294,8 @@ def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = Fa
             continue
         if other is not array and not numpy.may_share_memory(array, other):
             continue
-        begin = storage.address(array)
-        same = other.strides == array.strides and other.nbytes == array.nbytes and storage.address(other) == begin
+        begin = address(array)
+        same = other.strides == array.strides and other.nbytes == array.nbytes and address(other) == begin
         if (disjoint or not same) and (other is array or storage.dense_and_overlapping(array, other)):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "

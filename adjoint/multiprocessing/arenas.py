@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ..kernels.memory.storage import address, memory, owner, row_major_steps, window
+from ..kernels.memory.storage import memory, owner, row_major_steps, window
+from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta
 from ..shared_memory import ALIGNMENT, Mapping, new_file

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy
 
-from ..kernels.memory.storage import address, element_strides, memory, owner, storage_offset, strided
+from ..kernels.memory.storage import element_strides, memory, owner, storage_offset, strided
 from ..kernels.memory.storages import UntypedStorage
+from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, Released
 from ..late_bound import LATE

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy
 
-from ..kernels.memory.storage import address, element_strides, memory, owner, strided
+from ..kernels.memory.storage import element_strides, memory, owner, strided
+from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.sparse_array import SparseArray

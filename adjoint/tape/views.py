@@ -26,8 +26,10 @@ MULTI_OUTPUT = "multi_output"
 CUSTOM = "custom"
 
 
-def regenerate(view: Tensor, told: bool = False) -> None:
+def regenerate(view: Tensor, told: bool = False, places: tuple[Geometry, Geometry] | None = None) -> None:
     """Give `view` a new edge into the current history of its base, because their memory has changed.
+
+    `places`: where base and view lie, if that is known.
 
     Raises for a view that cannot be regenerated, because it was created by a custom function or in a mode that hides
     its origin. Without recording it raises only if `told` is set.
@@ -47,7 +49,7 @@ def regenerate(view: Tensor, told: bool = False) -> None:
         if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
             view._edge = LATE.replay(base, view._extra.made_by)
         else:
-            view._edge = (LATE.as_strided_node(base, view, base_edge), 0)
+            view._edge = (LATE.as_strided_node(base, view, base_edge, places), 0)
         leave_hooks(view, old)
         view._view_version = view._counter[0]  # type: ignore[index]  # else it has not yet seen its history begin
 
@@ -184,7 +186,8 @@ class CopySlices(Node):
         self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
-        self.bits = lazy_bits(base), lazy_bits(view)
+        plain = type(base._array) is numpy.ndarray is type(view._array)
+        self.bits = (0, 0) if plain else (lazy_bits(base), lazy_bits(view))
         self.function = function
         self.function_class = type(function)
         self._grad_shape = base._array.shape
@@ -275,14 +278,36 @@ def _reduced(array: Any, shape: tuple[int, ...]) -> Any:
     return array if array.shape == shape else sum_to_shape(array, shape)
 
 
+def may_be_rebased(view: Tensor) -> bool:
+    """Whether a change of `view`, in a recording mode, may become part of its history and of that of its base as they are.
+
+    The slow path knows all other cases, and raises for those that are none.
+    """
+    base: Any = view._base
+    if (
+        view._creation is not None
+        or view._extra is not None
+        or base._extra is not None
+        or type(base._array) is not numpy.ndarray
+    ):
+        return False
+    if 0 in view._array.strides:
+        return False
+    edge, base_edge = current_edge(view), base._edge
+    if base_edge is None:
+        return edge is None
+    return type(edge) is tuple and type(base_edge) is tuple and edge[0]._hooks is None and base_edge[0]._hooks is None
+
+
 def rebase_history(tensor: Tensor, node: Node, depth: int, output_nr: int = 0) -> None:
     """Make `node` the history of `tensor`, which the operation of `node` has just changed in place."""
     base = tensor._base
     if base is None:
         point_at(tensor, (node, output_nr))
         return
-    point_at(base, (CopySlices(base, tensor, node, depth + 1), 0))
-    regenerate(tensor)
+    change = CopySlices(base, tensor, node, depth + 1)
+    point_at(base, (change, 0))
+    regenerate(tensor, places=(change.base, change.view))
 
 
 def point_at(tensor: Tensor, edge: tuple[Node, int]) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy
 from numpy import ndarray
 
-from .language import AFTER_HEAD, IN_OBJECTS, Int, Pointer, address, i64, loops
+from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from .language import Int, Pointer, address, i64, loops
 
 
 @loops(explicit=True, plain=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 from numpy import ndarray
 
-from .language import AFTER_HEAD, IN_OBJECTS, Int, Pointer, address, as_pointer, i64, loops
+from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from .language import Int, Pointer, address, as_pointer, i64, loops
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
 """Where in an object of bytes they begin, on a Python that lays objects out so (`IN_OBJECTS`)."""

@@ -14,13 +14,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Callable
 from typing import Any, overload
 
-from numpy import ndarray, zeros
-
+from ...kernels.runtime.addresses import address
 from .builtin_functions import (
     as_integer,
     as_pointer,
@@ -176,33 +173,6 @@ def loops(
     if function is None:
         return lambda function: Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
     return Loops(function, flags, noalias, explicit, plain, in_float64, strength_reduced)
-
-
-def address(array: ndarray) -> int:
-    """Where the elements of an array begin."""
-    data: int = array.__array_interface__["data"][0]
-    return data
-
-
-AFTER_HEAD = object.__basicsize__
-"""Where in an array object NumPy keeps the address of its elements, in all versions of its binary interface: after the head."""
-
-
-def _address_in_object(array: Any) -> int:
-    """As `address`, in an eighth of the time."""
-    if not isinstance(array, ndarray):
-        raise TypeError(f"{type(array).__name__} is no array")
-    return _pointer_at(id(array) + AFTER_HEAD).value or 0
-
-
-_pointer_at = ctypes.c_void_p.from_address
-_probe = zeros(3)
-
-IN_OBJECTS = sys.implementation.name == "cpython" and _address_in_object(_probe) == address(_probe)
-"""Whether array objects of this Python are laid out so."""
-
-if IN_OBJECTS:
-    address = _address_in_object
 
 
 __all__ = [

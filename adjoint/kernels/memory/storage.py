@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ...device import channels_last, channels_last_3d
+from ..runtime.addresses import address
 from ..runtime.lazy_conj import LazyConjNeg
 from ..runtime.meta_array import Meta, Released
 from ..runtime.sparse_array import SparseArray
@@ -60,16 +61,11 @@ def owner(array: Array) -> Array:
         array = base
 
 
-def address(array: Array) -> int:
-    """The address of the first element."""
-    return int(array.__array_interface__["data"][0])
-
-
 def storage_offset(array: Array) -> int:
     """The distance, in elements, of the first element from the start of the storage."""
-    root = owner(array)
-    if root is array or array.size == 0:
+    if array.base is None or array.size == 0:
         return 0
+    root = owner(array)
     return (address(array) - address(root)) // array.itemsize
 
 
@@ -78,7 +74,7 @@ def element_strides(array: Array) -> tuple[int, ...]:
     if array.size == 0:
         return row_major_steps(array.shape)
     size = array.itemsize
-    return tuple(step // size for step in array.strides)
+    return tuple([step // size for step in array.strides])
 
 
 def is_contiguous(array: Array, memory_format: Any = None) -> bool:

@@ -15,11 +15,11 @@ from ...device import device as Device
 from ...dtypes import from_numpy, get_default_dtype
 from ...first_use import import_late
 from ...late_bound import LATE
+from ..runtime.addresses import address
 from ..runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, parked, remade
 from .bounds import checked_bytes
 from .storage import (
-    address,
     adopt,
     element_strides,
     is_foreign,

@@ -7,6 +7,7 @@ keys go a shorter way (`leading_part`, `basic_view`, `assign`) to the same.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -18,6 +19,7 @@ from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import check_memory, check_overlap
 from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
+from ...kernels.runtime.addresses import may_share_memory
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.shape.joining import masked_fill_
 from ...tape import modes
@@ -327,10 +329,16 @@ def setitem(input, key, value):
             return
         if key is False:
             return
-        result, indices = apply_basic(input, (None,) if key is True else key_items(key))
+        indices: Sequence[Any] = ()
+        result = part_to_change(input, key)
+        if result is None:
+            result, indices = apply_basic(input, (None,) if key is True else key_items(key))
+        elif type(value) is float and result._array.dtype.kind == "f":
+            result.fill_(value)
+            return
         if not isinstance(value, Tensor):
             value = value_tensor(value, input)
-        if any(item is not None for item in indices):
+        if indices and any(item is not None for item in indices):
             if value._array.ndim and value._array.shape[0] == 1:
                 value = without_leading_ones(value)
             index_put_arrays.inplace(result, Indices.of(indices), value, False)
@@ -342,7 +350,8 @@ def setitem(input, key, value):
                 result.fill_(value)
                 return
             value = without_leading_ones(value)
-        check_memory(result, [value], disjoint=False)
+        if may_share_memory(result._array, value._array):
+            check_memory(result, [value], disjoint=False)
         result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
     except Exception as error:  # noqa: BLE001  (raised again)
         try:
@@ -350,6 +359,20 @@ def setitem(input, key, value):
         except Exception as final:
             shorten(final)
             raise
+
+
+def part_to_change(input: Tensor, key: Any) -> Tensor | None:
+    """The view that a plain key makes of a plain tensor; None where the general way is due."""
+    if (
+        (type(input) is not Tensor and type(input) not in PLAIN_TYPES)
+        or _FLAGS.special
+        or type(input._array) is not ndarray
+    ):
+        return None
+    kind = type(key)
+    if 0 in input._array.strides or (kind is not tuple and kind is not int and kind is not _slice):
+        return None
+    return basic_view(input, key if kind is tuple else (key,))
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:

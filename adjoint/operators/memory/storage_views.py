@@ -11,7 +11,7 @@ from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, publish, tensors
 from ...dispatch.slow_path import call
 from ...kernels.memory.bounds import whole
-from ...kernels.memory.storage import address
+from ...kernels.runtime.addresses import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...kernels.shape import view as kernels
 from ...late_bound import LATE
@@ -182,14 +182,21 @@ class as_strided_gather:
         return xp.as_strided_backward(grad, geometry, size, stride, storage_offset)
 
 
-def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any) -> Node:
-    """The node that makes `view` out of its base's present value.
+def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any = None) -> Node:
+    """The node that makes `view` out of its base's present value; `places`: the geometries of both, if they are known.
 
     An operation that made the view and read memory in another way, as a conjugate or as pairs, is the last here too.
     """
     last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
-    edge = _edge_between(base._array, view._array, base_edge, None if last is None else last.name)
-    return edge[0] if edge is not base_edge else _as_strided_node(base._array, view._array, base_edge)
+    name, source, result = None if last is None else last.name, base._array, view._array
+    if (
+        type(source) is numpy.ndarray is type(result)
+        and source.dtype.kind == result.dtype.kind
+        and name not in _READINGS
+    ):
+        return _as_strided_node(source, result, base_edge, places)
+    edge = _edge_between(source, result, base_edge, name)
+    return edge[0] if edge is not base_edge else _as_strided_node(source, result, base_edge)
 
 
 def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
@@ -251,11 +258,10 @@ def lazily(tensor: Tensor, bits: int) -> Tensor:
     return tensors._neg_view(tensor) if bits & NEG else tensor
 
 
-def _as_strided_node(source: Any, result: Any, edge: Any) -> Any:
+def _as_strided_node(source: Any, result: Any, edge: Any, places: Any = None) -> Any:
     """The node that makes the array `result` out of `source`, on the same memory."""
     node = _node("as_strided", result, edge)
-    geometry = views.Geometry(result)
-    node.saved_self_geometry = views.Geometry(source)
+    node.saved_self_geometry, geometry = places or (views.Geometry(source), views.Geometry(result))
     node.saved_size, node.saved_stride, node.saved_storage_offset = geometry.shape, geometry.steps, geometry.offset
     return node
 
