@@ -19,7 +19,7 @@ from ..codegen.large_formulas import LargeFormula
 from ..first_use import computed_once
 from ..kernels.memory.copying import copy_
 from ..kernels.runtime import floating
-from ..kernels.runtime.addresses import may_share_memory
+from ..kernels.runtime.addresses import may_share_memory, overlap
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
@@ -86,6 +86,7 @@ _BASE: dict[str, Any] = {
     "LARGE": LargeUfuncs(),
     "broadcast": numpy.broadcast,
     "may_share_memory": may_share_memory,
+    "overlap": overlap,
     "copy_": copy_,
     "OFF": floating.OFF,
     "WARNINGS": floating.WARNINGS,

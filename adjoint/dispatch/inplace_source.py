@@ -115,18 +115,20 @@ def may_share_memory(op: Operator, target: str) -> list[str]:
     ]
 
 
-def shared_operands(op: Operator, target: str, same: bool = True) -> list[str]:
+def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
     """The conditions under which an operand may share memory with `target`, as far as their version counters show it.
 
-    `same`: also if it is `target` itself.
+    `same`: also if both have the same elements, each of which is otherwise read before it is written.
     """
     conditions = []
     for name in op.tensors[1:]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         counted = f"{public}._counter is not None and {public}._counter is {target}._counter"
-        counted = f"({public} is {target} or {counted})" if same else f"{public} is not {target} and {counted}"
-        conditions.append(f"({given}{counted})")
+        if same:
+            conditions.append(f"({given}({public} is {target} or {counted}))")
+        else:
+            conditions.append(f"({given}{counted} and overlap({name}_array, {op.tensors[0]}_array))")
     return conditions
 
 
@@ -146,8 +148,9 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     made = [*node_lines(op, f"{array}.shape", f"{array}.dtype"), *input_lines(op, changed=op.tensors[0])]
     unrecorded = " and ".join(f"edge_{index} is None" for index in range(len(op.differentiable)))
     view = [leave] if op.saved_results else guard([f"not may_be_rebased({target})"], leave)
+    itself = [f"{public_name(name)} is {target}" for name in op.tensors[1:]]
     return [
-        *guard(["FLAGS.hooked", *shared_operands(op, target)], leave),
+        *guard(["FLAGS.hooked", *itself, *shared_operands(op, target, op.no_overlap)], leave),
         *block(f"if {target}._base is None:", guard(own, leave)),
         *block("else:", view),
         *edge_lines(op),

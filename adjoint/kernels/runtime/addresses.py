@@ -36,3 +36,10 @@ IN_OBJECTS = sys.implementation.name == "cpython" and _address_in_object(_probe)
 
 if IN_OBJECTS:
     address = _address_in_object
+
+
+def overlap(first: Any, second: Any) -> bool:
+    """Whether two arrays may have elements in common and are not the same elements in the same order."""
+    if not may_share_memory(first, second):
+        return False
+    return address(first) != address(second) or first.strides != second.strides or first.shape != second.shape
