@@ -43,18 +43,17 @@ def recurrent_layer(
         product = hidden @ turned
         product = product if bias is None else product + bias
         if mode == "GRU":
-            reset, update = _sigmoid(_thirds(projected[t] + product)[:2])
+            reset, update, new = parts(gates[t], 3)
+            _sigmoid(projected[t, :, : 2 * features] + product[:, : 2 * features], gates[t, :, : 2 * features])
             more[t] = product[:, 2 * features :]
-            new = numpy.tanh(projected[t, :, 2 * features :] + reset * more[t])
-            gates[t] = numpy.concatenate([reset, update, new], -1)
+            numpy.tanh(projected[t, :, 2 * features :] + reset * more[t], new)
             hidden = (hidden - new) * update + new
         elif mode == "LSTM":
             assert cell is not None
             product += projected[t]
-            enter, keep, new, leave = numpy.split(product, 4, -1)
-            enter, keep, leave = _sigmoid(enter), _sigmoid(keep), _sigmoid(leave)
-            new = numpy.tanh(new)
-            gates[t] = numpy.concatenate([enter, keep, new, leave], -1)
+            enter, keep, new, leave = parts(gates[t], 4)
+            _sigmoid(product, gates[t])
+            numpy.tanh(product[:, 2 * features : 3 * features], new)
             more[t] = cell = keep * cell + enter * new
             hidden = leave * numpy.tanh(cell)
         else:
@@ -75,13 +74,15 @@ def walk(steps: int, backwards: bool) -> Iterator[tuple[int, int]]:
         before = t
 
 
-def _thirds(array: Array) -> Array:
-    return numpy.stack(numpy.split(array, 3, -1))
+def parts(array: Array, count: int) -> list[Array]:
+    """The gates of an array, which lie one after the other along its last dimension."""
+    features = array.shape[-1] // count
+    return [array[..., number * features : (number + 1) * features] for number in range(count)]
 
 
-def _sigmoid(x: Array) -> Array:
+def _sigmoid(x: Array, out: Array) -> None:
     with unwarned():
-        return numpy.reciprocal(numpy.exp(-x) + 1)
+        numpy.reciprocal(numpy.exp(-x) + 1, out)
 
 
 def recurrent_layer_gradients(
@@ -123,7 +124,6 @@ def through_time(
 
     The `gates` of a layer without any are its outputs.
     """
-    features = hidden.shape[1]
     to_projected = numpy.empty(gates.shape, gates.dtype)
     to_products = numpy.empty(gates.shape, gates.dtype) if mode == "GRU" else to_projected
     change = numpy.zeros(hidden.shape, gates.dtype) if grad_hidden is None else grad_hidden.copy()
@@ -132,7 +132,7 @@ def through_time(
         if grad is not None:
             change = change + grad[t]
         if mode == "GRU":
-            reset, update, new = numpy.split(gates[t], 3, -1)
+            reset, update, new = parts(gates[t], 3)
             state = hidden if before < 0 else output[before]
             to_new = change * (1 - update) * (1 - new * new)
             to_reset = to_new * more[t] * reset * (1 - reset)
@@ -143,14 +143,14 @@ def through_time(
             continue
         if mode == "LSTM":
             assert cell is not None
-            enter, keep, new, leave = numpy.split(gates[t], 4, -1)
+            enter, keep, new, leave = parts(gates[t], 4)
             squashed = numpy.tanh(more[t])
             carried = carried + change * leave * (1 - squashed * squashed)
-            parts = to_projected[t].reshape((-1, 4, features))
-            parts[:, 0] = carried * new * enter * (1 - enter)
-            parts[:, 1] = carried * (cell if before < 0 else more[before]) * keep * (1 - keep)
-            parts[:, 2] = carried * enter * (1 - new * new)
-            parts[:, 3] = change * squashed * leave * (1 - leave)
+            to_enter, to_keep, to_new, to_leave = parts(to_projected[t], 4)
+            to_enter[:] = carried * new * enter * (1 - enter)
+            to_keep[:] = carried * (cell if before < 0 else more[before]) * keep * (1 - keep)
+            to_new[:] = carried * enter * (1 - new * new)
+            to_leave[:] = change * squashed * leave * (1 - leave)
             carried = carried * keep
         elif mode == "RNN_TANH":
             to_projected[t] = change * (1 - gates[t] * gates[t])
