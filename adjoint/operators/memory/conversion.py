@@ -48,7 +48,7 @@ def check_device(place: Any) -> None:
 
 def is_meta(place: Any) -> bool:
     """Whether `place` is `meta`; raises unless tensors can live there: there, or on the CPU."""
-    kind = place.type if type(place) is device else device(place).type
+    kind = place.type if type(place) is device else place if place == "cpu" else device(place).type
     if kind == "meta":
         return True
     if kind != "cpu":
@@ -120,8 +120,13 @@ def to(input, *args, **names):
     >>> torch.tensor([1, 2]).to(torch.float64)
     tensor([1., 2.], dtype=torch.float64)
     """
-    if len(args) == 1 and not names and type(args[0]) is dtypes.dtype:
-        return converted(input, args[0])
+    if len(args) == 1 and not names:
+        (wanted,) = args
+        if type(wanted) is dtypes.dtype:
+            return converted(input, wanted)
+        kind = wanted if type(wanted) is str else wanted.type if type(wanted) is device else None
+        if kind == "cpu" and type(input._array) is not Meta:
+            return input
     kind, place, flags = _to_arguments(args, names)
     if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
         place = meta if type(other._array) is Meta else cpu
