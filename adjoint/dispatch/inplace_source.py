@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy
+
 from .declaration import OPTIONAL_ARRAY, Operator
-from .kernel_source import into_lines, overwriting_lines, passed_arguments
+from .kernel_source import by_size, choice, kernel_lines, passed_arguments, quietly, with_defaults
 from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 from .source import block, guard, indented, public_function, public_name
 
@@ -85,6 +87,48 @@ def out_lines(op: Operator, leave: str) -> list[str]:
         *bump_lines("out", op.name),
         "return out",
     ]
+
+
+def into_lines(op: Operator, leave: str) -> list[str]:
+    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and shape, else by copying the result."""
+    copied = [
+        *kernel_lines(op),
+        "if array.shape != out_array.shape or array.dtype is not out_array.dtype:",
+        f"    {leave}",
+        *block("if array.size < 4096:", ["out_array[...] = array"]),
+        *block("else:", ["copy_(out_array, array)"]),
+    ]
+    form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
+    if not isinstance(form, numpy.ufunc):
+        return copied
+    arrays = [f"{name}_array" for name in op.tensors]
+    passed = ", ".join(arrays)
+    alike = [f"{array}.shape == out_array.shape and {array}.dtype is out_array.dtype" for array in arrays]
+    name = "general" if form is op.kernel.general else "small"
+    direct = by_size(op, form, [f"{name}({passed}, out_array)"], passed, "out_array")
+    return choice([*alike, *with_defaults(op)], direct, copied)
+
+
+def overwriting_lines(op: Operator, leave: str) -> list[str]:
+    """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
+    kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
+    if isinstance(kernel.general, numpy.ufunc):
+        return by_size(op, kernel.general, [f"general({passed}, {array})"], passed, array)
+    if kernel.inplace is not None:
+        general = quietly(op, kernel.inplace, f"inplace_kernel({passed})")
+    else:
+        name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
+        general = quietly(op, getattr(kernel, name), f"changed = {name}({passed})")
+        general += [
+            f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:",
+            f"    {leave}",
+            f"{array}[...] = changed",
+        ]
+    if not isinstance(kernel.small, numpy.ufunc):
+        return general
+    few = ", ".join(f"{name}_array" for name in op.tensors)
+    small = by_size(op, kernel.small, [f"small({few}, {array})"], few, array)
+    return choice(with_defaults(op), small, general)
 
 
 def in_history(public: str) -> str:
