@@ -11,10 +11,11 @@ from typing import Any
 
 from numpy import ndarray
 
-from ....codegen.llvm.external import c_function
+from ....codegen.llvm.external import apart, c_function
 from ....codegen.llvm.language import (
     Int,
     Pointer,
+    T,
     address,
     bits,
     f32,
@@ -26,9 +27,12 @@ from ....codegen.llvm.language import (
     loops,
     sqrt,
     store,
+    u32,
 )
 from ....codegen.llvm.launch import launch
+from ...create.mt19937 import Stream
 from ...create.random import libm
+from .twister import by_dtype, next_fractions
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
@@ -101,3 +105,30 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
     cost = BLOCK * values.itemsize * (1 if values.itemsize == 4 else 8)
     launch(kernel.compiled(), values.size // BLOCK, cost, address(values), mean, std)
     return values
+
+
+_fractions_apart = {type_: apart(next_fractions, T=type_) for type_ in (f32, f64)}
+_normals_apart = {f32: apart(normals32), f64: apart(normals64)}
+
+
+@loops(explicit=True, plain=True)
+def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
+    """`n` normal numbers, 16 or more. What is left over of them is drawn anew, as the end of a block of 16."""
+    FRACTIONS = _fractions_apart[T]
+    NORMALS = _normals_apart[T]
+    at = out
+    count = n
+    while count > 0:
+        FRACTIONS(at, state, count)
+        NORMALS(at, mean, std, 0, count // BLOCK)
+        at = out + (n - BLOCK)
+        count = BLOCK if count % BLOCK != 0 else 0
+
+
+_DRAW = by_dtype(draw_normals)
+
+
+def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
+    """Fill a contiguous array of float32 or float64 with 16 normal numbers or more."""
+    _DRAW[out.dtype].call(address(out), stream.state_address, mean, std, out.size)
+    return out

@@ -17,9 +17,12 @@ from ....codegen.llvm.language import (
     Pointer,
     S,
     Static,
+    T,
     address,
     cast_pointer,
+    f32,
     f64,
+    i32,
     i64,
     load,
     loops,
@@ -27,8 +30,19 @@ from ....codegen.llvm.language import (
     store,
     u32,
     u64,
+    vector,
 )
 from ...create.mt19937 import Stream
+
+class by_dtype(dict[Any, Any]):
+    """A kernel compiled for float32 and float64, by NumPy's dtypes."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __missing__(self, dtype: Any) -> Any:
+        return self.setdefault(dtype, self.kernel.compiled(T={"f": f32, "d": f64}[dtype.char]))
+
 
 WORDS = 624
 PERIOD = 397
@@ -123,6 +137,24 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
             pairs[i] = exchanged(pairs[i])
 
 
+_next_words_apart = {wide: apart(next_words, WIDE=wide) for wide in (False, True)}
+
+
+@loops(explicit=True, plain=True)
+def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
+    """The next `n` numbers in [0, 1): the low 24 bits of a word each, or in float64 the low 53 bits of two words."""
+    NEXT_WORDS = _next_words_apart[T is f64]
+    NEXT_WORDS(cast_pointer(out, u32), state, n)
+    integers = cast_pointer(out, i64 if T is f64 else i32)
+    MASK = 0x1FFFFFFFFFFFFF if T is f64 else 0xFFFFFF
+    UNIT = 2.0**-53 if T is f64 else 2.0**-24
+    whole = n - n % WIDTH
+    for i in range(0, whole, WIDTH):
+        store(out + i, vector(T, WIDTH)(load(integers + i, WIDTH) & MASK) * UNIT)
+    for i in range(whole, n):
+        out[i] = T(integers[i] & MASK) * UNIT
+
+
 @loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
     """The next number in [0, 1) of 53 random bits, the low bits of two words of which the first is the high half."""
@@ -142,4 +174,13 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     """The next `n` words of the stream, of 32 or 64 bits as `dtype` says."""
     out = numpy.empty(n, dtype)
     next_words.compiled(WIDE=dtype.itemsize == 8)(address(out), stream.state_address, n)
+    return out
+
+
+_FRACTIONS = by_dtype(next_fractions)
+
+
+def fractions(out: ndarray, stream: Stream) -> Any:
+    """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
+    _FRACTIONS[out.dtype].call(address(out), stream.state_address, out.size)
     return out

@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
-from ....codegen.acceleration import accelerated
+from ....codegen.acceleration import RepeatedForm, accelerated
 from ....notices import warn
 from ...math.fma import fma32, fma64
 from ...runtime.floating import BFLOAT16, is_floating, type_name
-from ..mt19937 import Stream
+from ..mt19937 import COMPILED, Stream
 from .targets import as_real, c_name, refuse, require_floating, round_to, store
 
 TILE = 1 << 15
@@ -56,7 +56,18 @@ def fractions53(stream: Stream, n: int) -> ndarray:
 
 def fractions(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     """`n` numbers in [0, 1) of the type that samplers of `dtype` start from: float64, or float32 for the others."""
-    return fractions53(stream, n) if dtype == FLOAT64 else fractions24(stream, n)
+    return fraction_array(stream, n, FLOAT64 if dtype is FLOAT64 else FLOAT32)
+
+
+def fraction_array(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
+    """A new array of float32 or float64 of numbers in [0, 1)."""
+    out = numpy.empty(shape, dtype)
+    if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+        return out
+    return (fractions53 if dtype is FLOAT64 else fractions24)(stream, out.size).reshape(shape)
+
+
+_FRACTIONS = RepeatedForm("create.twister.fractions", elements=COMPILED)
 
 
 def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
@@ -65,11 +76,10 @@ def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> n
     Raises:
         NotImplementedError: if `dtype` is neither floating-point nor complex.
     """
-    n = math.prod(shape)
-    if n > TILE or dtype not in (FLOAT32, FLOAT64):
-        return uniform_(stream, numpy.empty(shape, dtype))
-    with stream.lock:
-        return fractions(stream, n, dtype).reshape(shape)
+    if (dtype is FLOAT32 or dtype is FLOAT64) and math.prod(shape) <= TILE:
+        with stream.lock:
+            return fraction_array(stream, shape, dtype)
+    return uniform_(stream, numpy.empty(shape, dtype))
 
 
 def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) -> ndarray:
@@ -84,9 +94,13 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
             uniform_(stream, as_real(out), from_, to)
         return out
     require_floating("check_uniform_bounds", out.dtype)
-    if not (from_ == 0.0 and to == 1.0):
+    unit = from_ == 0.0 and to == 1.0
+    if not unit:
         _check_bounds(from_, to, out.dtype)
     with stream.lock:
+        direct = unit and out.size <= TILE and out.itemsize > 2 and out.flags.c_contiguous
+        if direct and _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+            return out
         if out.size <= TILE or not out.flags.c_contiguous:
             return store(out, _interval(stream, out.size, from_, to, out.dtype))
         flat = out.reshape(-1)
