@@ -25,7 +25,7 @@ from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
 from ...tape import mode_switches, modes
 from ...tape.modes import is_grad_enabled
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..memory.conversion import checked_dtype, is_meta
 from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
 from .like import empty_array_like
@@ -37,7 +37,7 @@ def stream_of(generator: Any) -> kernels.Stream:
     Raises:
         TypeError: if `generator` is neither a generator nor None.
     """
-    if modes.STATE.interpreters:
+    if modes.FLAGS.special:
         check_levels()
     if generator is None:
         return default_generator._stream
@@ -66,7 +66,7 @@ def for_each_example(create: Any) -> Any:
 
     @functools.wraps(create)
     def drawing(*args: Any, **keywords: Any) -> Any:
-        for level in reversed(modes.STATE.interpreters):
+        for level in reversed(modes.STATE.interpreters) if modes.FLAGS.special else ():
             if hasattr(level, "drawn"):
                 return level.drawn(lambda: drawing(*args, **keywords))
         return create(*args, **keywords)
@@ -104,6 +104,8 @@ def _sampled(name, sample, sampler, doc):
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
+            return wrap(sample(stream, shape, kind.numpy))
         check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
         if _draws_nothing(device):
             return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
@@ -233,11 +235,12 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
     With `like_first`, the sampler fills a new array that is like the first argument, in place of this argument.
     """
 
-    def kernel(*arguments: Any, **generator: Any) -> Any:
-        *parameters, source = *arguments, *generator.values()
+    def kernel(*parameters: Any, **generator: Any) -> Any:
+        if not generator:
+            *parameters, generator["generator"] = parameters
         if like_first:
-            parameters[0] = numpy.empty_like(parameters[0])
-        return sampler(stream_of(source), *parameters)
+            parameters = numpy.empty_like(parameters[0]), *parameters[1:]
+        return sampler(stream_of(generator["generator"]), *parameters)
 
     kernel.__name__ = sampler.__name__
     return kernel
@@ -535,6 +538,8 @@ def _interval(function, limits, names, defaults):
 @public(namespace=None, method=True)
 def uniform_(input, *limits, generator=None, **names):
     """Fill the tensor with numbers evenly spread over [from, to): `uniform_(from=0, to=1)`."""
+    if not limits and not names:
+        return uniform(input, generator=generator)
     interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
     return uniform(input, interval["from"], interval["to"], generator=generator)
 

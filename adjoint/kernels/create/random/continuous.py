@@ -52,7 +52,7 @@ def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> 
 def _require_numbers(*parameters: object) -> None:
     """Raise TypeError for a parameter that is no real number, before anything is drawn."""
     for value in parameters:
-        if not isinstance(value, _REAL):
+        if type(value) is not float and not isinstance(value, _REAL):
             raise TypeError(f"must be real number, not {type(value).__name__}")
 
 
