@@ -1,5 +1,6 @@
 """Discrete distributions: `bernoulli_`, dropout masks, `geometric_`, `multinomial`, `poisson`."""
 
+import functools
 import math
 from typing import Any
 
@@ -7,14 +8,16 @@ import numpy
 from numpy import ndarray
 
 from .... import dtypes
-from ....codegen.acceleration import accelerated
+from ....codegen.acceleration import RepeatedForm, accelerated
 from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
-from ..mt19937 import Stream
+from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .libm import each
 from .targets import memory_order, refuse, require_floating, round_to, store
-from .uniform import LOW_53_BITS, TILE, UNSIGNED, fractions, fractions53
+from .uniform import FLOAT32, FLOAT64, LOW_53_BITS, TILE, UNSIGNED, fraction_array, fractions, fractions53
+
+ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
@@ -42,7 +45,9 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
     if not out.size:
         return out
     _require_real("bernoulli_scalar_cpu_", out.dtype)
-    threshold = numpy.uint64(math.ceil(p * 2.0**53))  # exact, so that integers can be compared
+    if _choose(stream, out, p, 1.0):
+        return out
+    threshold = _threshold(p)
     with stream.lock:
         if out.size <= TILE or not out.flags.c_contiguous:
             return store(out, _successes(stream, out.size, threshold))
@@ -53,10 +58,26 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
     return out
 
 
-def _successes(stream: Stream, n: int, threshold: numpy.uint64) -> ndarray:
+_CHOICES = RepeatedForm("create.permutation.choices", elements=TILE)
+
+
+def _threshold(p: float) -> int:
+    """The number of those values of 53 bits that are successes; exact, so that integers can be compared."""
+    return math.ceil(p * 2.0**53)
+
+
+def _choose(stream: Stream, out: ndarray, p: float, success: float) -> bool:
+    """Whether a compiled loop has filled a small array with `success` with probability `p`, and 0."""
+    if out.size > TILE or (out.dtype is not FLOAT32 and out.dtype is not FLOAT64) or not out.flags.c_contiguous:
+        return False
+    with stream.lock:
+        return _CHOICES.run(out.size, out, stream, _threshold(p), success) is not NotImplemented
+
+
+def _successes(stream: Stream, n: int, threshold: int) -> ndarray:
     words = stream.words64(n)
     words &= LOW_53_BITS
-    return words < threshold
+    return words < numpy.uint64(threshold)
 
 
 def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
@@ -64,17 +85,28 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
         return out
     _require_real("bernoulli_tensor_cpu_self_", out.dtype)
     require_floating("bernoulli_tensor_cpu_p_", p.dtype)
-    if not ((p >= 0) & (p <= 1)).all():
+    if not _within_unit(p):
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
             "If so, please report an enhancement request to adjoint.)"
         )
+    if p.shape == out.shape and out.flags.c_contiguous and (p.dtype is FLOAT32 or p.dtype is FLOAT64):
+        with stream.lock:
+            drawn = fraction_array(stream, p.shape, p.dtype)
+        return numpy.less(drawn, p, out, casting="unsafe")
     order = memory_order(out)
     target, limits = out.transpose(order), numpy.broadcast_to(p, out.shape).transpose(order)
     with stream.lock:
         drawn = fractions(stream, out.size, p.dtype)
     target[...] = drawn.reshape(target.shape) < limits.astype(drawn.dtype, copy=False)
     return out
+
+
+def _within_unit(p: ndarray) -> bool:
+    """Whether all numbers are between 0 and 1. The bits of those that are, but for -0, are no larger than those of 1."""
+    if p.dtype is FLOAT32 and numpy.maximum.reduce(p.view(UINT32), None) <= ONE_BITS:
+        return True
+    return bool(((p >= 0) & (p <= 1)).all())
 
 
 def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
@@ -97,12 +129,19 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
     if p in (0.0, 1.0):
         out[...] = 1.0 - p
         return out
-    bernoulli_(stream, out, 1.0 - p)
-    work = compute_dtype(out.dtype)
-    with unwarned():
-        scale = (numpy.ones((), work) / work.type(1.0 - p)).astype(out.dtype)
-    numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
+    scale = _dropout_scale(p, out.dtype)
+    if not _choose(stream, out, 1.0 - p, scale):
+        bernoulli_(stream, out, 1.0 - p)
+        numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
     return out
+
+
+@functools.lru_cache(16)
+def _dropout_scale(p: float, dtype: "numpy.dtype[Any]") -> Any:
+    """1 / (1 - p), which may be infinite in a half type."""
+    work = compute_dtype(dtype)
+    with unwarned():
+        return (numpy.ones((), work) / work.type(1.0 - p)).astype(dtype)
 
 
 def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:

@@ -18,7 +18,7 @@ from .targets import as_real, c_name, refuse, require_floating, round_to, store
 TILE = 1 << 15
 """How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
 
-FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
 
 LARGEST = {
     dtype: float(ml_dtypes.finfo(dtype).max) for dtype in (numpy.dtype(numpy.float16), BFLOAT16, FLOAT32, FLOAT64)
@@ -189,7 +189,8 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if is_floating(dtype):
         from_, to = _within_precision(from_, to, dtype)
-    _check_limits(from_, to, dtype)
+    if dtype is not INT64:
+        _check_limits(from_, to, dtype)
     return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
 
 
@@ -284,7 +285,10 @@ def _check_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
 
 def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> ndarray:
     """Fill `out` with `from_` plus words modulo `size`."""
+    direct = not wide and out.dtype is INT64 and out.size <= TILE and out.flags.c_contiguous
     with stream.lock:
+        if direct and _INTEGERS.run(out.size, out, stream, from_, size) is not NotImplemented:
+            return out
         if out.size <= TILE or not out.flags.c_contiguous:
             return store(out, _integers(stream, out.size, from_, size, wide))
         flat = out.reshape(-1)
@@ -292,6 +296,9 @@ def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> nd
             part = flat[start : start + TILE]
             part[...] = round_to(_integers(stream, part.size, from_, size, wide), out.dtype)
     return out
+
+
+_INTEGERS = RepeatedForm("create.permutation.integers", elements=TILE)
 
 
 def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
@@ -330,11 +337,17 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     _check_permutation(n, dtype)
     if n < 2:
         return numpy.zeros(n, dtype)
+    order: ndarray = numpy.empty(n, INT64)
     with stream.lock:
+        if n <= TILE and _PERMUTATION.run(n, order, stream) is not NotImplemented:
+            return round_to(order, dtype)
         words = stream.words32(n - 1).astype(numpy.uint32, copy=False)
     partners: ndarray = numpy.arange(n)
     partners[:-1] += words % numpy.arange(n, 1, -1, dtype=numpy.uint32)
     return round_to(_shuffled_one_by_one(partners) if n < MANY else _shuffled(partners), dtype)
+
+
+_PERMUTATION = RepeatedForm("create.permutation.permutation", elements=MANY)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
@@ -382,6 +395,8 @@ def _stable_order(keys: ndarray) -> ndarray:
 def _check_permutation(n: int, dtype: "numpy.dtype[Any]") -> None:
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if dtype is INT64:
+        return
     if dtype.kind in "bc" or dtype in UNSIGNED:
         refuse("randperm", dtype)
     if dtype.kind in "iu" and n - 1 > int(numpy.iinfo(dtype).max):
