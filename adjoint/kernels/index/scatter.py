@@ -124,7 +124,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
         if found is not NotImplemented:
             return asarray(found)
     result = numpy.zeros((*classes.shape, count), _INT64)
-    numpy.put_along_axis(result, classes[..., None], 1, -1)
+    result.reshape(-1)[classes.reshape(-1) + numpy.arange(0, result.size, count)] = 1
     return result
 
 

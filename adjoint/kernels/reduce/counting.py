@@ -149,9 +149,9 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
         raise RuntimeError("minlength should be >= 0")
     if x.ndim == 1 and x.size == 0:
         return numpy.zeros(minlength, _INT64)
-    if x.ndim != 1 or x.min() < 0:
+    if x.ndim != 1 or x.item(x.argmin()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    largest = int(x.max())
+    largest = x.item(x.argmax())
     if largest >= _MOST:  # NumPy would count one more than an int64 holds, and write before the start of the result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
