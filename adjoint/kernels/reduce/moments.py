@@ -32,12 +32,12 @@ def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: boo
     Raises:
         RuntimeError: if `x` is not floating-point or complex.
     """
-    return _moments("std and var", x, dim, correction, keepdim, root=False)[0]
+    return _moments("std and var", x, dim, correction, keepdim, root=False, mean_too=False)[0]
 
 
 def std(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
     """The standard deviation over `dim`: the square root of `var`."""
-    return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
+    return _moments("std and var", x, dim, correction, keepdim, root=True, mean_too=False)[0]
 
 
 def var_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
@@ -50,8 +50,10 @@ def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim
     return _moments("std_mean", x, dim, correction, keepdim, root=True)
 
 
-def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
-    """The mean first, then the squared distances from it."""
+def _moments(
+    name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool, mean_too: bool = True
+) -> Pair:
+    """The mean first, then the squared distances from it; the mean is as it was computed unless it is asked for."""
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = normalize_dims(dim, x.ndim)
@@ -68,9 +70,15 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     spread /= max(degrees, 0) if count else 0
     if root:
         numpy.sqrt(spread, out=spread)
+    if mean_too:
+        mean = _finished(mean, dims, keepdim, x.dtype)
+    return _finished(spread, dims, keepdim, _real(x.dtype)), mean
+
+
+def _finished(result: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype) -> ndarray:
     if not keepdim:
-        spread, mean = spread.squeeze(dims), mean.squeeze(dims)
-    return row_major(spread.astype(_real(x.dtype), copy=False)), row_major(mean.astype(x.dtype, copy=False))
+        result = result.squeeze(dims)
+    return row_major(result if result.dtype is dtype else result.astype(dtype))
 
 
 def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:

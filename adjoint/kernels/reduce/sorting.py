@@ -44,7 +44,7 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
 
 def _swapped(x: ndarray, dim: int) -> ndarray:
     """`x` with its last dimension in place of `dim`, in row-major order."""
-    return contiguous(x.swapaxes(dim, -1))
+    return x if dim == x.ndim - 1 and x.flags.c_contiguous else contiguous(x.swapaxes(dim, -1))
 
 
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
@@ -163,7 +163,8 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         return values[..., :k], indices[..., :k]
     kth = length - k if descending else k - 1
     chosen = widen(x).argpartition(kth, -1)
-    indices = numpy.sort(chosen[..., kth:] if descending else chosen[..., :k], -1)
+    indices = chosen[..., kth:] if descending else chosen[..., :k]
+    indices.sort(-1)
     values, order = _sort_last(take_last(x, indices), descending)
     return values, take_last(indices, order)
 
@@ -242,6 +243,12 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
 
 def median_of_all(x: ndarray) -> ndarray:
     """The median of all elements, without its index."""
+    if x.dtype.char in "fd" and 0 < x.size < _PACK_FROM and not LOOPS.every_size:
+        flat = x.flatten()
+        flat.sort()
+        found = flat.item((x.size - 1) // 2)
+        if found != 0 and flat[-1] == flat[-1]:  # neither a zero of either sign nor any nan
+            return asarray(found, x.dtype)
     return _median(x, None, False, ignore_nan=False)[0]
 
 

@@ -175,7 +175,7 @@ _PLANS: Plans[Any] = Plans()
 
 def _plan(key, inputs, order, kept, swapped, shapes):
     """Remember how to multiply two tensors of these (aligned) shapes, if one product of stacks of matrices is all there is to do."""
-    sums = [dim for dim in range(kept, len(order)) if max(shape[dim] for shape in shapes) != 1]
+    sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
         return
