@@ -319,7 +319,7 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-        q = asarray(q, x.dtype)
+        q, readable = asarray(q, x.dtype), False  # it has been looked at
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "

@@ -294,7 +294,7 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
     below = rank.long()
     values = ordered.gather(-1, below)
     if interpolation in ("linear", "midpoint"):
-        weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+        weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below.to(rank.dtype)
         values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
     if several:
         values.unsqueeze_(0).transpose_(0, -1)
