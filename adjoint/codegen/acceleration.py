@@ -159,7 +159,7 @@ class RepeatedForm:
 
     def run(self, size: int, *args: Any) -> Any:
         """The result for arrays of this size; NotImplemented if NumPy is to compute."""
-        if self._form is not None and LOOPS.enabled:
+        if self._form is not None and LOOPS._enabled:
             return self._form(*args)
         if size < self.elements and self._calls < self.CALLS and not LOOPS.every_size:
             self._calls += 1

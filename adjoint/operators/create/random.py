@@ -152,6 +152,8 @@ randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed 
 
 
 def _whole(value, function, name, position):
+    if type(value) is int:
+        return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(
             f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}"
@@ -186,6 +188,8 @@ def randint(
     low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = result_dtype("randint", dtype, out) or dtypes.int64
     shape = checked_shape(size, "randint", where=where)
+    if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
+        return wrap(kernels.randint(stream_of(generator), low, high, shape, kind.numpy))
     check_request("randint", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if _draws_nothing(device):
         return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)

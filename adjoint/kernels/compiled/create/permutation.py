@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy
@@ -58,18 +59,19 @@ def draw_choices(out: Pointer[T], state: Pointer[u32], threshold: Int, success: 
         out[i] = success if i64(((high << 32) | u64(next_word(state))) & 0x1FFFFFFFFFFFFF) < threshold else T(0)
 
 
+_permutation, _integers = cache(draw_permutation.compiled), cache(draw_integers.compiled)
 _CHOICES = by_dtype(draw_choices)
 
 
 def permutation(out: ndarray, stream: Stream) -> Any:
     """Fill an array of int64 with a random permutation of its places."""
-    draw_permutation.compiled().call(address(out), stream.state_address, out.size)
+    _permutation().call(address(out), stream.state_address, out.size)
     return out
 
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
     """Fill a contiguous array of int64 with integers of `size` (less than 2**32) possible ones from `first` on."""
-    draw_integers.compiled().call(address(out), stream.state_address, first, size, out.size)
+    _integers().call(address(out), stream.state_address, first, size, out.size)
     return out
 
 
