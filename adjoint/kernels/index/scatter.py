@@ -31,10 +31,12 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 
 
 def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
-    """Whether `index` holds a few places in an array of one dimension, all in bounds: nothing else is to be checked or planned."""
+    """Whether `index` holds a few places in an array of one dimension, all in bounds, so that no more is to be checked."""
     if x.ndim != 1 or index.ndim != 1 or index.dtype is not _INT64 or not 0 < index.size < MOVED:
         return False
-    unsigned = index.view(_UINT64)  # negative numbers are large ones; where the largest is is cheaper to find than what it is
+    unsigned = index.view(
+        _UINT64
+    )  # negative numbers are large ones; where the largest is is cheaper to find than what it is
     return bool(-1 <= dim <= 0 and unsigned.item(unsigned.argmax()) < x.size and not LOOPS.every_size)
 
 

@@ -132,7 +132,8 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
     inside = flat if whole else flat[(flat >= low) & (flat <= high)]
     places = (inside - low) * low.dtype.type(bins) / (high - low)
-    if places.size and not math.isfinite(places[places.argmax()]):  # nan counts as the largest: the product or a difference is beyond the largest number
+    # Nan counts as the largest: then the product or a difference is beyond the largest number.
+    if places.size and not math.isfinite(places[places.argmax()]):
         places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
     bin_of = numpy.minimum(places.astype(_INT64), bins - 1)
     return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)

@@ -16,6 +16,7 @@ from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
+from ...dispatch.arguments import MISSING
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_castable, refuse_gradient, resize
@@ -239,12 +240,12 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
     With `like_first`, the sampler fills a new array that is like the first argument, in place of this argument.
     """
 
-    def kernel(*parameters: Any, **generator: Any) -> Any:
-        if not generator:
-            *parameters, generator["generator"] = parameters
+    def kernel(*parameters: Any, generator: Any = MISSING) -> Any:
+        if generator is MISSING:
+            *parameters, generator = parameters  # type: ignore[assignment]
         if like_first:
             parameters = numpy.empty_like(parameters[0]), *parameters[1:]
-        return sampler(stream_of(generator["generator"]), *parameters)
+        return sampler(stream_of(generator), *parameters)
 
     kernel.__name__ = sampler.__name__
     return kernel

@@ -174,7 +174,7 @@ _PLANS: Plans[Any] = Plans()
 
 
 def _plan(key, inputs, order, kept, swapped, shapes):
-    """Remember how to multiply two tensors of these (aligned) shapes, if one product of stacks of matrices is all there is to do."""
+    """Remember how to multiply two tensors of these (aligned) shapes, if that takes just a product of stacks of matrices."""
     sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
@@ -400,7 +400,7 @@ def _sum_of_products(a, b, sums):
 
 
 def _as_stacks(shape_a, shape_b, contracted):
-    """How two aligned tensors become stacks of matrices: orders of dimensions and the shapes after that; what `_in_place` needs."""
+    """How two aligned tensors become stacks of matrices, by orders of dimensions and shapes; and what `_in_place` needs."""
     ndim = len(shape_a)
     batch = [d for d in range(ndim) if d not in contracted and shape_a[d] != 1 and shape_b[d] != 1]
     rows = [d for d in range(ndim) if d not in contracted and d not in batch and shape_a[d] != 1]
@@ -409,7 +409,10 @@ def _as_stacks(shape_a, shape_b, contracted):
     def size(shape, dims):
         return math.prod(shape[d] for d in dims)
 
-    left = (*batch, *rows, *contracted, *columns), (size(shape_a, batch), size(shape_a, rows), size(shape_a, contracted))
+    left = (
+        (*batch, *rows, *contracted, *columns),
+        (size(shape_a, batch), size(shape_a, rows), size(shape_a, contracted)),
+    )
     right = (*batch, *contracted, *columns, *rows), (
         size(shape_b, batch), size(shape_b, contracted), size(shape_b, columns),
     )  # fmt: skip

@@ -34,6 +34,7 @@ from ....codegen.llvm.language import (
 )
 from ...create.mt19937 import Stream
 
+
 class by_dtype(dict[Any, Any]):
     """A kernel compiled for float32 and float64, by NumPy's dtypes."""
 

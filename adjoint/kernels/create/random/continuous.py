@@ -24,7 +24,7 @@ from ..mt19937 import Stream
 from . import libm
 from .libm import each, rounded
 from .targets import as_real, c_name, require_floating, round_to, store
-from .uniform import TILE, fractions, fractions53
+from .uniform import TILE, fractions, fractions53, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8
@@ -52,7 +52,7 @@ def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> 
 def _require_numbers(*parameters: object) -> None:
     """Raise TypeError for a parameter that is no real number, before anything is drawn."""
     for value in parameters:
-        if type(value) is not float and not isinstance(value, _REAL):
+        if not isinstance(value, _REAL):
             raise TypeError(f"must be real number, not {type(value).__name__}")
 
 
@@ -64,6 +64,10 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
         RuntimeError: if `std` is negative or nan.
         TypeError: if `mean` or `std` is no real number.
     """
+    if type(mean) is float is type(std) and std >= 0.0 and out.size >= BLOCK and is_filled_at_once(out):
+        with stream.lock:
+            if _DRAW.run(out.size, out, stream, mean, std) is not NotImplemented:
+                return out
     _require_numbers(mean, std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -76,8 +80,7 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     with stream.lock:
         if out.size < BLOCK or not out.flags.c_contiguous:
             return store(out, pairwise_normals(stream, out.size, mean, std, out.dtype))
-        if out.size > TILE or out.itemsize == 2 or _DRAW.run(out.size, out, stream, mean, std) is NotImplemented:
-            _fill(stream, out.reshape(-1), mean, std)
+        _fill(stream, out.reshape(-1), mean, std)
     return out
 
 

@@ -15,7 +15,17 @@ from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .libm import each
 from .targets import memory_order, refuse, require_floating, round_to, store
-from .uniform import FLOAT32, FLOAT64, LOW_53_BITS, TILE, UNSIGNED, fraction_array, fractions, fractions53
+from .uniform import (
+    FLOAT32,
+    FLOAT64,
+    LOW_53_BITS,
+    TILE,
+    UNSIGNED,
+    fraction_array,
+    fractions,
+    fractions53,
+    is_filled_at_once,
+)
 
 ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
@@ -68,7 +78,7 @@ def _threshold(p: float) -> int:
 
 def _choose(stream: Stream, out: ndarray, p: float, success: float) -> bool:
     """Whether a compiled loop has filled a small array with `success` with probability `p`, and 0."""
-    if out.size > TILE or (out.dtype is not FLOAT32 and out.dtype is not FLOAT64) or not out.flags.c_contiguous:
+    if not is_filled_at_once(out):
         return False
     with stream.lock:
         return _CHOICES.run(out.size, out, stream, _threshold(p), success) is not NotImplemented

@@ -70,6 +70,11 @@ def fraction_array(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> nda
 _FRACTIONS = RepeatedForm("create.twister.fractions", elements=COMPILED)
 
 
+def is_filled_at_once(out: ndarray) -> bool:
+    """Whether one call of a compiled loop may fill the array."""
+    return (out.dtype is FLOAT32 or out.dtype is FLOAT64) and out.size <= TILE and bool(out.flags.c_contiguous)
+
+
 def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
     """Numbers evenly spread over [0, 1), a new array; of a complex type, both parts are.
 
@@ -89,18 +94,19 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
         NotImplementedError: if `out` is of another type.
         RuntimeError: if the limits are in the wrong order, or they or their distance exceed what the type can hold.
     """
+    unit = from_ == 0.0 and to == 1.0
+    if unit and is_filled_at_once(out):
+        with stream.lock:
+            if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+                return out
     if out.dtype.kind == "c":
         if out.size:
             uniform_(stream, as_real(out), from_, to)
         return out
     require_floating("check_uniform_bounds", out.dtype)
-    unit = from_ == 0.0 and to == 1.0
     if not unit:
         _check_bounds(from_, to, out.dtype)
     with stream.lock:
-        direct = unit and out.size <= TILE and out.itemsize > 2 and out.flags.c_contiguous
-        if direct and _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
-            return out
         if out.size <= TILE or not out.flags.c_contiguous:
             return store(out, _interval(stream, out.size, from_, to, out.dtype))
         flat = out.reshape(-1)
