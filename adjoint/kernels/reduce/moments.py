@@ -11,6 +11,7 @@ from ...notices import warn
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
+from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
 from .tiled_reduction import LARGE
@@ -64,10 +65,17 @@ def _moments(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
+    if x.ndim == 1 and x.size < LARGE and x.dtype.char in "fd" and degrees > 0 and not (mean_too or keepdim or LOOPS.every_size):
+        mean = numpy.add.reduce(x) / count  # numbers, which NumPy divides in a fraction of the time of arrays
+        distance = x - mean
+        spread = numpy.add.reduce(numpy.multiply(distance, distance, out=distance))
+        if _LEAST < spread < math.inf:
+            spread /= degrees
+            return asarray(math.sqrt(spread) if root else spread, x.dtype), mean
     mean, spread = _mean_and_spread(widen(x), dims)
-    if x.dtype.itemsize < 16 and x.dtype != numpy.float64 and not _ordinary(spread):
+    if x.dtype.char not in "dD" and not _ordinary(spread):
         mean, spread = _mean_and_spread(x.astype(numpy.result_type(widen(x), numpy.float64)), dims)
-    spread /= max(degrees, 0) if count else 0
+    spread /= typed(max(degrees, 0) if count else 0, spread.dtype)
     if root:
         numpy.sqrt(spread, out=spread)
     if mean_too:

@@ -126,12 +126,13 @@ def equal(input=None, other=None, **names):
     if names:
         return with_numpy_names(equal, names, input, other)
     first, second = _tensor("equal", input, "input", 1)._array, _tensor("equal", other)._array
-    if not is_readable(input, other):
+    plain = type(first) is numpy.ndarray is type(second)
+    if not plain and not is_readable(input, other):
         raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
     if first.shape != second.shape:
         return False
     same = numpy.equal(first, second)
-    if type(same) is not numpy.ndarray or not same.size:
+    if not plain or not same.size:
         return bool(same.all())
     return same.item(same.argmin())  # takes less time than `all`
 

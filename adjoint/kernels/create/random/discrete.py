@@ -120,7 +120,7 @@ def _within_unit(p: ndarray) -> bool:
 
 
 def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
-    if dtype.kind == "c" or dtype in UNSIGNED:
+    if dtype.kind == "c" or (dtype.kind == "u" and dtype in UNSIGNED):
         refuse(kernel, dtype)
 
 
