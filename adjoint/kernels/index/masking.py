@@ -121,7 +121,7 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         if min is None:
             return numpy.minimum(self, typed(max, dtype))
         least = numpy.maximum(self, typed(min, dtype))
-        return least if max is None else numpy.minimum(least, typed(max, dtype), out=least)
+        return least if max is None else numpy.minimum(least, typed(max, dtype))
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):

@@ -211,7 +211,7 @@ def _few_signs(self: Array) -> Array:
     """The signs of a few floats: NumPy's, but 0 where it says nan."""
     signs: Array = numpy.sign(self)
     if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
-        signs[signs != signs] = 0
+        return numpy.where(signs == signs, signs, ZERO[self.dtype])
     return signs
 
 
