@@ -10,9 +10,10 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
+from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
-from ..runtime.layout import laid_out
+from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
 
@@ -336,3 +337,30 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
     normalize_dim(0 if dim is None else dim, x.ndim)
     if readable and not ((q >= 0) & (q <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
+
+
+BETWEEN = ("linear", "midpoint")
+"""The interpolations that compute a number between two elements; the others choose one."""
+
+_CHOSEN = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
+
+
+def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:
+    """The `q`-quantile along `dim`, or of all elements; nan where there is one. The arguments have been checked."""
+    if dim is None:
+        shape = (1,) * x.ndim if keepdim else ()
+        x, dim = x.reshape(-1), 0
+    else:
+        dim = normalize_dim(dim, x.ndim)
+        shape = (*x.shape[:dim], *((1,) if keepdim and x.ndim else ()), *x.shape[dim + 1 :])
+    ordered = sort(x.reshape(-1) if x.ndim == 0 else x, dim)[0]
+    last = ordered.shape[dim] - 1
+    rank = x.dtype.type(q) * x.dtype.type(last)
+    if interpolation in _CHOSEN:
+        rank = _CHOSEN[interpolation](rank)
+    result = ordered.take(int(rank), dim)
+    if interpolation in BETWEEN:
+        weight = asarray(0.5 if interpolation == "midpoint" else rank - int(rank), x.dtype)
+        result = lerp(asarray(result), asarray(ordered.take(math.ceil(rank), dim)), weight)
+    greatest = ordered.take(last, dim)
+    return row_major(numpy.where(greatest == greatest, result, greatest)).reshape(shape)

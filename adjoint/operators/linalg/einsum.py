@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numpy import ndarray
-
 from ...codegen.acceleration import Plans
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
-from ...tape.edges import edge_of
-from ...tape.modes import FLAGS
+from ...tape.edges import has_no_history
 from ...tensor import Tensor, wrap, wrap_dim
 from .matmul import check_tensors
 
@@ -99,15 +96,9 @@ def _contract(a, b, dims_a, dims_b):
 
 def _joined(tensor, order, shape):
     """`tensor` with its dimensions in this order, some of them joined to those of `shape`."""
-    if _has_no_history(tensor):
+    if has_no_history(tensor):
         return wrap(tensor._array.transpose(order).reshape(shape))
     return tensors.permute(tensor, order).reshape(shape)
-
-
-def _has_no_history(tensor):
-    """Whether nothing is recorded, or done in another way, of what is made of an ordinary tensor."""
-    plain = type(tensor) is Tensor and type(tensor._array) is ndarray and not FLAGS.special
-    return plain and edge_of(tensor) is None
 
 
 def _others(dims, ndim):
@@ -148,7 +139,7 @@ def einsum(*args):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
     key = (equation, *[operand._array.shape for operand in operands])
-    planned = _PLANS.get(key) if all(map(_has_no_history, operands)) else None
+    planned = _PLANS.get(key) if all(map(has_no_history, operands)) else None
     if planned is not None:
         return _carried_out(planned, *operands)
     inputs, output = _parse(equation, operands)
