@@ -133,7 +133,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
 def _copied(x: ndarray) -> ndarray:
     """A copy in row-major order."""
     if x.size < MOVED:
-        return x.copy()
+        return numpy.array(x, order="C")  # also of NumPy's scalars
     result = numpy.empty(x.shape, x.dtype)
     copy_elements(result, x)
     return result

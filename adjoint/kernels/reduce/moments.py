@@ -65,7 +65,13 @@ def _moments(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
-    if x.ndim == 1 and x.size < LARGE and x.dtype.char in "fd" and degrees > 0 and not (mean_too or keepdim or LOOPS.every_size):
+    if (
+        x.ndim == 1
+        and x.size < LARGE
+        and x.dtype.char in "fd"
+        and degrees > 0
+        and not (mean_too or keepdim or LOOPS.every_size)
+    ):
         mean = numpy.add.reduce(x) / count  # numbers, which NumPy divides in a fraction of the time of arrays
         distance = x - mean
         spread = numpy.add.reduce(numpy.multiply(distance, distance, out=distance))

@@ -246,6 +246,8 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    if not self.ndim:
+        return self.copy()
     return _copied(self[tuple([_REVERSED if dim in wrapped else _WHOLE for dim in range(self.ndim)])], self)
 
 
