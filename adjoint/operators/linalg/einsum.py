@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -138,11 +139,13 @@ def einsum(*args):
     for index, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
-    key = (equation, *[operand._array.shape for operand in operands])
-    planned = _PLANS.get(key) if all(map(has_no_history, operands)) else None
-    if planned is not None:
-        return _carried_out(planned, *operands)
-    inputs, output = _parse(equation, operands)
+    key: Any = None
+    if all(map(has_no_history, operands)):
+        key = (equation, *[operand._array.shape for operand in operands])
+        planned = _PLANS.get(key)
+        if planned is not None:
+            return _carried_out(planned, *operands)
+    inputs, output = _parse(equation, tuple([operand._array.ndim for operand in operands]))
     summed = sorted((label for label in _labels(inputs) if label not in output), key=_alphabetical)
     order = output + summed
     aligned = [
@@ -155,7 +158,8 @@ def einsum(*args):
     if len(aligned) == 2:
         if swapped := _second_first(aligned, [label in inputs[0] for label in output]):
             aligned.reverse()
-        _plan(key, inputs, order, len(output), swapped, [tensor._array.shape for tensor in aligned])
+        if key is not None:
+            _plan(key, inputs, order, len(output), swapped, [tensor._array.shape for tensor in aligned])
     result = _multiply(aligned, len(output))
     return tensors.view_shape(result, result._array.shape[: len(output)]) if summed else result
 
@@ -245,17 +249,18 @@ def _from_sublists(args):
     return equation, operands
 
 
-def _parse(equation, operands):
+@functools.lru_cache(256)
+def _parse(equation, ndims):
     """The labels of each operand and of the output; a dimension of an ellipsis is labelled by its distance from the end."""
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) < len(operands):
+    if len(terms) < len(ndims):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    if len(terms) > len(operands):
+    if len(terms) > len(ndims):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     inputs, start = [], 0
-    for index, (term, tensor) in enumerate(zip(terms, operands, strict=True)):
-        inputs.append(_operand_labels(index, _subscripts(term, start, f"for operand {index}"), tensor._array.ndim))
+    for index, (term, ndim) in enumerate(zip(terms, ndims, strict=True)):
+        inputs.append(_operand_labels(index, _subscripts(term, start, f"for operand {index}"), ndim))
         start += len(term) + 1
     ellipsis = list(range(min((label for label in _labels(inputs) if isinstance(label, int)), default=0), 0))
     if not arrow:
