@@ -144,10 +144,7 @@ class PlannedForm:
 
 
 class RepeatedForm:
-    """A compiled form that small arrays use too, once there have been so many of them that its compilation is repaid.
-
-    It is compiled for the first array of `elements` elements, or after `CALLS` smaller ones.
-    """
+    """A compiled form for arrays of `elements` elements on, and for smaller ones after `CALLS` of them, which repay compilation."""
 
     CALLS = 1000
 
@@ -158,7 +155,7 @@ class RepeatedForm:
         self._form: Callable[..., Any] | None = None
 
     def run(self, size: int, *args: Any) -> Any:
-        """The result for arrays of this size; NotImplemented if NumPy is to compute."""
+        """The result; NotImplemented if NumPy is to compute."""
         if self._form is not None and LOOPS._enabled:
             return self._form(*args)
         if size < self.elements and self._calls < self.CALLS and not LOOPS.every_size:

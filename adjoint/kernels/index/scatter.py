@@ -31,7 +31,7 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 
 
 def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
-    """Whether `index` holds a few places in an array of one dimension, all in bounds, so that no more is to be checked."""
+    """Whether `index` holds a few places, in bounds, in an array of one dimension."""
     if x.ndim != 1 or index.ndim != 1 or index.dtype is not _INT64 or not 0 < index.size < MOVED:
         return False
     unsigned = index.view(
@@ -141,8 +141,8 @@ def _copied(x: ndarray) -> ndarray:
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """As `scatter`, into `x`."""
-    if (reduce is None or reduce == "add") and few_places(x, dim, index) and _fits(x, index, src):
-        return _written(x, index, src, reduce)  # type: ignore[arg-type]
+    if _few_written(x, dim, index, src, reduce):
+        return x
     dim = _check_scatter(x, dim, index, src)
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -160,18 +160,17 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
     return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
 
 
-def _fits(x: ndarray, index: ndarray, src: Any) -> bool:
-    """Whether `src` has one element of the dtype of `x` for each index, and sums need no wider one."""
-    return type(src) is ndarray and src.shape == index.shape and src.dtype is x.dtype and x.dtype.itemsize != 2
-
-
-def _written(x: ndarray, index: ndarray, src: ndarray, reduce: str | None) -> ndarray:
-    """`x` after `src` has been written, or added, to a few places."""
+def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
+    """Write or add `src` to `x` if it has one element for each of a few places, and sums need no wider dtype."""
+    if type(src) is not ndarray or src.shape != index.shape or src.dtype is not x.dtype or x.dtype.itemsize == 2:
+        return False
+    if reduce not in (None, "add") or not few_places(x, dim, index):
+        return False
     if reduce is None:
         x[index] = src
     else:
         numpy.add.at(x, index, src)
-    return x
+    return True
 
 
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -381,16 +380,16 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """As `index_add`, into `x`."""
-    if few_places(x, dim, index) and alpha == 1 and _fits(x, index, source):
-        return _written(x, index, source.copy() if numpy.may_share_memory(x, source) else source, "add")
+    if alpha == 1:
+        source = source.copy() if numpy.may_share_memory(x, source) else source
+        if _few_written(x, dim, index, source, "add"):
+            return x
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source)
     if not x.size:
         return x
     if alpha != 1:
         source = source * asarray(alpha).astype(x.dtype)
-    elif numpy.may_share_memory(x, source):
-        source = source.copy()
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x

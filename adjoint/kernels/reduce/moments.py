@@ -33,12 +33,12 @@ def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: boo
     Raises:
         RuntimeError: if `x` is not floating-point or complex.
     """
-    return _moments("std and var", x, dim, correction, keepdim, root=False, mean_too=False)[0]
+    return _moments("std and var", x, dim, correction, keepdim, root=False)[0]
 
 
 def std(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
     """The standard deviation over `dim`: the square root of `var`."""
-    return _moments("std and var", x, dim, correction, keepdim, root=True, mean_too=False)[0]
+    return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
 
 
 def var_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
@@ -51,10 +51,9 @@ def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim
     return _moments("std_mean", x, dim, correction, keepdim, root=True)
 
 
-def _moments(
-    name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool, mean_too: bool = True
-) -> Pair:
-    """The mean first, then the squared distances from it; the mean is as it was computed unless it is asked for."""
+def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
+    """The mean first, then the squared distances from it; for `std` and `var` the mean is left as it is."""
+    alone = name == "std and var"
     if not is_inexact(x.dtype):
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = normalize_dims(dim, x.ndim)
@@ -65,13 +64,7 @@ def _moments(
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
-    if (
-        x.ndim == 1
-        and x.size < LARGE
-        and x.dtype.char in "fd"
-        and degrees > 0
-        and not (mean_too or keepdim or LOOPS.every_size)
-    ):
+    if x.ndim == 1 and x.size < LARGE and x.dtype.char in "fd" and degrees > 0 and not (keepdim or LOOPS.every_size):
         mean = numpy.add.reduce(x) / count  # numbers, which NumPy divides in a fraction of the time of arrays
         distance = x - mean
         spread = numpy.add.reduce(numpy.multiply(distance, distance, out=distance))
@@ -84,7 +77,7 @@ def _moments(
     spread /= typed(max(degrees, 0) if count else 0, spread.dtype)
     if root:
         numpy.sqrt(spread, out=spread)
-    if mean_too:
+    if not alone:
         mean = _finished(mean, dims, keepdim, x.dtype)
     return _finished(spread, dims, keepdim, _real(x.dtype)), mean
 

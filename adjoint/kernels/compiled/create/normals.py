@@ -32,7 +32,7 @@ from ....codegen.llvm.language import (
 from ....codegen.llvm.launch import launch
 from ...create.mt19937 import Stream
 from ...create.random import libm
-from .twister import by_dtype, next_fractions
+from .twister import for_dtype, next_fractions
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
@@ -125,10 +125,7 @@ def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) 
         count = BLOCK if count % BLOCK != 0 else 0
 
 
-_DRAW = by_dtype(draw_normals)
-
-
 def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
     """Fill a contiguous array of float32 or float64 with 16 normal numbers or more."""
-    _DRAW[out.dtype].call(address(out), stream.state_address, mean, std, out.size)
+    for_dtype(draw_normals, out.dtype).call(address(out), stream.state_address, mean, std, out.size)
     return out

@@ -5,6 +5,7 @@ Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy
@@ -33,16 +34,6 @@ from ....codegen.llvm.language import (
     vector,
 )
 from ...create.mt19937 import Stream
-
-
-class by_dtype(dict[Any, Any]):
-    """A kernel compiled for float32 and float64, by NumPy's dtypes."""
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-
-    def __missing__(self, dtype: Any) -> Any:
-        return self.setdefault(dtype, self.kernel.compiled(T={"f": f32, "d": f64}[dtype.char]))
 
 
 WORDS = 624
@@ -178,10 +169,13 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     return out
 
 
-_FRACTIONS = by_dtype(next_fractions)
+@cache
+def for_dtype(kernel: Any, dtype: Any) -> Any:
+    """The kernel for float32 or float64."""
+    return kernel.compiled(T=f64 if dtype.itemsize == 8 else f32)
 
 
 def fractions(out: ndarray, stream: Stream) -> Any:
     """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
-    _FRACTIONS[out.dtype].call(address(out), stream.state_address, out.size)
+    for_dtype(next_fractions, out.dtype).call(address(out), stream.state_address, out.size)
     return out

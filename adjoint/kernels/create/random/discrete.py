@@ -8,7 +8,7 @@ import numpy
 from numpy import ndarray
 
 from .... import dtypes
-from ....codegen.acceleration import RepeatedForm, accelerated
+from ....codegen.acceleration import accelerated
 from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ..mt19937 import UINT32, Stream
@@ -18,13 +18,11 @@ from .targets import memory_order, refuse, require_floating, round_to, store
 from .uniform import (
     FLOAT32,
     FLOAT64,
-    LOW_53_BITS,
     TILE,
     UNSIGNED,
     fraction_array,
     fractions,
     fractions53,
-    is_filled_at_once,
 )
 
 ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
@@ -55,39 +53,14 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
     if not out.size:
         return out
     _require_real("bernoulli_scalar_cpu_", out.dtype)
-    if _choose(stream, out, p, 1.0):
-        return out
-    threshold = _threshold(p)
     with stream.lock:
         if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, _successes(stream, out.size, threshold))
+            return store(out, fractions(stream, out.size, FLOAT64) < p)
         flat = out.reshape(-1)
         for start in range(0, out.size, TILE):
             part = flat[start : start + TILE]
-            part[...] = _successes(stream, part.size, threshold)
+            part[...] = fractions(stream, part.size, FLOAT64) < p
     return out
-
-
-_CHOICES = RepeatedForm("create.permutation.choices", elements=TILE)
-
-
-def _threshold(p: float) -> int:
-    """The number of those values of 53 bits that are successes; exact, so that integers can be compared."""
-    return math.ceil(p * 2.0**53)
-
-
-def _choose(stream: Stream, out: ndarray, p: float, success: float) -> bool:
-    """Whether a compiled loop has filled a small array with `success` with probability `p`, and 0."""
-    if not is_filled_at_once(out):
-        return False
-    with stream.lock:
-        return _CHOICES.run(out.size, out, stream, _threshold(p), success) is not NotImplemented
-
-
-def _successes(stream: Stream, n: int, threshold: int) -> ndarray:
-    words = stream.words64(n)
-    words &= LOW_53_BITS
-    return words < numpy.uint64(threshold)
 
 
 def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
@@ -113,7 +86,7 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
 
 
 def _within_unit(p: ndarray) -> bool:
-    """Whether all numbers are between 0 and 1. The bits of those that are, but for -0, are no larger than those of 1."""
+    """Whether all are between 0 and 1; the bits of those that are, but for -0, are no larger than those of 1."""
     if p.dtype is FLOAT32 and numpy.maximum.reduce(p.view(UINT32), None) <= ONE_BITS:
         return True
     return bool(((p >= 0) & (p <= 1)).all())
@@ -140,9 +113,8 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
         out[...] = 1.0 - p
         return out
     scale = _dropout_scale(p, out.dtype)
-    if not _choose(stream, out, 1.0 - p, scale):
-        bernoulli_(stream, out, 1.0 - p)
-        numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
+    bernoulli_(stream, out, 1.0 - p)
+    numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
     return out
 
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
-from ....codegen.acceleration import RepeatedForm, accelerated
+from ....codegen.acceleration import RepeatedForm
 from ....notices import warn
 from ...math.fma import fma32, fma64
 from ...runtime.floating import BFLOAT16, is_floating, type_name
@@ -345,7 +345,7 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
         return numpy.zeros(n, dtype)
     order: ndarray = numpy.empty(n, INT64)
     with stream.lock:
-        if n <= TILE and _PERMUTATION.run(n, order, stream) is not NotImplemented:
+        if _PERMUTATION.run(n, order, stream) is not NotImplemented:
             return round_to(order, dtype)
         words = stream.words32(n - 1).astype(numpy.uint32, copy=False)
     partners: ndarray = numpy.arange(n)
@@ -364,7 +364,6 @@ def _shuffled_one_by_one(partners: ndarray) -> ndarray:
     return numpy.array(order, numpy.int64)
 
 
-@accelerated("create.permutation.shuffled", elements=MANY)
 def _shuffled(partners: ndarray) -> ndarray:
     """The same for large n, without doing the exchanges.
 
