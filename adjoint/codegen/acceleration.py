@@ -144,7 +144,7 @@ class PlannedForm:
 
 
 class RepeatedForm:
-    """A compiled form for arrays of `elements` elements on, and for smaller ones after `CALLS` of them, which repay compilation."""
+    """A compiled form for arrays of `elements` elements, and for smaller ones after `CALLS` of them, which repay compilation."""
 
     CALLS = 1000
 

@@ -120,8 +120,8 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
             return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
         if min is None:
             return numpy.minimum(self, typed(max, dtype))
-        least = numpy.maximum(self, typed(min, dtype))
-        return least if max is None else numpy.minimum(least, typed(max, dtype))
+        self = numpy.maximum(self, typed(min, dtype))
+        return self if max is None else numpy.minimum(self, typed(max, dtype))
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):

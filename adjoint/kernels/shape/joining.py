@@ -229,7 +229,7 @@ def _rolled(self: Array, shifts: list[int]) -> Array:
     """The elements shifted by so many places along each dimension: two parts along each change places."""
     if self.ndim == 1 and self.size and _is_few_rows(self):
         at = -shifts[0] % len(self)
-        return _concatenate((self[at:], self[:at]))  # type: ignore[no-any-return]
+        return _concatenate((self[at:], self[:at]))
     result = empty_like(self)
     parts = []
     for n, shift in zip(self.shape, shifts, strict=True):

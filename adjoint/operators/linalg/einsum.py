@@ -174,7 +174,7 @@ def _plan(key, inputs, order, kept, swapped, shapes):
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
         return
-    left, right, result = _as_stacks(*shapes, sums)
+    left, right, result = _as_stacks(shapes[0], shapes[1], sums)
     factors = [
         (tuple([labels.index(order[dim]) for dim in dims if order[dim] in labels]), sizes)
         for labels, (dims, sizes) in zip(reversed(inputs) if swapped else inputs, (left, right), strict=True)

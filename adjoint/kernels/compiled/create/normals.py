@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from ....codegen.llvm.external import apart, c_function
+from ....codegen.llvm.external import c_function
 from ....codegen.llvm.language import (
     Int,
     Pointer,
@@ -107,19 +107,14 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
     return values
 
 
-_fractions_apart = {type_: apart(next_fractions, T=type_) for type_ in (f32, f64)}
-_normals_apart = {f32: apart(normals32), f64: apart(normals64)}
-
-
 @loops(explicit=True, plain=True)
 def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
     """`n` normal numbers, 16 or more. What is left over of them is drawn anew, as the end of a block of 16."""
-    FRACTIONS = _fractions_apart[T]
-    NORMALS = _normals_apart[T]
+    NORMALS = normals32 if T is f32 else normals64
     at = out
     count = n
     while count > 0:
-        FRACTIONS(at, state, count)
+        next_fractions(at, state, count)
         NORMALS(at, mean, std, 0, count // BLOCK)
         at = out + (n - BLOCK)
         count = BLOCK if count % BLOCK != 0 else 0

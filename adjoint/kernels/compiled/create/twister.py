@@ -35,7 +35,6 @@ from ....codegen.llvm.language import (
 )
 from ...create.mt19937 import Stream
 
-
 WORDS = 624
 PERIOD = 397
 WIDTH = 16
@@ -129,14 +128,10 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
             pairs[i] = exchanged(pairs[i])
 
 
-_next_words_apart = {wide: apart(next_words, WIDE=wide) for wide in (False, True)}
-
-
 @loops(explicit=True, plain=True)
 def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
     """The next `n` numbers in [0, 1): the low 24 bits of a word each, or in float64 the low 53 bits of two words."""
-    NEXT_WORDS = _next_words_apart[T is f64]
-    NEXT_WORDS(cast_pointer(out, u32), state, n)
+    next_words(cast_pointer(out, u32), state, n, T is f64)
     integers = cast_pointer(out, i64 if T is f64 else i32)
     MASK = 0x1FFFFFFFFFFFFF if T is f64 else 0xFFFFFF
     UNIT = 2.0**-53 if T is f64 else 2.0**-24

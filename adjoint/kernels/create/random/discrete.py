@@ -18,11 +18,11 @@ from .targets import memory_order, refuse, require_floating, round_to, store
 from .uniform import (
     FLOAT32,
     FLOAT64,
-    TILE,
     UNSIGNED,
     fraction_array,
     fractions,
     fractions53,
+    in_parts,
 )
 
 ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
@@ -54,13 +54,7 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
         return out
     _require_real("bernoulli_scalar_cpu_", out.dtype)
     with stream.lock:
-        if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, fractions(stream, out.size, FLOAT64) < p)
-        flat = out.reshape(-1)
-        for start in range(0, out.size, TILE):
-            part = flat[start : start + TILE]
-            part[...] = fractions(stream, part.size, FLOAT64) < p
-    return out
+        return in_parts(out, lambda n: fractions(stream, n, FLOAT64) < p)
 
 
 def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
@@ -114,7 +108,10 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
         return out
     scale = _dropout_scale(p, out.dtype)
     bernoulli_(stream, out, 1.0 - p)
-    numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
+    if math.isinf(scale):
+        numpy.multiply(out, scale, out=out, where=out != 0)
+    else:
+        out *= scale
     return out
 
 

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -107,12 +108,17 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
     if not unit:
         _check_bounds(from_, to, out.dtype)
     with stream.lock:
-        if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, _interval(stream, out.size, from_, to, out.dtype))
-        flat = out.reshape(-1)
-        for start in range(0, out.size, TILE):
-            part = flat[start : start + TILE]
-            part[...] = _interval(stream, part.size, from_, to, out.dtype)
+        return in_parts(out, lambda n: _interval(stream, n, from_, to, out.dtype))
+
+
+def in_parts(out: ndarray, make: Callable[[int], ndarray]) -> ndarray:
+    """Fill `out` with the numbers that `make(n)` gives, a large one part by part."""
+    if out.size <= TILE or not out.flags.c_contiguous:
+        return store(out, make(out.size))
+    flat = out.reshape(-1)
+    for start in range(0, out.size, TILE):
+        part = flat[start : start + TILE]
+        part[...] = round_to(make(part.size), out.dtype)
     return out
 
 
@@ -295,13 +301,7 @@ def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> nd
     with stream.lock:
         if direct and _INTEGERS.run(out.size, out, stream, from_, size) is not NotImplemented:
             return out
-        if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, _integers(stream, out.size, from_, size, wide))
-        flat = out.reshape(-1)
-        for start in range(0, out.size, TILE):
-            part = flat[start : start + TILE]
-            part[...] = round_to(_integers(stream, part.size, from_, size, wide), out.dtype)
-    return out
+        return in_parts(out, lambda n: _integers(stream, n, from_, size, wide))
 
 
 _INTEGERS = RepeatedForm("create.permutation.integers", elements=TILE)
