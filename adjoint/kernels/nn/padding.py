@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,38 +15,31 @@ from ..runtime.floating import type_name, widen
 Array = numpy.ndarray[Any, Any]
 
 
-@functools.lru_cache(64)
-def _places(sizes: tuple[int, ...], pad: tuple[int, ...]) -> tuple[list[int], tuple[slice, ...], tuple[slice, ...]]:
-    """The shape of the result, what of an array of these sizes is copied, and where to."""
+def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
+    """`self` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     dims = len(pad) // 2
-    if dims > len(sizes):
+    if dims > self.ndim:
         raise RuntimeError(
             "Padding length should be less than or equal to two times the input dimension but got padding length "
-            f"{len(pad)} and input of dimension {len(sizes)}"
+            f"{len(pad)} and input of dimension {self.ndim}"
         )
-    shape, source, target = list(sizes), [slice(None)] * len(sizes), [slice(None)] * len(sizes)
+    shape, source, target = list(self.shape), [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for i in range(dims):
-        dim, before, after = len(sizes) - 1 - i, pad[2 * i], pad[2 * i + 1]
-        if sizes[dim] + min(before, 0) + min(after, 0) < 0:  # also where the other end would be padded again
+        dim, before, after = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
+        if self.shape[dim] + min(before, 0) + min(after, 0) < 0:  # also where the other end would be padded again
             raise RuntimeError(
-                f"narrow(): length must be non-negative. The input size {sizes[dim]} of dimension {dim} is less than what "
+                f"narrow(): length must be non-negative. The input size {self.shape[dim]} of dimension {dim} is less than what "
                 f"the negative padding {before} and {after} takes away."
             )
-        shape[dim] = size = sizes[dim] + before + after
-        source[dim] = slice(max(-before, 0), sizes[dim] - max(-after, 0))
+        shape[dim] = size = self.shape[dim] + before + after
+        source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
         target[dim] = slice(max(before, 0), size - max(after, 0))
-    return shape, tuple(source), tuple(target)
-
-
-def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
-    """`self` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""
-    shape, source, target = _places(self.shape, tuple(map(operator.index, pad)))
     if LOOPS.takes(math.prod(shape), THREADED):
         result = numpy.empty(shape, self.dtype)
         for dim, part in enumerate(target):  # only what is not copied is filled
-            outer = target[:dim]
+            outer = tuple(target[:dim])
             result[(*outer, slice(0, part.start or 0))] = value
             result[(*outer, slice(shape[dim] if part.stop is None else max(part.stop, 0), None))] = value
     else:
@@ -57,7 +48,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
             result.fill(value)  # with fewer calls than `numpy.full`
         else:
             numpy.copyto(result, value, "unsafe")
-    copy_elements(result[target], self[source])
+    copy_elements(result[tuple(target)], self[tuple(source)])
     return result
 
 

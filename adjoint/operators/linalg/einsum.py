@@ -142,9 +142,8 @@ def einsum(*args):
     key: Any = None
     if all(map(has_no_history, operands)):
         key = (equation, *[operand._array.shape for operand in operands])
-        planned = _PLANS.get(key)
-        if planned is not None:
-            return _carried_out(planned, *operands)
+        if (planned := _PLANS.get(key)) is not None:
+            return _carried_out(operands, *planned)
     inputs, output = _parse(equation, tuple([operand._array.ndim for operand in operands]))
     summed = sorted((label for label in _labels(inputs) if label not in output), key=_alphabetical)
     order = output + summed
@@ -174,23 +173,19 @@ def _plan(key, inputs, order, kept, swapped, shapes):
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
         return
-    left, right, result = _as_stacks(shapes[0], shapes[1], sums)
+    *stacks, result = _as_stacks(shapes[0], shapes[1], sums)
     factors = [
-        (tuple([labels.index(order[dim]) for dim in dims if order[dim] in labels]), sizes)
-        for labels, (dims, sizes) in zip(reversed(inputs) if swapped else inputs, (left, right), strict=True)
+        (side, tuple([inputs[side].index(order[dim]) for dim in dims if order[dim] in inputs[side]]), sizes)
+        for side, (dims, sizes) in zip((1, 0) if swapped else (0, 1), stacks, strict=True)
     ]
-    _PLANS.keep(key, (swapped, factors, result, kept if kept < len(order) else None))
+    _PLANS.keep(key, (factors, result, kept))
 
 
-def _carried_out(planned, first, second):
+def _carried_out(operands, factors, result, kept):
     """The product of two tensors without history."""
-    swapped, factors, result, kept = planned
-    left, right = [
-        wrap(tensor._array.transpose(order).reshape(shape))
-        for tensor, (order, shape) in zip((second, first) if swapped else (first, second), factors, strict=True)
-    ]
+    left, right = [_joined(operands[side], order, sizes) for side, order, sizes in factors]
     product = _in_place(tensors.bmm(left, right), result)
-    return product if kept is None else tensors.view_shape(product, product._array.shape[:kept])
+    return tensors.view_shape(product, product._array.shape[:kept])
 
 
 def _alphabetical(label):
