@@ -34,9 +34,7 @@ def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
     """Whether `index` holds a few places, in bounds, in an array of one dimension."""
     if x.ndim != 1 or index.ndim != 1 or index.dtype is not _INT64 or not 0 < index.size < MOVED:
         return False
-    unsigned = index.view(
-        _UINT64
-    )  # negative numbers are large ones; where the largest is is cheaper to find than what it is
+    unsigned = index.view(_UINT64)  # in which negative numbers are large ones
     return bool(-1 <= dim <= 0 and unsigned.item(unsigned.argmax()) < x.size and not LOOPS.every_size)
 
 

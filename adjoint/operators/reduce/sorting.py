@@ -270,9 +270,8 @@ def _quantile(name, ignore_nan):
         sorting.check_quantile(input._array, levels, dim, interpolation, readable=readable)
         if type(q) is float and out is None and not ignore_nan and has_no_history(input):
             result = wrap(sorting.quantile(input._array, q, dim, keepdim, interpolation))
-            shared_counter(result)[0] = 1 + (
-                interpolation in sorting.BETWEEN
-            )  # as PyTorch computes it, partly in place
+            # PyTorch computes partly in place.
+            shared_counter(result)[0] = 1 + (interpolation in sorting.BETWEEN)
             return result
         return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
 
