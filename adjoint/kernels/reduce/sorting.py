@@ -339,10 +339,8 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
 
 
-BETWEEN = ("linear", "midpoint")
-"""The interpolations that compute a number between two elements; the others choose one."""
-
-_CHOSEN = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
+CHOICES = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
+"""How interpolations that choose an element round its rank."""
 
 
 def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:
@@ -356,11 +354,11 @@ def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation
     ordered = sort(x.reshape(-1) if x.ndim == 0 else x, dim)[0]
     last = ordered.shape[dim] - 1
     rank = x.dtype.type(q) * x.dtype.type(last)
-    if interpolation in _CHOSEN:
-        rank = _CHOSEN[interpolation](rank)
-    result = ordered.take(int(rank), dim)
-    if interpolation in BETWEEN:
-        weight = asarray(0.5 if interpolation == "midpoint" else rank - int(rank), x.dtype)
-        result = lerp(asarray(result), asarray(ordered.take(math.ceil(rank), dim)), weight)
+    if interpolation in CHOICES:
+        result = ordered.take(int(CHOICES[interpolation](rank)), dim)
+    else:
+        below, above = (asarray(ordered.take(int(end(rank)), dim)) for end in (math.floor, math.ceil))
+        weight = asarray(0.5 if interpolation == "midpoint" else rank % 1, x.dtype)
+        result = lerp(below, above, weight)
     greatest = ordered.take(last, dim)
     return row_major(numpy.where(greatest == greatest, result, greatest)).reshape(shape)

@@ -248,10 +248,7 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
     if not self.ndim:
         return self.copy()
-    return _copied(self[tuple([_REVERSED if dim in wrapped else _WHOLE for dim in range(self.ndim)])], self)
-
-
-_WHOLE, _REVERSED = slice(None), slice(None, None, -1)
+    return _copied(self[tuple([slice(None, None, -1 if dim in wrapped else 1) for dim in range(self.ndim)])], self)
 
 
 def _is_few_rows(array: Array) -> bool:

@@ -143,7 +143,9 @@ def einsum(*args):
     if all(map(has_no_history, operands)):
         key = (equation, *[operand._array.shape for operand in operands])
         if (planned := _PLANS.get(key)) is not None:
-            return _carried_out(operands, *planned)
+            factors, result, kept = planned
+            product = _in_place(tensors.bmm(*[_joined(operands[side], *how) for side, *how in factors]), result)
+            return tensors.view_shape(product, product._array.shape[:kept])
     inputs, output = _parse(equation, tuple([operand._array.ndim for operand in operands]))
     summed = sorted((label for label in _labels(inputs) if label not in output), key=_alphabetical)
     order = output + summed
@@ -179,13 +181,6 @@ def _plan(key, inputs, order, kept, swapped, shapes):
         for side, (dims, sizes) in zip((1, 0) if swapped else (0, 1), stacks, strict=True)
     ]
     _PLANS.keep(key, (factors, result, kept))
-
-
-def _carried_out(operands, factors, result, kept):
-    """The product of two tensors without history."""
-    left, right = [_joined(operands[side], order, sizes) for side, order, sizes in factors]
-    product = _in_place(tensors.bmm(left, right), result)
-    return tensors.view_shape(product, product._array.shape[:kept])
 
 
 def _alphabetical(label):

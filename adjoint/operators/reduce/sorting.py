@@ -271,7 +271,7 @@ def _quantile(name, ignore_nan):
         if type(q) is float and out is None and not ignore_nan and has_no_history(input):
             result = wrap(sorting.quantile(input._array, q, dim, keepdim, interpolation))
             # PyTorch computes partly in place.
-            shared_counter(result)[0] = 1 + (interpolation in sorting.BETWEEN)
+            shared_counter(result)[0] = 1 + (interpolation not in sorting.CHOICES)
             return result
         return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
 

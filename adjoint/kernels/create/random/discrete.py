@@ -19,7 +19,6 @@ from .uniform import (
     FLOAT32,
     FLOAT64,
     UNSIGNED,
-    fraction_array,
     fractions,
     fractions53,
     in_parts,
@@ -69,7 +68,7 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
         )
     if p.shape == out.shape and out.flags.c_contiguous and (p.dtype is FLOAT32 or p.dtype is FLOAT64):
         with stream.lock:
-            drawn = fraction_array(stream, p.shape, p.dtype)
+            drawn = fractions(stream, p.shape, p.dtype)
         return numpy.less(drawn, p, out, casting="unsafe")
     order = memory_order(out)
     target, limits = out.transpose(order), numpy.broadcast_to(p, out.shape).transpose(order)

@@ -55,14 +55,9 @@ def fractions53(stream: Stream, n: int) -> ndarray:
     return values
 
 
-def fractions(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
-    """`n` numbers in [0, 1) of the type that samplers of `dtype` start from: float64, or float32 for the others."""
-    return fraction_array(stream, n, FLOAT64 if dtype is FLOAT64 else FLOAT32)
-
-
-def fraction_array(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
-    """A new array of float32 or float64 of numbers in [0, 1)."""
-    out = numpy.empty(shape, dtype)
+def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
+    """Numbers in [0, 1), of the type that samplers of `dtype` start from: float64, or float32 for the others."""
+    out = numpy.empty(shape, dtype if dtype is FLOAT64 else FLOAT32)
     if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
         return out
     return (fractions53 if dtype is FLOAT64 else fractions24)(stream, out.size).reshape(shape)
@@ -84,7 +79,7 @@ def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> n
     """
     if (dtype is FLOAT32 or dtype is FLOAT64) and math.prod(shape) <= TILE:
         with stream.lock:
-            return fraction_array(stream, shape, dtype)
+            return fractions(stream, shape, dtype)
     return uniform_(stream, numpy.empty(shape, dtype))
 
 
