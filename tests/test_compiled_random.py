@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
-from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.acceleration import LOOPS, RepeatedForm
 from adjoint.kernels.compiled.create.twister import next_fraction, next_word, words
 from adjoint.kernels.create import random
 from adjoint.kernels.create.mt19937 import Stream
@@ -26,6 +26,13 @@ SAMPLERS = {
     "poisson": lambda stream, dtype: random.poisson(stream, RATES.astype(dtype)),
     "rand": lambda stream, dtype: random.rand(stream, (70, 51), dtype),
     "randint": lambda stream, dtype: random.randint(stream, -3, 900, (70, 51), numpy.dtype(numpy.int64)),
+    "uniform_": lambda stream, dtype: random.uniform_(stream, numpy.empty((7, 51), dtype)),
+    "few normal_": lambda stream, dtype: random.normal_(stream, numpy.empty((5, 7), dtype), -0.2, 0.6),
+    "few integers": lambda stream, dtype: random.randint(stream, -3, 900, (5, 7), numpy.dtype(numpy.int64)),
+    "few in random order": lambda stream, dtype: random.randperm(stream, 37, numpy.dtype(numpy.int64)),
+    "bernoulli_": lambda stream, dtype: random.bernoulli_(stream, numpy.empty((5, 7), dtype), 0.3),
+    "bernoulli": lambda stream, dtype: random.bernoulli(stream, numpy.linspace(0, 1, 700, dtype=dtype)),
+    "dropout_mask": lambda stream, dtype: random.dropout_mask(stream, numpy.empty((5, 7), dtype), 0.7),
     "randint of 64 bits": lambda stream, dtype: random.randint(stream, 0, 2**40, (70, 51), numpy.dtype(numpy.int64)),
     "standard_gamma": lambda stream, dtype: random.standard_gamma(stream, CONCENTRATIONS.astype(dtype)),
     "binomial": lambda stream, dtype: random.binomial(stream, TRIALS.astype(dtype), PROBS.astype(dtype)),
@@ -50,6 +57,20 @@ def test_same_bits_as_without_the_compiler(name, dtype, monkeypatch):
     assert same.all()
     assert (states[0] == states[1]).all()
     assert not LOOPS.failures
+
+
+def test_a_loop_that_small_arrays_use_begins_after_many_of_them(monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", False)
+    monkeypatch.setattr(LOOPS, "_enabled", True)
+    monkeypatch.setattr(RepeatedForm, "CALLS", 3)
+    form = RepeatedForm("create.permutation.permutation", elements=100)
+    stream, order = Stream(7), numpy.empty(10, numpy.int64)
+    begun = [form.run(10, order, stream) is order for _ in range(5)]
+    assert begun == [False, False, False, True, True]
+    monkeypatch.setattr(LOOPS, "_enabled", False)
+    assert form.run(10, order, stream) is NotImplemented
+    monkeypatch.setattr(LOOPS, "_enabled", True)
+    assert RepeatedForm("create.permutation.permutation", elements=10).run(10, order, stream) is order
 
 
 def test_words_are_numpys_across_twists(monkeypatch):

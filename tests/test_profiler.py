@@ -151,7 +151,11 @@ def test_functions_made_of_operators_are_events_around_theirs() -> None:
         x.sum()
         x.view(-1)
         x**2
-    found = [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.function_events]
+    found = [
+        (event.name, event.cpu_parent and event.cpu_parent.name)
+        for event in prof.function_events
+        if not event.name.startswith("compiled::")  # as `rand` has where it has been called often
+    ]
     assert found == [
         ("aten::linear", None),
         ("aten::t", "aten::linear"),

@@ -146,6 +146,29 @@ class PlannedForm:
         return plan if plan is NotImplemented else plan.run(array)
 
 
+class RepeatedForm:
+    """A compiled form for arrays of `elements` elements, and for smaller ones after `CALLS` of them, which repay compilation."""
+
+    CALLS = 1000
+
+    def __init__(self, path: str, *, elements: int) -> None:
+        self.path = path
+        self.elements = elements
+        self._calls = 0
+        self._form: Callable[..., Any] | None = None
+
+    def run(self, size: int, *args: Any) -> Any:
+        """The result; NotImplemented if NumPy is to compute."""
+        if self._form is not None and LOOPS._enabled:
+            return self._form(*args)
+        if size < self.elements and self._calls < self.CALLS and not LOOPS.every_size:
+            self._calls += 1
+            return NotImplemented
+        result = LOOPS.run(self.path, *args)
+        self._form = None if result is NotImplemented else LOOPS.form(self.path)
+        return result
+
+
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import ndarray
+
 from ..late_bound import LATE
 from ..tensor import LEAF, Tensor
+from .modes import FLAGS
 from .node import NOWHERE
 
 
@@ -13,6 +16,12 @@ def edge_of(tensor: Tensor) -> Any:
     """Return the edge of `tensor`: None, `(node, output_nr)`, or `tensor` itself if it is a leaf."""
     edge = tensor._edge if tensor._base is None else current_edge(tensor)
     return tensor if edge is LEAF else edge
+
+
+def has_no_history(tensor: Tensor) -> bool:
+    """Whether it is an ordinary tensor of which nothing is recorded, so that its array may be used as it is."""
+    plain = type(tensor) is Tensor and type(tensor._array) is ndarray and not FLAGS.special
+    return plain and edge_of(tensor) is None
 
 
 def current_edge(view: Tensor) -> Any:

@@ -161,6 +161,25 @@ def test_einsum_is_numpys(seed):
     assert numpy.allclose(found.numpy(), numpy.einsum(equation, *arrays))
 
 
+@pytest.mark.parametrize(
+    "equation", ["ij,kj->ik", "bij,bjk->bik", "ij,kji->k", "ji,kj", "...ij,jk->...ik", "aij,bij->b"]
+)
+def test_einsum_that_is_planned_is_that_which_is_recorded(equation):
+    shapes = {"ij,kj->ik": [(2, 3), (1, 3)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)], "ij,kji->k": [(2, 3), (4, 3, 2)]}
+    default = (
+        [(5, 3, 2), (2, 4)] if "." in equation else [(3, 2), (4, 3)] if equation == "ji,kj" else [(2, 3, 4), (5, 3, 4)]
+    )
+    recorded = [tensor(*shape) for shape in shapes.get(equation, default)]
+    plain = [one.detach() for one in recorded]
+    expected = torch.einsum(equation, *recorded)
+    for _ in range(2):
+        found = torch.einsum(equation, *plain)
+        assert torch.equal(found, expected)
+        assert found.stride() == expected.stride()
+    with pytest.raises(RuntimeError):
+        torch.einsum(equation, plain[0], torch.ones(7, 7))
+
+
 def test_einsum_names_dimensions_by_numbers_too():
     a, b = torch.ones(2, 3), torch.ones(4, 3)
     assert torch.einsum(a, [0, 1], b, [2, 1], [2, 0]).shape == (4, 2)

@@ -77,3 +77,34 @@ def test_gradients_of_all():
         [torch.trapezoid(y, x).sum(), torch.cov(y).sum(), torch.corrcoef(y).sum(), torch.gradient(y)[0].sum()]
     )
     assert y.grad.shape == (3, 5) and x.grad.shape == (5,)
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize(("dim", "keepdim"), [(None, False), (None, True), (0, False), (1, True), (-1, False)])
+def test_quantiles_are_those_that_are_recorded(interpolation, dim, keepdim):
+    x = torch.from_numpy(numpy.random.default_rng(0).standard_normal((4, 7)))
+    x[1, 2] = float("nan")
+    for q in (0.0, 0.3, 1.0):
+        found = x.quantile(q, dim, keepdim, interpolation=interpolation)
+        expected = x.clone().requires_grad_().quantile(q, dim, keepdim, interpolation=interpolation)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+        assert found.stride() == expected.stride()
+        assert found._version == expected._version
+
+
+@pytest.mark.parametrize(
+    "x", [[1.0, 2.0, 4.0], [1e-25, 3e-25], [1e25, -1e25], [0.0, -0.0], [float("nan"), 1.0], [3.0] * 99]
+)
+def test_moments_of_few_are_those_of_rows(x):
+    x = torch.tensor(x)
+    for name in ("std", "var"):
+        for correction in (0, 0.5, 1):
+            found, row = (getattr(item, name)(-1, correction=correction) for item in (x, x[None]))
+            assert (found == row).all() or (found.isnan() and row.isnan().all())
+
+
+def test_the_median_of_few_numbers():
+    assert torch.tensor([3.0, 1.0, 2.0, 0.5]).median() == 1.0
+    assert torch.tensor([3.0, float("nan"), 2.0]).median().isnan()
+    zeros = torch.tensor([0.0, -0.0, 1.0])
+    assert zeros.median().signbit() == zeros.sort(stable=True).values[1].signbit()

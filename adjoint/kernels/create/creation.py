@@ -441,7 +441,9 @@ def eye(n: int, m: int, kind: dtype) -> Array:
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
-    return numpy.eye(n, m, dtype=kind.numpy)
+    result = numpy.zeros((n, m), kind.numpy)
+    result[:m].reshape(-1)[:: m + 1] = 1
+    return result
 
 
 def tril_indices(row: int, col: int, offset: int) -> Array:

@@ -58,12 +58,13 @@ class Stream:
     of the stream however many threads share it.
     """
 
-    __slots__ = ("_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
+    __slots__ = ("_address", "_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self.lock = lock_across_forks()
         self._engine: Any = None  # made when first drawn from: `import numpy` leaves NumPy's own generators out
         self._bulk: Any = None
+        self._address: int | None = None
         self._seed = seed
         self._forget_normals()
 
@@ -172,9 +173,9 @@ class Stream:
     @property
     def state_address(self) -> int:
         """Where the words and the place of the next one lie, for compiled code that draws. Hold `lock` while it does."""
-        engine = self._engine or self._start()
-        address: int = engine.ctypes.state_address
-        return address
+        if self._address is None:
+            self._address = (self._engine or self._start()).ctypes.state_address
+        return self._address
 
     # --- drawing --------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from numpy import ndarray
 
 from ..memory.copying import clone
 from ..runtime.floating import type_name
-from .scatter import combine_at, out_of_bounds, take_rows, write_at
+from .scatter import combine_at, few_places, out_of_bounds, take_rows, write_at
 
 _INT64 = numpy.dtype(numpy.int64)
 
@@ -17,6 +17,8 @@ def take(x: ndarray, index: ndarray) -> ndarray:
         RuntimeError: if `index` is not of int64.
         IndexError: if an index is out of range.
     """
+    if few_places(x, 0, index):
+        return x.take(index)
     if index.dtype != _INT64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(index.dtype)}")
     if x.size == 0 and index.size:

@@ -18,7 +18,7 @@ from ..runtime.shapes import broadcast_shapes
 from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
-from .scatter import add_rows, out_of_bounds, take_rows
+from .scatter import add_rows, few_places, out_of_bounds, take_rows
 
 Indices = Sequence[ndarray | None]
 
@@ -195,7 +195,7 @@ def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> 
     shape = x.shape
     if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:] or values.dtype != x.dtype:
         return False
-    if out_of_bounds(index, shape[0], -shape[0]) is not None:
+    if not few_places(x, 0, index) and out_of_bounds(index, shape[0], -shape[0]) is not None:
         return False
     if not accumulate:
         x[index] = values

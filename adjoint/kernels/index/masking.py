@@ -116,8 +116,12 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
-        if self.size >= LARGE:
+        if self.size >= LARGE or LOOPS.every_size:
             return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
+        if min is None:
+            return numpy.minimum(self, typed(max, dtype))
+        self = numpy.maximum(self, typed(min, dtype))
+        return self if max is None else numpy.minimum(self, typed(max, dtype))
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):

@@ -18,6 +18,7 @@ from ..runtime.floating import compute_dtype, type_name, widen
 from ..runtime.shapes import normalize_dim, require_dims
 
 _INT64 = numpy.dtype(numpy.int64)
+_UINT64 = numpy.dtype(numpy.uint64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
@@ -29,6 +30,14 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 # Along one dimension, one index for each element
 
 
+def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
+    """Whether `index` holds a few places, in bounds, in an array of one dimension."""
+    if x.ndim != 1 or index.ndim != 1 or index.dtype is not _INT64 or not 0 < index.size < MOVED:
+        return False
+    unsigned = index.view(_UINT64)  # in which negative numbers are large ones
+    return bool(-1 <= dim <= 0 and unsigned.item(unsigned.argmax()) < x.size and not LOOPS.every_size)
+
+
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
     """Elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
 
@@ -38,6 +47,8 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
         RuntimeError: if `index` is not of integers, is out of bounds, or its shape does not fit in `x`.
         IndexError: if `dim` is out of range.
     """
+    if few_places(x, dim, index):
+        return x.take(index)
     dim = normalize_dim(dim, x.ndim)
     if index.size == 0:
         return numpy.empty(index.shape, x.dtype)
@@ -113,14 +124,14 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
         if found is not NotImplemented:
             return asarray(found)
     result = numpy.zeros((*classes.shape, count), _INT64)
-    numpy.put_along_axis(result, classes[..., None], 1, -1)
+    result.reshape(-1)[classes.reshape(-1) + numpy.arange(0, result.size, count)] = 1
     return result
 
 
 def _copied(x: ndarray) -> ndarray:
     """A copy in row-major order."""
     if x.size < MOVED:
-        return numpy.array(x, order="C")
+        return numpy.array(x, order="C")  # also of NumPy's scalars
     result = numpy.empty(x.shape, x.dtype)
     copy_elements(result, x)
     return result
@@ -128,6 +139,8 @@ def _copied(x: ndarray) -> ndarray:
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """As `scatter`, into `x`."""
+    if _few_written(x, dim, index, src, reduce):
+        return x
     dim = _check_scatter(x, dim, index, src)
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -143,6 +156,19 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
     if reduce is None:
         return write_at(x, positions, values)
     return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
+
+
+def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
+    """Write or add `src` to `x` if it has one element for each of a few places, and sums need no wider dtype."""
+    if type(src) is not ndarray or src.shape != index.shape or src.dtype is not x.dtype or x.dtype.itemsize == 2:
+        return False
+    if reduce not in (None, "add") or not few_places(x, dim, index):
+        return False
+    if reduce is None:
+        x[index] = src
+    else:
+        numpy.add.at(x, index, src)
+    return True
 
 
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
@@ -299,6 +325,8 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
         RuntimeError: if `index` is not of integers, or out of bounds (an IndexError where `dim` is the first).
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
+    if few_places(x, dim, index):
+        return x.take(index)
     dim = normalize_dim(dim, x.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -350,14 +378,16 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """As `index_add`, into `x`."""
+    if alpha == 1:
+        source = source.copy() if numpy.may_share_memory(x, source) else source
+        if _few_written(x, dim, index, source, "add"):
+            return x
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source)
     if not x.size:
         return x
     if alpha != 1:
         source = source * asarray(alpha).astype(x.dtype)
-    elif numpy.may_share_memory(x, source):
-        source = source.copy()
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x

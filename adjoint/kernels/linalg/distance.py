@@ -117,6 +117,8 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if x1.dtype in HALVES:
         raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
+    if x1.ndim == x2.ndim == 2 and 0 < x1.size * len(x2) < MOVED and not LOOPS.every_size:
+        return numpy.asarray(_norms(x1[:, None] - x2, p))
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     result = numpy.zeros((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
     if not result.size or not x1.shape[-1]:

@@ -207,7 +207,15 @@ def _sign_of_floats(self: Array) -> Any:
     return xp.where(self > 0, 1, xp.where(self < 0, -1, 0))
 
 
-@by_expression(_sign_of_floats)
+def _few_signs(self: Array) -> Array:
+    """The signs of a few floats: NumPy's, but 0 where it says nan."""
+    signs: Array = numpy.sign(self)
+    if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
+        return numpy.where(signs == signs, signs, ZERO[self.dtype])
+    return signs
+
+
+@by_expression(_sign_of_floats, small=_few_signs)
 def sign(self: Array) -> Array:
     """-1, 0 or 1; 0 for nan."""
     if self.dtype.kind == "c":

@@ -35,7 +35,7 @@ def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
         if x.dtype.kind == "c":
             raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
         values, order = sort(x.reshape(-1))
-        distinct, inverse, counts = _runs(values, _starts(values.reshape(-1, 1)))
+        distinct, inverse, counts = _runs(values, _starts(values))
     else:
         slices, dim = _slices("unique_dim", x, dim)
         # The last key counts most.
@@ -59,7 +59,7 @@ def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
         if x.dtype.kind == "c":
             raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
         flat = x.reshape(-1)
-        distinct, inverse, counts = _runs(flat, _starts(flat.reshape(-1, 1)))
+        distinct, inverse, counts = _runs(flat, _starts(flat))
         return distinct, inverse.reshape(x.shape), counts
     slices, dim = _slices("unique_dim_consecutive", x, dim)
     distinct, inverse, counts = _runs(numpy.moveaxis(x, dim, 0), _starts(slices))
@@ -83,15 +83,21 @@ def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
 
 def _starts(rows: ndarray) -> ndarray:
     """Whether each row differs from the one before it."""
-    starts = numpy.ones(len(rows), bool)
-    starts[1:] = (rows[1:] != rows[:-1]).any(1)
+    starts = numpy.empty(len(rows), bool)
+    starts[:1] = True
+    starts[1:] = (rows[1:] != rows[:-1]).any(1) if rows.ndim > 1 else rows[1:] != rows[:-1]
     return starts
 
 
 def _runs(ordered: ndarray, starts: ndarray) -> Triple:
-    first = numpy.flatnonzero(starts)
-    counts = numpy.diff(first, append=len(starts))
-    return ordered[first], numpy.cumsum(starts) - 1, counts
+    (first,) = starts.nonzero()
+    counts = numpy.empty_like(first)
+    counts[-1:] = len(starts)
+    counts[:-1] = first[1:]
+    counts -= first
+    inverse = starts.cumsum()
+    inverse -= 1
+    return ordered[first], inverse, counts
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -113,8 +119,9 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(x.dtype)}'")
     flat = widen(x).reshape(-1)
     low, high = flat.dtype.type(min), flat.dtype.type(max)
-    if low == high and x.size:
-        low, high = flat.min(), flat.max()
+    whole = bool(low == high and x.size)
+    if whole:
+        low, high = _least(flat), _most(flat)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
@@ -123,13 +130,16 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         low == high
     ):  # all elements are equal: the middle of a range that is 1 wider at each end, which rounding may undo
         return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
-    inside = flat[(flat >= low) & (flat <= high)]
+    inside = flat if whole else flat[(flat >= low) & (flat <= high)]
     places = (inside - low) * low.dtype.type(bins) / (high - low)
-    if not numpy.isfinite(places).all():  # the product or a difference is beyond the largest number
+    # Nan counts as the largest: then the product or a difference is beyond the largest number.
+    if places.size and not math.isfinite(places[places.argmax()]):
         places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
     bin_of = numpy.minimum(places.astype(_INT64), bins - 1)
     return numpy.bincount(bin_of, minlength=bins).astype(x.dtype)
 
+
+_least, _most = numpy.minimum.reduce, numpy.maximum.reduce
 
 _MOST = 2**63 - 1
 
@@ -149,9 +159,9 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
         raise RuntimeError("minlength should be >= 0")
     if x.ndim == 1 and x.size == 0:
         return numpy.zeros(minlength, _INT64)
-    if x.ndim != 1 or x.min() < 0:
+    if x.ndim != 1 or x.item(x.argmin()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    largest = int(x.max())
+    largest = x.item(x.argmax())
     if largest >= _MOST:  # NumPy would count one more than an int64 holds, and write before the start of the result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
@@ -198,7 +208,7 @@ def searchsorted(
     if compiled is not NotImplemented:
         found = asarray(compiled)
     elif sorted_sequence.ndim == 1 and not _has_nan(sorted_sequence):
-        found = asarray(numpy.searchsorted(sorted_sequence, values, "right" if right else "left"))
+        found = asarray(sorted_sequence.searchsorted(values, "right" if right else "left"))
     else:
         found = _search_rows(sorted_sequence, values, right)
     return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)
@@ -216,6 +226,9 @@ def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right
 
 
 def _has_nan(x: ndarray) -> bool:
+    if x.dtype.kind == "f" and 0 < x.size < _COMPILED:
+        largest = x.item(x.argmax())  # the first nan, if there is one
+        return bool(largest != largest)
     return is_floating(x.dtype) and bool(numpy.isnan(x).any())
 
 

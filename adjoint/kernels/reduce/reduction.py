@@ -257,7 +257,7 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
 
 def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     """How many elements each result of a reduction over `dims` comes from."""
-    return math.prod(shape[dim] for dim in dims)
+    return math.prod(shape if len(dims) == len(shape) else [shape[dim] for dim in dims])
 
 
 def kept_shape(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:

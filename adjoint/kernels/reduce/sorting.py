@@ -10,9 +10,10 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
+from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
-from ..runtime.layout import laid_out
+from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
 
@@ -44,7 +45,7 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
 
 def _swapped(x: ndarray, dim: int) -> ndarray:
     """`x` with its last dimension in place of `dim`, in row-major order."""
-    return contiguous(x.swapaxes(dim, -1))
+    return x if dim == x.ndim - 1 and x.flags.c_contiguous else contiguous(x.swapaxes(dim, -1))
 
 
 def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> ndarray:
@@ -163,7 +164,8 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         return values[..., :k], indices[..., :k]
     kth = length - k if descending else k - 1
     chosen = widen(x).argpartition(kth, -1)
-    indices = numpy.sort(chosen[..., kth:] if descending else chosen[..., :k], -1)
+    indices = chosen[..., kth:] if descending else chosen[..., :k]
+    indices.sort(-1)
     values, order = _sort_last(take_last(x, indices), descending)
     return values, take_last(indices, order)
 
@@ -242,6 +244,12 @@ def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair
 
 def median_of_all(x: ndarray) -> ndarray:
     """The median of all elements, without its index."""
+    if x.dtype.char in "fd" and 0 < x.size < _PACK_FROM and not LOOPS.every_size:
+        flat = x.flatten()
+        flat.sort()
+        found = flat.item((x.size - 1) // 2)
+        if found != 0 and flat[-1] == flat[-1]:  # neither a zero of either sign nor any nan
+            return asarray(found, x.dtype)
     return _median(x, None, False, ignore_nan=False)[0]
 
 
@@ -312,7 +320,7 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
     if not isinstance(q, ndarray):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-        q = asarray(q, x.dtype)
+        q, readable = asarray(q, x.dtype), False  # it has been looked at
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
@@ -329,3 +337,28 @@ def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolatio
     normalize_dim(0 if dim is None else dim, x.ndim)
     if readable and not ((q >= 0) & (q <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
+
+
+CHOICES = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
+"""How interpolations that choose an element round its rank."""
+
+
+def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:
+    """The `q`-quantile along `dim`, or of all elements; nan where there is one. The arguments have been checked."""
+    if dim is None:
+        shape = (1,) * x.ndim if keepdim else ()
+        x, dim = x.reshape(-1), 0
+    else:
+        dim = normalize_dim(dim, x.ndim)
+        shape = (*x.shape[:dim], *((1,) if keepdim and x.ndim else ()), *x.shape[dim + 1 :])
+    ordered = sort(x.reshape(-1) if x.ndim == 0 else x, dim)[0]
+    last = ordered.shape[dim] - 1
+    rank = x.dtype.type(q) * x.dtype.type(last)
+    if interpolation in CHOICES:
+        result = ordered.take(int(CHOICES[interpolation](rank)), dim)
+    else:
+        below, above = (asarray(ordered.take(int(end(rank)), dim)) for end in (math.floor, math.ceil))
+        weight = asarray(0.5 if interpolation == "midpoint" else rank % 1, x.dtype)
+        result = lerp(below, above, weight)
+    greatest = ordered.take(last, dim)
+    return row_major(numpy.where(greatest == greatest, result, greatest)).reshape(shape)

@@ -24,6 +24,9 @@ C_NAMES = {
 
 _LARGEST = {dtypes.float16: 65504.0, dtypes.float32: float(numpy.finfo(numpy.float32).max)}
 
+_UP_TO = {dtypes.float32: _LARGEST[dtypes.float32], dtypes.float64: math.inf}
+"""What needs no further look: floats up to these."""
+
 
 def scalar_array(value: Any, kind: dtype) -> Array:
     """A number as a zero-dimensional array of `kind`.
@@ -34,6 +37,8 @@ def scalar_array(value: Any, kind: dtype) -> Array:
         RuntimeError: if the number is out of range, or has an imaginary part and `kind` is real.
         OverflowError: if it is an integer of more than 64 bits.
     """
+    if type(value) is float and kind in _UP_TO and -_UP_TO[kind] <= value <= _UP_TO[kind]:
+        return numpy.array(value, kind.numpy)
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise OverflowError("int too big to convert")
     if kind is dtypes.bool:

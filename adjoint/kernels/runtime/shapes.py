@@ -16,6 +16,8 @@ Array = numpy.ndarray[Any, Any]
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape; RuntimeError names the first dimension, from the right, where two sizes differ."""
+    if len(shapes) == 2 and shapes[0] == shapes[1]:
+        return shapes[0]
     result: tuple[int, ...] = ()
     for shape in shapes:
         rank = max(len(result), len(shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -17,7 +18,7 @@ from ...notices import warn
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import widen
 from ..runtime.layout import has_channels_last, row_major
-from ..runtime.scalar import scalar_array
+from ..runtime.scalar import ZERO, scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
@@ -226,6 +227,9 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
     """The elements shifted by so many places along each dimension: two parts along each change places."""
+    if self.ndim == 1 and self.size and _is_few_rows(self):
+        at = -shifts[0] % len(self)
+        return _concatenate((self[at:], self[:at]))
     result = empty_like(self)
     parts = []
     for n, shift in zip(self.shape, shifts, strict=True):
@@ -242,11 +246,20 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return _copied(numpy.flip(self, tuple(wrapped)), self) if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    return _copied(self[tuple([slice(None, None, -1 if dim in wrapped else 1) for dim in range(self.ndim)])], self)
+
+
+def _is_few_rows(array: Array) -> bool:
+    """Whether a new array like this one, which is small, has the strides that NumPy gives it."""
+    return bool(array.size < MOVED and array.flags.c_contiguous and 1 not in array.shape)
 
 
 def _copied(array: Array, order: Array) -> Array:
     """A copy of `array`, with the dimensions in memory as those of `order` are."""
+    if _is_few_rows(order):
+        return array.copy()
     result = empty_like(order)
     copy_elements(result, array)
     return result
@@ -365,8 +378,20 @@ def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
         found = LOOPS.run("shape.triangle.triangle", array, diagonal, upper)
         if found is not NotImplemented:
             return numpy.asarray(found)
-    result = numpy.triu(array, diagonal) if upper else numpy.tril(array, diagonal)
+    rows, columns = array.shape[-2:]
+    if rows * columns < MOVED:
+        lower = _few_below(rows, columns, diagonal - upper)
+        zero = ZERO[array.dtype]
+        result = numpy.where(lower, zero, array) if upper else numpy.where(lower, array, zero)
+    else:
+        result = numpy.triu(array, diagonal) if upper else numpy.tril(array, diagonal)
     return row_major(result) if result.ndim > 2 else result
+
+
+@functools.lru_cache(32)
+def _few_below(rows: int, columns: int, diagonal: int) -> Array:
+    """Which elements of a small matrix are on or below a diagonal."""
+    return numpy.tri(rows, columns, diagonal, bool)
 
 
 def _require_matrices(name: str, array: Array) -> None:
@@ -381,8 +406,11 @@ def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     size = self.shape[-1] + abs(offset)
     result = numpy.zeros((*self.shape[:-1], size, size), self.dtype)
-    index = numpy.arange(self.shape[-1])
-    result[..., index + max(-offset, 0), index + max(offset, 0)] = self
+    start = max(-offset, 0) * size + max(offset, 0)
+    flat = result.reshape(*self.shape[:-1], size * size)
+    flat[..., start : start + self.shape[-1] * (size + 1) : size + 1] = self
+    if first == self.ndim - 1 and second == self.ndim:
+        return result
     return numpy.ascontiguousarray(numpy.moveaxis(result, (-2, -1), (first, second)))
 
 

@@ -462,6 +462,8 @@ def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
         if sizes == 0 and length:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
+        if dim == 0 and length:
+            return [self[start : start + sizes] for start in range(0, length, sizes)]
         sizes = part_sizes(length, sizes)
     else:
         if any(size < 0 for size in sizes):

@@ -582,9 +582,11 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     shape = checked_shape(size, "full")
     if kind is None and isinstance(fill_value, Tensor) and fill_value._array.ndim == 0:
         kind = fill_value.dtype
-    number = fill_number(fill_value, "full", 2)
+    number = fill_value if type(fill_value) is float else fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
     array = filled_with(NUMPY.allocate(shape, kind.numpy), number)
+    if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
+        return wrap(array)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 

@@ -16,6 +16,7 @@ from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
+from ...dispatch.arguments import MISSING
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_castable, refuse_gradient, resize
@@ -25,7 +26,7 @@ from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
 from ...tape import mode_switches, modes
 from ...tape.modes import is_grad_enabled
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..memory.conversion import checked_dtype, is_meta
 from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
 from .like import empty_array_like
@@ -37,7 +38,7 @@ def stream_of(generator: Any) -> kernels.Stream:
     Raises:
         TypeError: if `generator` is neither a generator nor None.
     """
-    if modes.STATE.interpreters:
+    if modes.FLAGS.special:
         check_levels()
     if generator is None:
         return default_generator._stream
@@ -66,7 +67,7 @@ def for_each_example(create: Any) -> Any:
 
     @functools.wraps(create)
     def drawing(*args: Any, **keywords: Any) -> Any:
-        for level in reversed(modes.STATE.interpreters):
+        for level in reversed(modes.STATE.interpreters) if modes.FLAGS.special else ():
             if hasattr(level, "drawn"):
                 return level.drawn(lambda: drawing(*args, **keywords))
         return create(*args, **keywords)
@@ -104,6 +105,8 @@ def _sampled(name, sample, sampler, doc):
     ):
         kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
         shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
+            return wrap(sample(stream, shape, kind.numpy))
         check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
         if _draws_nothing(device):
             return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
@@ -150,6 +153,8 @@ randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed 
 
 
 def _whole(value, function, name, position):
+    if type(value) is int:
+        return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(
             f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}"
@@ -184,6 +189,8 @@ def randint(
     low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = result_dtype("randint", dtype, out) or dtypes.int64
     shape = checked_shape(size, "randint", where=where)
+    if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
+        return wrap(kernels.randint(stream_of(generator), low, high, shape, kind.numpy))
     check_request("randint", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if _draws_nothing(device):
         return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
@@ -233,11 +240,12 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
     With `like_first`, the sampler fills a new array that is like the first argument, in place of this argument.
     """
 
-    def kernel(*arguments: Any, **generator: Any) -> Any:
-        *parameters, source = *arguments, *generator.values()
+    def kernel(*parameters: Any, generator: Any = MISSING) -> Any:
+        if generator is MISSING:
+            *parameters, generator = parameters  # type: ignore[assignment]
         if like_first:
-            parameters[0] = numpy.empty_like(parameters[0])
-        return sampler(stream_of(source), *parameters)
+            parameters = numpy.empty_like(parameters[0]), *parameters[1:]
+        return sampler(stream_of(generator), *parameters)
 
     kernel.__name__ = sampler.__name__
     return kernel
@@ -535,6 +543,8 @@ def _interval(function, limits, names, defaults):
 @public(namespace=None, method=True)
 def uniform_(input, *limits, generator=None, **names):
     """Fill the tensor with numbers evenly spread over [from, to): `uniform_(from=0, to=1)`."""
+    if not limits and not names:
+        return uniform(input, generator=generator)
     interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
     return uniform(input, interval["from"], interval["to"], generator=generator)
 

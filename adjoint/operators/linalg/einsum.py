@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
+from ...codegen.acceleration import Plans
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
-from ...tensor import Tensor, wrap_dim
+from ...tape.edges import has_no_history
+from ...tensor import Tensor, wrap, wrap_dim
 from .matmul import check_tensors
 
 TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but got an output tensor with dtype {given}"
@@ -79,15 +83,23 @@ def _contract(a, b, dims_a, dims_b):
     free_a, free_b = _others(dims_a, ndim_a), _others(dims_b, ndim_b)
     rows, columns = [a._array.shape[d] for d in free_a], [b._array.shape[d] for d in free_b]
     height, width, inner = math.prod(rows), math.prod(columns), math.prod(a._array.shape[d] for d in dims_a)
-    left, right = tensors.permute(a, tuple(free_a + dims_a)), tensors.permute(b, tuple(dims_b + free_b))
+    order_a, order_b = tuple(free_a + dims_a), tuple(dims_b + free_b)
     if height == width == 1:
+        left, right = tensors.permute(a, order_a), tensors.permute(b, order_b)
         if left._array.flags.c_contiguous and right._array.flags.c_contiguous:
             result = tensors.dot(left.flatten(), right.flatten())
         else:
             result = tensors.sum(tensors.squeeze_all(left) * tensors.squeeze_all(right), dtype=a.dtype)
     else:
-        result = tensors.mm(left.reshape((height, inner)), right.reshape((inner, width)))
+        result = tensors.mm(_joined(a, order_a, (height, inner)), _joined(b, order_b, (inner, width)))
     return result.reshape((*rows, *columns))
+
+
+def _joined(tensor, order, shape):
+    """`tensor` with its dimensions in this order, some of them joined to those of `shape`."""
+    if has_no_history(tensor):
+        return wrap(tensor._array.transpose(order).reshape(shape))
+    return tensors.permute(tensor, order).reshape(shape)
 
 
 def _others(dims, ndim):
@@ -127,7 +139,14 @@ def einsum(*args):
     for index, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
-    inputs, output = _parse(equation, operands)
+    key: Any = None
+    if all(map(has_no_history, operands)):
+        key = (equation, *[operand._array.shape for operand in operands])
+        if (planned := _PLANS.get(key)) is not None:
+            factors, result, kept = planned
+            product = _in_place(tensors.bmm(*[_joined(operands[side], *how) for side, *how in factors]), result)
+            return tensors.view_shape(product, product._array.shape[:kept])
+    inputs, output = _parse(equation, tuple([operand._array.ndim for operand in operands]))
     summed = sorted((label for label in _labels(inputs) if label not in output), key=_alphabetical)
     order = output + summed
     aligned = [
@@ -137,10 +156,31 @@ def einsum(*args):
     _check_sizes(aligned, order)
     if len(aligned) == 1:
         return tensors.sum(aligned[0], tuple(range(len(output), len(order)))) if summed else aligned[0]
-    if len(aligned) == 2 and _second_first(aligned, [label in inputs[0] for label in output]):
-        aligned.reverse()
+    if len(aligned) == 2:
+        if swapped := _second_first(aligned, [label in inputs[0] for label in output]):
+            aligned.reverse()
+        if key is not None:
+            _plan(key, inputs, order, len(output), swapped, [tensor._array.shape for tensor in aligned])
     result = _multiply(aligned, len(output))
     return tensors.view_shape(result, result._array.shape[: len(output)]) if summed else result
+
+
+_PLANS: Plans[Any] = Plans()
+"""How two tensors without history are multiplied, by the equation and their shapes."""
+
+
+def _plan(key, inputs, order, kept, swapped, shapes):
+    """Remember how to multiply two tensors of these (aligned) shapes, if that takes just a product of stacks of matrices."""
+    sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
+    alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
+    if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
+        return
+    *stacks, result = _as_stacks(shapes[0], shapes[1], sums)
+    factors = [
+        (side, tuple([inputs[side].index(order[dim]) for dim in dims if order[dim] in inputs[side]]), sizes)
+        for side, (dims, sizes) in zip((1, 0) if swapped else (0, 1), stacks, strict=True)
+    ]
+    _PLANS.keep(key, (factors, result, kept))
 
 
 def _alphabetical(label):
@@ -199,17 +239,18 @@ def _from_sublists(args):
     return equation, operands
 
 
-def _parse(equation, operands):
+@functools.lru_cache(256)
+def _parse(equation, ndims):
     """The labels of each operand and of the output; a dimension of an ellipsis is labelled by its distance from the end."""
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) < len(operands):
+    if len(terms) < len(ndims):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    if len(terms) > len(operands):
+    if len(terms) > len(ndims):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     inputs, start = [], 0
-    for index, (term, tensor) in enumerate(zip(terms, operands, strict=True)):
-        inputs.append(_operand_labels(index, _subscripts(term, start, f"for operand {index}"), tensor._array.ndim))
+    for index, (term, ndim) in enumerate(zip(terms, ndims, strict=True)):
+        inputs.append(_operand_labels(index, _subscripts(term, start, f"for operand {index}"), ndim))
         start += len(term) + 1
     ellipsis = list(range(min((label for label in _labels(inputs) if isinstance(label, int)), default=0), 0))
     if not arrow:
@@ -339,7 +380,13 @@ def _sum_of_products(a, b, sums):
     contracted = [d for d in sums if shape_a[d] != 1 and shape_b[d] != 1]
     if not contracted:
         return a * b
-    shape_a, shape_b = a._array.shape, b._array.shape
+    (order_a, sizes_a), (order_b, sizes_b), result = _as_stacks(a._array.shape, b._array.shape, contracted)
+    left, right = tensors.permute(a, order_a).reshape(sizes_a), tensors.permute(b, order_b).reshape(sizes_b)
+    return _in_place(tensors.bmm(left, right), result)
+
+
+def _as_stacks(shape_a, shape_b, contracted):
+    """How two aligned tensors become stacks of matrices, by orders of dimensions and shapes; and what `_in_place` needs."""
     ndim = len(shape_a)
     batch = [d for d in range(ndim) if d not in contracted and shape_a[d] != 1 and shape_b[d] != 1]
     rows = [d for d in range(ndim) if d not in contracted and d not in batch and shape_a[d] != 1]
@@ -348,21 +395,25 @@ def _sum_of_products(a, b, sums):
     def size(shape, dims):
         return math.prod(shape[d] for d in dims)
 
-    left = tensors.permute(a, (*batch, *rows, *contracted, *columns)).reshape(
-        (size(shape_a, batch), size(shape_a, rows), size(shape_a, contracted))
+    left = (
+        (*batch, *rows, *contracted, *columns),
+        (size(shape_a, batch), size(shape_a, rows), size(shape_a, contracted)),
     )
-    right = tensors.permute(b, (*batch, *contracted, *columns, *rows)).reshape(
-        (size(shape_b, batch), size(shape_b, contracted), size(shape_b, columns))
-    )
-    product = tensors.bmm(left, right)
+    right = (*batch, *contracted, *columns, *rows), (
+        size(shape_b, batch), size(shape_b, contracted), size(shape_b, columns),
+    )  # fmt: skip
     laid_out = [*batch, *rows, *contracted, *columns]
-    product = product.reshape(
-        tuple(1 if d in contracted else shape_a[d] * shape_b[d] if d not in batch else shape_a[d] for d in laid_out)
-    )
+    sizes = [1 if d in contracted else shape_a[d] * shape_b[d] if d not in batch else shape_a[d] for d in laid_out]
     inverse = [0] * ndim
     for position, dim in enumerate(laid_out):
         inverse[dim] = position
-    return tensors.permute(product, tuple(inverse))
+    return left, right, (tuple(sizes), tuple(inverse))
+
+
+def _in_place(product, result):
+    """The product of stacks of matrices with its dimensions apart, and in their places."""
+    sizes, inverse = result
+    return tensors.permute(product.reshape(sizes), inverse)
 
 
 @public(method=True, numpy_names=True)

@@ -12,7 +12,9 @@ from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.reduce import counting, scan, sorting
 from ...kernels.runtime.floating import HALVES, widen
-from ...tensor import Tensor, wrap_dim
+from ...tape.edges import has_no_history
+from ...tape.versions import shared_counter
+from ...tensor import Tensor, wrap, wrap_dim
 from .reduction import selection, shared_by_all
 
 # --- scans ----------------------------------------------------------------------------------------------------
@@ -266,6 +268,11 @@ def _quantile(name, ignore_nan):
         levels = q._array if isinstance(q, Tensor) else q
         readable = not isinstance(q, Tensor) or is_readable(q)
         sorting.check_quantile(input._array, levels, dim, interpolation, readable=readable)
+        if type(q) is float and out is None and not ignore_nan and has_no_history(input):
+            result = wrap(sorting.quantile(input._array, q, dim, keepdim, interpolation))
+            # PyTorch computes partly in place.
+            shared_counter(result)[0] = 1 + (interpolation not in sorting.CHOICES)
+            return result
         return _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out)
 
     function.__name__ = function.__qualname__ = name
@@ -294,7 +301,7 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
     below = rank.long()
     values = ordered.gather(-1, below)
     if interpolation in ("linear", "midpoint"):
-        weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+        weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below.to(rank.dtype)
         values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
     if several:
         values.unsqueeze_(0).transpose_(0, -1)

@@ -17,7 +17,8 @@ from ...dtypes import can_cast, int32, int64
 from ...kernels.memory.bounds import check_addressable
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.shape import joining as kernels
-from ...tensor import Tensor, wrap_dim
+from ...tape.edges import has_no_history
+from ...tensor import Tensor, wrap, wrap_dim
 from ..create.creation import zeros
 from ..index.gathering import index_select
 from .view import checked_sizes, sizes_of
@@ -246,13 +247,18 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     wrapped = wrap_dim(dim, len(shape))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
-    slices = input.unsqueeze(wrapped + 1)
+    plain = type(repeats) is int and shape and has_no_history(input)
+    slices = input if plain else input.unsqueeze(wrapped + 1)
     if output_size not in (None, repeats * shape[wrapped]):
         raise RuntimeError(
             f"repeat_interleave: Invalid output_size, expected {repeats * shape[wrapped]} but got {output_size}"
         )
-    spread = tensors.expand(slices, (*shape[: wrapped + 1], repeats, *shape[wrapped + 1 :]))
-    return spread.clone(memory_format=contiguous_format).flatten(wrapped, wrapped + 1)
+    spread_shape = (*shape[: wrapped + 1], repeats, *shape[wrapped + 1 :])
+    if plain:
+        spread = wrap(input._array.repeat(repeats, wrapped).reshape(spread_shape))
+    else:
+        spread = tensors.expand(slices, spread_shape).clone(memory_format=contiguous_format)
+    return spread.flatten(wrapped, wrapped + 1)
 
 
 def _repeated(input, repeats, dim, output_size):

@@ -15,6 +15,7 @@ from ....codegen.llvm.external import c_function
 from ....codegen.llvm.language import (
     Int,
     Pointer,
+    T,
     address,
     bits,
     f32,
@@ -26,9 +27,12 @@ from ....codegen.llvm.language import (
     loops,
     sqrt,
     store,
+    u32,
 )
 from ....codegen.llvm.launch import launch
+from ...create.mt19937 import Stream
 from ...create.random import libm
+from .twister import for_dtype, next_fractions
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
@@ -101,3 +105,22 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
     cost = BLOCK * values.itemsize * (1 if values.itemsize == 4 else 8)
     launch(kernel.compiled(), values.size // BLOCK, cost, address(values), mean, std)
     return values
+
+
+@loops(explicit=True, plain=True)
+def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
+    """`n` normal numbers, 16 or more. What is left over of them is drawn anew, as the end of a block of 16."""
+    NORMALS = normals32 if T is f32 else normals64
+    at = out
+    count = n
+    while count > 0:
+        next_fractions(at, state, count)
+        NORMALS(at, mean, std, 0, count // BLOCK)
+        at = out + (n - BLOCK)
+        count = BLOCK if count % BLOCK != 0 else 0
+
+
+def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
+    """Fill a contiguous array of float32 or float64 with 16 normal numbers or more."""
+    for_dtype(draw_normals, out.dtype).call(address(out), stream.state_address, mean, std, out.size)
+    return out

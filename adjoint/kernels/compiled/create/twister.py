@@ -5,6 +5,7 @@ Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy
@@ -17,9 +18,12 @@ from ....codegen.llvm.language import (
     Pointer,
     S,
     Static,
+    T,
     address,
     cast_pointer,
+    f32,
     f64,
+    i32,
     i64,
     load,
     loops,
@@ -27,6 +31,7 @@ from ....codegen.llvm.language import (
     store,
     u32,
     u64,
+    vector,
 )
 from ...create.mt19937 import Stream
 
@@ -124,6 +129,20 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
 
 
 @loops(explicit=True, plain=True)
+def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
+    """The next `n` numbers in [0, 1): the low 24 bits of a word each, or in float64 the low 53 bits of two words."""
+    next_words(cast_pointer(out, u32), state, n, T is f64)
+    integers = cast_pointer(out, i64 if T is f64 else i32)
+    MASK = 0x1FFFFFFFFFFFFF if T is f64 else 0xFFFFFF
+    UNIT = 2.0**-53 if T is f64 else 2.0**-24
+    whole = n - n % WIDTH
+    for i in range(0, whole, WIDTH):
+        store(out + i, vector(T, WIDTH)(load(integers + i, WIDTH) & MASK) * UNIT)
+    for i in range(whole, n):
+        out[i] = T(integers[i] & MASK) * UNIT
+
+
+@loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
     """The next number in [0, 1) of 53 random bits, the low bits of two words of which the first is the high half."""
     high = u64(next_word(state))
@@ -142,4 +161,16 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     """The next `n` words of the stream, of 32 or 64 bits as `dtype` says."""
     out = numpy.empty(n, dtype)
     next_words.compiled(WIDE=dtype.itemsize == 8)(address(out), stream.state_address, n)
+    return out
+
+
+@cache
+def for_dtype(kernel: Any, dtype: Any) -> Any:
+    """The kernel for float32 or float64."""
+    return kernel.compiled(T=f64 if dtype.itemsize == 8 else f32)
+
+
+def fractions(out: ndarray, stream: Stream) -> Any:
+    """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
+    for_dtype(next_fractions, out.dtype).call(address(out), stream.state_address, out.size)
     return out

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.acceleration import accelerated
+from ....codegen.acceleration import RepeatedForm, accelerated
 from ...math.fma import fma32, fma64
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
@@ -24,10 +24,13 @@ from ..mt19937 import Stream
 from . import libm
 from .libm import each, rounded
 from .targets import as_real, c_name, require_floating, round_to, store
-from .uniform import TILE, fractions, fractions53
+from .uniform import TILE, fractions, fractions53, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8
+
+TRANSFORMED = 1 << 10
+"""From this many numbers on compiled loops turn fractions into normal ones."""
 
 BLOCK_BYTES = 256
 """What computing one block touches of a core's cache, scratch included."""
@@ -61,6 +64,10 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
         RuntimeError: if `std` is negative or nan.
         TypeError: if `mean` or `std` is no real number.
     """
+    if type(mean) is float is type(std) and std >= 0.0 and out.size >= BLOCK and is_filled_at_once(out):
+        with stream.lock:
+            if _DRAW.run(out.size, out, stream, mean, std) is not NotImplemented:
+                return out
     _require_numbers(mean, std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -75,6 +82,9 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
             return store(out, pairwise_normals(stream, out.size, mean, std, out.dtype))
         _fill(stream, out.reshape(-1), mean, std)
     return out
+
+
+_DRAW = RepeatedForm("create.normals.draw", elements=TRANSFORMED)
 
 
 def check_deviations(std: ndarray) -> None:
@@ -154,7 +164,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
         out[out.size - tail :] = round_to(values[whole:], out.dtype)
 
 
-@accelerated("create.normals.transform", elements=1 << 10)
+@accelerated("create.normals.transform", elements=TRANSFORMED)
 def _transform(values: ndarray, mean: float, std: float) -> None:
     """Turn fractions into normally distributed numbers, in place, block by block."""
     transform = _transform32 if values.dtype == numpy.float32 else _transform64

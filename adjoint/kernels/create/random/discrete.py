@@ -1,5 +1,6 @@
 """Discrete distributions: `bernoulli_`, dropout masks, `geometric_`, `multinomial`, `poisson`."""
 
+import functools
 import math
 from typing import Any
 
@@ -10,11 +11,20 @@ from .... import dtypes
 from ....codegen.acceleration import accelerated
 from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
-from ..mt19937 import Stream
+from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .libm import each
 from .targets import memory_order, refuse, require_floating, round_to, store
-from .uniform import LOW_53_BITS, TILE, UNSIGNED, fractions, fractions53
+from .uniform import (
+    FLOAT32,
+    FLOAT64,
+    UNSIGNED,
+    fractions,
+    fractions53,
+    in_parts,
+)
+
+ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
@@ -42,21 +52,8 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
     if not out.size:
         return out
     _require_real("bernoulli_scalar_cpu_", out.dtype)
-    threshold = numpy.uint64(math.ceil(p * 2.0**53))  # exact, so that integers can be compared
     with stream.lock:
-        if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, _successes(stream, out.size, threshold))
-        flat = out.reshape(-1)
-        for start in range(0, out.size, TILE):
-            part = flat[start : start + TILE]
-            part[...] = _successes(stream, part.size, threshold)
-    return out
-
-
-def _successes(stream: Stream, n: int, threshold: numpy.uint64) -> ndarray:
-    words = stream.words64(n)
-    words &= LOW_53_BITS
-    return words < threshold
+        return in_parts(out, lambda n: fractions(stream, n, FLOAT64) < p)
 
 
 def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
@@ -64,11 +61,15 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
         return out
     _require_real("bernoulli_tensor_cpu_self_", out.dtype)
     require_floating("bernoulli_tensor_cpu_p_", p.dtype)
-    if not ((p >= 0) & (p <= 1)).all():
+    if not _within_unit(p):
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
             "If so, please report an enhancement request to adjoint.)"
         )
+    if p.shape == out.shape and out.flags.c_contiguous and (p.dtype is FLOAT32 or p.dtype is FLOAT64):
+        with stream.lock:
+            drawn = fractions(stream, p.shape, p.dtype)
+        return numpy.less(drawn, p, out, casting="unsafe")
     order = memory_order(out)
     target, limits = out.transpose(order), numpy.broadcast_to(p, out.shape).transpose(order)
     with stream.lock:
@@ -77,8 +78,15 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
     return out
 
 
+def _within_unit(p: ndarray) -> bool:
+    """Whether all are between 0 and 1; the bits of those that are, but for -0, are no larger than those of 1."""
+    if p.dtype is FLOAT32 and numpy.maximum.reduce(p.view(UINT32), None) <= ONE_BITS:
+        return True
+    return bool(((p >= 0) & (p <= 1)).all())
+
+
 def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
-    if dtype.kind == "c" or dtype in UNSIGNED:
+    if dtype.kind == "c" or (dtype.kind == "u" and dtype in UNSIGNED):
         refuse(kernel, dtype)
 
 
@@ -97,12 +105,21 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
     if p in (0.0, 1.0):
         out[...] = 1.0 - p
         return out
+    scale = _dropout_scale(p, out.dtype)
     bernoulli_(stream, out, 1.0 - p)
-    work = compute_dtype(out.dtype)
-    with unwarned():
-        scale = (numpy.ones((), work) / work.type(1.0 - p)).astype(out.dtype)
-    numpy.multiply(out, scale, out=out, where=out != 0 if numpy.isinf(scale) else True)
+    if math.isinf(scale):
+        numpy.multiply(out, scale, out=out, where=out != 0)
+    else:
+        out *= scale
     return out
+
+
+@functools.lru_cache(16)
+def _dropout_scale(p: float, dtype: "numpy.dtype[Any]") -> Any:
+    """1 / (1 - p), which may be infinite in a half type."""
+    work = compute_dtype(dtype)
+    with unwarned():
+        return (numpy.ones((), work) / work.type(1.0 - p)).astype(dtype)
 
 
 def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:

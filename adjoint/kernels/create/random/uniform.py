@@ -2,23 +2,24 @@
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy
 from numpy import ndarray
 
-from ....codegen.acceleration import accelerated
+from ....codegen.acceleration import RepeatedForm
 from ....notices import warn
 from ...math.fma import fma32, fma64
 from ...runtime.floating import BFLOAT16, is_floating, type_name
-from ..mt19937 import Stream
+from ..mt19937 import COMPILED, Stream
 from .targets import as_real, c_name, refuse, require_floating, round_to, store
 
 TILE = 1 << 15
 """How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
 
-FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
 
 LARGEST = {
     dtype: float(ml_dtypes.finfo(dtype).max) for dtype in (numpy.dtype(numpy.float16), BFLOAT16, FLOAT32, FLOAT64)
@@ -54,9 +55,20 @@ def fractions53(stream: Stream, n: int) -> ndarray:
     return values
 
 
-def fractions(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
-    """`n` numbers in [0, 1) of the type that samplers of `dtype` start from: float64, or float32 for the others."""
-    return fractions53(stream, n) if dtype == FLOAT64 else fractions24(stream, n)
+def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
+    """Numbers in [0, 1), of the type that samplers of `dtype` start from: float64, or float32 for the others."""
+    out = numpy.empty(shape, dtype if dtype is FLOAT64 else FLOAT32)
+    if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+        return out
+    return (fractions53 if dtype is FLOAT64 else fractions24)(stream, out.size).reshape(shape)
+
+
+_FRACTIONS = RepeatedForm("create.twister.fractions", elements=COMPILED)
+
+
+def is_filled_at_once(out: ndarray) -> bool:
+    """Whether one call of a compiled loop may fill the array."""
+    return (out.dtype is FLOAT32 or out.dtype is FLOAT64) and out.size <= TILE and bool(out.flags.c_contiguous)
 
 
 def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
@@ -65,11 +77,10 @@ def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> n
     Raises:
         NotImplementedError: if `dtype` is neither floating-point nor complex.
     """
-    n = math.prod(shape)
-    if n > TILE or dtype not in (FLOAT32, FLOAT64):
-        return uniform_(stream, numpy.empty(shape, dtype))
-    with stream.lock:
-        return fractions(stream, n, dtype).reshape(shape)
+    if (dtype is FLOAT32 or dtype is FLOAT64) and math.prod(shape) <= TILE:
+        with stream.lock:
+            return fractions(stream, shape, dtype)
+    return uniform_(stream, numpy.empty(shape, dtype))
 
 
 def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) -> ndarray:
@@ -79,20 +90,30 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
         NotImplementedError: if `out` is of another type.
         RuntimeError: if the limits are in the wrong order, or they or their distance exceed what the type can hold.
     """
+    unit = from_ == 0.0 and to == 1.0
+    if unit and is_filled_at_once(out):
+        with stream.lock:
+            if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+                return out
     if out.dtype.kind == "c":
         if out.size:
             uniform_(stream, as_real(out), from_, to)
         return out
     require_floating("check_uniform_bounds", out.dtype)
-    if not (from_ == 0.0 and to == 1.0):
+    if not unit:
         _check_bounds(from_, to, out.dtype)
     with stream.lock:
-        if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, _interval(stream, out.size, from_, to, out.dtype))
-        flat = out.reshape(-1)
-        for start in range(0, out.size, TILE):
-            part = flat[start : start + TILE]
-            part[...] = _interval(stream, part.size, from_, to, out.dtype)
+        return in_parts(out, lambda n: _interval(stream, n, from_, to, out.dtype))
+
+
+def in_parts(out: ndarray, make: Callable[[int], ndarray]) -> ndarray:
+    """Fill `out` with the numbers that `make(n)` gives, a large one part by part."""
+    if out.size <= TILE or not out.flags.c_contiguous:
+        return store(out, make(out.size))
+    flat = out.reshape(-1)
+    for start in range(0, out.size, TILE):
+        part = flat[start : start + TILE]
+        part[...] = round_to(make(part.size), out.dtype)
     return out
 
 
@@ -175,7 +196,8 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if is_floating(dtype):
         from_, to = _within_precision(from_, to, dtype)
-    _check_limits(from_, to, dtype)
+    if dtype is not INT64:
+        _check_limits(from_, to, dtype)
     return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
 
 
@@ -270,14 +292,14 @@ def _check_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
 
 def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> ndarray:
     """Fill `out` with `from_` plus words modulo `size`."""
+    direct = not wide and out.dtype is INT64 and out.size <= TILE and out.flags.c_contiguous
     with stream.lock:
-        if out.size <= TILE or not out.flags.c_contiguous:
-            return store(out, _integers(stream, out.size, from_, size, wide))
-        flat = out.reshape(-1)
-        for start in range(0, out.size, TILE):
-            part = flat[start : start + TILE]
-            part[...] = round_to(_integers(stream, part.size, from_, size, wide), out.dtype)
-    return out
+        if direct and _INTEGERS.run(out.size, out, stream, from_, size) is not NotImplemented:
+            return out
+        return in_parts(out, lambda n: _integers(stream, n, from_, size, wide))
+
+
+_INTEGERS = RepeatedForm("create.permutation.integers", elements=TILE)
 
 
 def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
@@ -316,11 +338,17 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     _check_permutation(n, dtype)
     if n < 2:
         return numpy.zeros(n, dtype)
+    order: ndarray = numpy.empty(n, INT64)
     with stream.lock:
+        if _PERMUTATION.run(n, order, stream) is not NotImplemented:
+            return round_to(order, dtype)
         words = stream.words32(n - 1).astype(numpy.uint32, copy=False)
     partners: ndarray = numpy.arange(n)
     partners[:-1] += words % numpy.arange(n, 1, -1, dtype=numpy.uint32)
     return round_to(_shuffled_one_by_one(partners) if n < MANY else _shuffled(partners), dtype)
+
+
+_PERMUTATION = RepeatedForm("create.permutation.permutation", elements=MANY)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
@@ -331,7 +359,6 @@ def _shuffled_one_by_one(partners: ndarray) -> ndarray:
     return numpy.array(order, numpy.int64)
 
 
-@accelerated("create.permutation.shuffled", elements=MANY)
 def _shuffled(partners: ndarray) -> ndarray:
     """The same for large n, without doing the exchanges.
 
@@ -368,6 +395,8 @@ def _stable_order(keys: ndarray) -> ndarray:
 def _check_permutation(n: int, dtype: "numpy.dtype[Any]") -> None:
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if dtype is INT64:
+        return
     if dtype.kind in "bc" or dtype in UNSIGNED:
         refuse("randperm", dtype)
     if dtype.kind in "iu" and n - 1 > int(numpy.iinfo(dtype).max):
