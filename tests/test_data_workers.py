@@ -351,8 +351,20 @@ def test_a_worker_that_dies_is_noticed(how, cause):
 
 @pytest.mark.thorough
 def test_a_timeout():
+    start = time.monotonic()
     with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
         list(DataLoader(Failing(lambda: time.sleep(3600)), num_workers=1, timeout=1))
+    assert time.monotonic() - start < 5  # a worker whose time is over gets no more to finish its batch
+
+
+@pytest.mark.thorough
+def test_a_batch_may_be_waited_for_again_after_a_timeout():
+    batches = iter(DataLoader(Failing(lambda: time.sleep(2.5) or torch.tensor(3)), num_workers=1, timeout=1))
+    assert [next(batches).item() for _ in range(3)] == [0, 1, 2]
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
+            next(batches)
+    assert [batch.item() for batch in batches] == [3, 4, 5, 6, 7]
 
 
 def test_what_is_refused():

@@ -11,11 +11,12 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..notices import warn
-from ..tracebacks import end_at_caller
+from ..tracebacks import end_at_caller, shorten
 from . import bootstrap, mpi
 from .state import STATE, wait_for_saving
 
@@ -236,11 +237,28 @@ def _complete_environment(world: Any) -> None:
 
 
 def show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None, rank: int) -> None:
-    """Print a traceback, each line with the rank before it, in one piece."""
+    """Print a traceback, each line with the rank before it, in one piece; of an interrupt, which all ranks get, one shows it."""
+    if kind is KeyboardInterrupt and not _is_first_interrupted():
+        return
+    shorten(error)
+    trace = error.__traceback__ if trace is not None else None
     lines = "".join(traceback.format_exception(kind, error, trace)).splitlines()
     sys.stdout.flush()
     sys.stderr.write("".join(f"[rank{rank}]: {line}\n" for line in lines))
     sys.stderr.flush()
+
+
+def _is_first_interrupted() -> bool:
+    """Whether no other process that `adjoint launch` has started on this machine has been here."""
+    told = os.environ.get("ADJOINT_FAILURES")
+    if told:
+        try:
+            Path(f"{told}.interrupted").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        except OSError:  # the launcher's folder is on another machine
+            pass
+    return True
 
 
 def _show_and_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

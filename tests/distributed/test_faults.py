@@ -1,5 +1,6 @@
 """Ranks that raise, exit, are killed, hang or disagree: all end in time, and the error says what happened. Ways of starting."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -139,22 +140,31 @@ def test_nothing_remains_of_ranks_that_are_killed(tmp_path):
     assert not {each for each in set(Path("/dev/shm").iterdir()) - before if each.name.startswith(("mpich", "adjoint"))}
 
 
-def test_an_interrupt_ends_all(tmp_path):
+def test_an_interrupt_ends_all_and_says_so_once(tmp_path):
     script = tmp_path / "program.py"
-    text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\ntime.sleep(100)\n"  # as a whole: ranks share the pipe
-    script.write_text(BEGIN + text, encoding="utf-8")
+    text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\n"  # as a whole: ranks share the pipe
+    script.write_text(BEGIN.replace("seconds=3", "seconds=300") + text + "dist.recv(t, 1 - rank)\n", encoding="utf-8")
     command = [sys.executable, "-m", "adjoint", "launch", "-n", "2", str(script)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=environment()
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        start_new_session=True,
     )
     numbers = [int(process.stdout.readline().split()[1]) for _ in range(2)]
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{number}").exists() for number in numbers) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(Path(f"/proc/{number}").exists() for number in numbers)
-    process.stdout.close()
+    assert errors.count("KeyboardInterrupt") == 1
+    assert errors.count('File "') == 1  # the line of the program alone
+    assert len(errors.splitlines()) < 15, errors
 
 
 PLACE = (

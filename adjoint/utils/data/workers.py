@@ -42,6 +42,7 @@ class _Worker:
         finally:
             end.close()
         self.is_active = True
+        self.is_overdue = False
         self.tasks = 0
 
     def give(self, number: int | None, item: Any = None) -> None:
@@ -68,11 +69,13 @@ class _Worker:
 
 
 def _end(workers: list[_Worker], parent: int) -> None:
-    """Let the workers go, in the process that has started them; wait until they are gone."""
+    """Let the workers go, in the process that has started them; wait until they are gone. One that is overdue gets no time."""
     if os.getpid() != parent:
         return
     for worker in workers:
         worker.channel.close()
+        if worker.is_overdue:
+            worker.process.terminate()
     end = time.monotonic() + EXIT_SECONDS
     for stop in (None, "terminate", "kill"):
         for worker in workers:
@@ -195,7 +198,8 @@ class BatchesOfWorkers(Batches):
         end = time.monotonic() + timeout if timeout > 0 else None
         while number not in self._arrived:
             if end is not None and time.monotonic() >= end:
-                self._shutdown_workers()
+                for worker in self._started:
+                    worker.is_overdue = worker.tasks > 0
                 raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
             left = LOOK_SECONDS if end is None else max(0.0, min(LOOK_SECONDS, end - time.monotonic()))
             self._take(left)
@@ -226,6 +230,7 @@ class BatchesOfWorkers(Batches):
     def _put(self, worker: _Worker, number: int, kind: int, content: Any, new_code: Any) -> None:
         """Note what a worker has sent for a task."""
         worker.tasks -= 1
+        worker.is_overdue = False
         torch.multiprocessing.compiled.note(new_code)
         if number in self._owners:
             self._arrived[number] = kind, content
