@@ -11,9 +11,9 @@ class GradBucket:
 
     __module__ = "torch.distributed"
 
-    def __init__(self, index: int, buffer: Any, gradients: list[Any], parameters: list[Any], is_last: bool) -> None:
+    def __init__(self, index: int, buffer: Any, parameters: list[Any], is_last: bool) -> None:
         self._index, self._buffer, self._is_last = index, buffer, is_last
-        self._gradients, self._parameters = gradients, parameters
+        self._parameters = parameters
 
     def index(self) -> int:
         """The number of the bucket, in the order in which buckets become full; 0 is the first."""
@@ -29,7 +29,10 @@ class GradBucket:
 
     def gradients(self) -> list[Any]:
         """The gradients, as views of the buffer in the shapes of their parameters."""
-        return self._gradients
+        if self._buffer.is_sparse:
+            return [self._buffer]
+        parts = self._buffer.split([parameter.numel() for parameter in self._parameters])
+        return [part.view(parameter.shape) for part, parameter in zip(parts, self._parameters, strict=True)]
 
     def parameters(self) -> list[Any]:
         """The parameters that the gradients belong to."""

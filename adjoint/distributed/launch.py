@@ -46,8 +46,8 @@ def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
         failures = Path(folder) / "failures"
         command = [*mpiexec_command(count, hosts), sys.executable, "-m", "adjoint.distributed.runner", *program]
         environment, prepare = _environment(count, hosts, failures), _ends_with_parent()
-        # In a session of its own, since a terminal's Ctrl-C comes to this process, which passes it on: MPI's launcher that gets it
-        # twice prints its own state.
+        # In a session of its own, since a terminal's Ctrl-C comes to this process, which passes it on: MPI's launcher that gets
+        # it twice prints its own state.
         started = subprocess.Popen(command, env=environment, preexec_fn=prepare, start_new_session=True)
         return _wait(started, failures)
 

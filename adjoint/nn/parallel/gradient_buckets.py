@@ -281,10 +281,8 @@ class Reducer:
         bucket = self.buckets[index]
         if self.hook is not None:
             state, hook = self.hook
-            views = [bucket.views.get(number, bucket.whole()) for number in bucket.numbers]
-            given = torch.distributed.GradBucket(
-                index, bucket.whole(), views, bucket.parameters, index == len(self.buckets) - 1
-            )
+            is_last = index == len(self.buckets) - 1
+            given = torch.distributed.GradBucket(index, bucket.whole(), bucket.parameters, is_last)
             bucket.pending = hook(state, given)
         else:
             op = torch.distributed.ReduceOp.AVG if self.divisor is None else torch.distributed.ReduceOp.SUM

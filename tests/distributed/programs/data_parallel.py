@@ -280,6 +280,12 @@ def check_hooks(rank, size):
         state = powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
         averaged(hook, state, 5)
         assert state.error_dict
+        state = powerSGD_hook.PowerSGDState(None, 30, start_powerSGD_iter=2, min_compression_rate=0)
+        compressed = averaged(default_hooks.fp16_compress_wrapper(hook), state, 4)
+        assert torch.allclose(compressed, averaged(steps=4), atol=5e-3 * scale)
+        everyone = [torch.empty_like(compressed) for _ in range(size)]
+        dist.all_gather(everyone, compressed)
+        assert all(torch.equal(each, compressed) for each in everyone)
     model = DistributedDataParallel(nn.Linear(2, 2))
     ddp_comm_hooks.register_ddp_comm_hook(ddp_comm_hooks.DDPCommHookType.BF16_COMPRESS, model)
     with pytest.raises(RuntimeError, match="can only be called once"):

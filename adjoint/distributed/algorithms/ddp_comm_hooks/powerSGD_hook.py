@@ -188,7 +188,7 @@ def _random(state: PowerSGDState, matrix: Any) -> Any:
 def _orthogonalize(matrix: Any, epsilon: float) -> None:
     """Make the columns orthonormal, in place: by Householder reflections, or by Gram and Schmidt's method with `epsilon`."""
     if not epsilon and matrix.shape[0] >= matrix.shape[1]:
-        matrix.copy_(torch.linalg.qr(matrix)[0])
+        matrix.copy_(torch.linalg.qr(matrix if matrix.dtype is torch.float64 else matrix.float())[0])
         return
     for number in range(matrix.shape[1]):
         column = matrix[:, number : number + 1]
