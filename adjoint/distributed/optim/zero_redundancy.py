@@ -11,6 +11,7 @@ from typing import Any
 import adjoint as torch
 
 from ...optim.optimizer import Optimizer
+from ..algorithms.join import Join, Joinable, JoinHook
 from ..collectives import broadcast
 from ..groups import get_global_rank, get_rank, get_world_size, group
 from ..objects import broadcast_object_list
@@ -18,7 +19,14 @@ from ..objects import broadcast_object_list
 __all__ = ["ZeroRedundancyOptimizer"]
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class _Shadow(JoinHook):
+    """In a `Join`, a rank that has no inputs any more goes on to update its parameters."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self.main_hook = optimizer.step  # type: ignore[assignment]
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is shared out: the parameters after a step are the same on all ranks.
 
     Gradients must be the same on all ranks, as `DistributedDataParallel` leaves them.
@@ -49,7 +57,8 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._owners: dict[Any, int] = {}
         self.optim: Any = None
         self._gathered: list[Any] | None = None
-        super().__init__(params, defaults)
+        Joinable.__init__(self)
+        Optimizer.__init__(self, params, defaults)
         self.optim = optimizer_class([self._own_part(group) for group in self.param_groups], **defaults)
         for ours, its in zip(self.param_groups, self.optim.param_groups, strict=True):
             for name, value in its.items():
@@ -79,6 +88,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None, **others: Any) -> Any:
         """Update this rank's parameters, and take over those that the others have updated."""
+        Join.notify_join_context(self)
         self._give_options()
         loss = self.optim.step(**others) if closure is None else self.optim.step(closure=closure, **others)
         self._exchange()
@@ -104,6 +114,22 @@ class ZeroRedundancyOptimizer(Optimizer):
                 if owner != self.rank:
                     for param, part in zip(params, flat.split([param.numel() for param in params]), strict=True):
                         param.copy_(part.view(param.shape))
+
+    # Uneven inputs
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """The hook that takes part in the steps of ranks which still have inputs."""
+        return _Shadow(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The CPU."""
+        return torch.device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks among which the state is shared out."""
+        return self._group
 
     # State
 

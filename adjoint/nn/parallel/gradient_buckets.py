@@ -354,7 +354,8 @@ class Reducer:
             grad.detach().copy_(view)
 
     def shadow(self) -> None:
-        """Take part in the collectives of a backward of the others, with zeros."""
+        """Take part in the collectives of a backward of the others, with zeros; gradients stay as they are."""
+        former = [bucket.buffer.clone() if self.as_views else bucket.buffer for bucket in self.buckets]
         for bucket in self.buckets:
             bucket.restart()
             bucket.buffer.zero_()
@@ -367,9 +368,10 @@ class Reducer:
             self.unused = list(range(len(self.parameters)))
             self._share_use()
             self.use_shared.wait()
-        for bucket in self.buckets:
+        for bucket, kept in zip(self.buckets, former, strict=True):
             bucket.pending.wait()
             bucket.restart()
+            bucket.buffer.copy_(kept)
         self.finished = True
 
 

@@ -16,6 +16,7 @@ import adjoint as torch
 import adjoint.distributed as dist
 from adjoint import nn
 from adjoint.distributed import checkpoint, init_device_mesh
+from adjoint.distributed.algorithms import Join
 from adjoint.distributed.checkpoint.state_dict import StateDictOptions
 from adjoint.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from adjoint.distributed.optim import ZeroRedundancyOptimizer
@@ -120,6 +121,22 @@ WHOLE = StateDictOptions(full_state_dict=True)
 
 def whole(model):
     return checkpoint.get_model_state_dict(model, options=WHOLE)
+
+
+def check_zero_redundancy_with_uneven_inputs(rank, size):
+    def trained(as_views):
+        model = DistributedDataParallel(net(), gradient_as_bucket_view=as_views)
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-2)
+        with Join([model, optimizer]):
+            train(model, optimizer, rank, size, range(2 + 2 * rank))
+        return torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+
+    own = trained(False)
+    for value in (own, trained(True)):
+        everyone = [torch.empty_like(value) for _ in range(size)]
+        dist.all_gather(everyone, value)
+        for each in everyone:
+            torch.testing.assert_close(each, own, rtol=1e-9, atol=1e-11)
 
 
 def check_fully_shard(rank, size):
