@@ -49,7 +49,7 @@ def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> 
 
 def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
     """The tensors of this rank's number in the lists of all ranks, reduced, like `output`. Backward: all gather the gradients."""
-    return _ReduceScatter.apply(op, group, output, *input_list)
+    return _Reduce_Scatter.apply(op, group, output, *input_list)
 
 
 def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
@@ -59,14 +59,14 @@ def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
 
 def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = None) -> tuple[Any, ...]:
     """What each rank sends to this one, in the shapes of the first list. Backward: gradients go back to the senders."""
-    return _AllToAll.apply(group, list(output_tensor_list), *input_tensor_list)
+    return _AlltoAll.apply(group, list(output_tensor_list), *input_tensor_list)
 
 
 def all_to_all_single(
     output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Any = None
 ) -> Any:
     """The parts of `input`, one for each rank, exchanged, in `output`. Backward: gradients go back to the senders."""
-    return _AllToAllSingle.apply(group, output, output_split_sizes, input_split_sizes, input)
+    return _AlltoAllSingle.apply(group, output, output_split_sizes, input_split_sizes, input)
 
 
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
@@ -139,7 +139,7 @@ class _Reduce(torch.autograd.Function):
         return None, None, None, _Broadcast.apply(ctx.dst, ctx.group, grad)
 
 
-class _ReduceScatter(torch.autograd.Function):
+class _Reduce_Scatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, op: Any, group: Any, output: Any, *inputs: Any) -> Any:
         ctx.group = group
@@ -163,10 +163,10 @@ class _AllGather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         own = grads[get_rank(ctx.group)]
-        return None, _ReduceScatter.apply(ReduceOp.SUM, ctx.group, own, *grads)
+        return None, _Reduce_Scatter.apply(ReduceOp.SUM, ctx.group, own, *grads)
 
 
-class _AllToAll(torch.autograd.Function):
+class _AlltoAll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, group: Any, outputs: list[Any], *inputs: Any) -> tuple[Any, ...]:
         ctx.group = group
@@ -178,10 +178,10 @@ class _AllToAll(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         like = [torch.empty(shape, dtype=grads[0].dtype) for shape in ctx.given]
-        return None, None, *_AllToAll.apply(ctx.group, like, *grads)
+        return None, None, *_AlltoAll.apply(ctx.group, like, *grads)
 
 
-class _AllToAllSingle(torch.autograd.Function):
+class _AlltoAllSingle(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, group: Any, output: Any, received: Any, sent: Any, input: Any) -> Any:
         ctx.group, ctx.received, ctx.sent, ctx.given = group, received, sent, input.shape
@@ -192,7 +192,7 @@ class _AllToAllSingle(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         like = torch.empty(ctx.given, dtype=grad.dtype)
-        return None, None, None, None, _AllToAllSingle.apply(ctx.group, like, ctx.sent, ctx.received, grad)
+        return None, None, None, None, _AlltoAllSingle.apply(ctx.group, like, ctx.sent, ctx.received, grad)
 
 
 class _AllReduce(torch.autograd.Function):
