@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from .errors import DistBackendError
+from .node_memory import call_text
 from .work import Work
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def compare(group: ProcessGroup, name: str, about: About | None) -> None:
     def steps() -> Iterator[Any]:
         yield group.comm.Iallgather(sent, everyone)
 
-    Work(group, f"{name} (comparing calls before it)", steps()).wait()
+    Work(group, f"{name} (comparing calls before it)", steps(), text=call_text("comparing calls")).wait()
     group.calls -= 1  # the comparison is no call of the program
     calls = [bytes(row).decode(errors="replace").rstrip() for row in everyone]
     other = next((rank for rank, call in enumerate(calls) if call != calls[0]), None)

@@ -15,7 +15,7 @@ from ..tracebacks import end_at_caller
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
 from .groups import ProcessGroup, resolve, resolve_or_warn
-from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps
+from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps, call_text
 from .progress import watch
 from .reductions import Array, ReduceOp, check
 from .sparse_reductions import all_reduce_sparse_steps, check_sparse
@@ -42,7 +42,14 @@ def _start(
 ) -> Work | None:
     if checks.DETAIL.on:
         checks.compare(group, name, about)
-    work = Work(group, name, steps, result, given=about and about[0])
+    tensors, op, root = about or ((), None, None)
+    if len(tensors) == 1:
+        text = call_text(name, tensors[0].numel(), tensors[0].dtype, op, root)
+    elif tensors:
+        text = call_text(name, sum(each.numel() for each in tensors), tensors[0].dtype, op, root)
+    else:
+        text = call_text(name)
+    work = Work(group, name, steps, result, given=tensors, text=text)
     if async_op:
         if not work.done:
             watch()

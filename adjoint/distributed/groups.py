@@ -21,7 +21,7 @@ from . import bootstrap, mpi
 from .state import STATE, wait_for_saving
 
 if TYPE_CHECKING:
-    from .node_memory import Slots
+    from .node_memory import Board, Slots
     from .work import Work
 
 default_pg_timeout = timedelta(minutes=30)
@@ -51,7 +51,8 @@ class Backend(str):
 class ProcessGroup:
     """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks.
 
-    `slots` is the memory that they share, if they have been found to run on one machine; False if not. `saving` is the group of
+    `slots` is the memory that they share, if they have been found to run on one machine; False if not. `board` is where they see
+    there what the others call. `saving` is the group of
     the same processes by which threads that write checkpoints agree.
     """
 
@@ -63,6 +64,7 @@ class ProcessGroup:
         self.timeout, self.backend = timeout, backend
         self.calls = 0
         self.queue: deque[Work] = deque()
+        self.board: Board | None = None
         self.slots: Slots | Literal[False] | None = None
         self.saving: ProcessGroup | None = None
         self.local_rank: int = comm.Get_rank()
@@ -184,6 +186,7 @@ def init_process_group(
     STATE.numbered = 0
     STATE.world = ProcessGroup(comm, list(range(comm.Get_size())), "0", limit, name, "default_pg")
     STATE.live["0"] = STATE.world
+    _give_board(STATE.world)
     _complete_environment(world)
     if name not in ("mpi", "undefined") and not STATE.said and STATE.rank == 0 and comm.Get_size() > 1:
         STATE.said = True
@@ -468,7 +471,18 @@ def new_group(
         group_desc or "undefined",
     )
     STATE.live[label] = made
+    _give_board(made)
     return made
+
+
+def _give_board(group: ProcessGroup) -> None:
+    """Let the ranks of a new group see one another's calls, where they can."""
+    from .node_memory import board_steps
+    from .work import Work
+
+    if group.size() > 1:
+        Work(group, "new_group", board_steps(group)).wait()
+        group.calls = 0
 
 
 def _meet(world: ProcessGroup, ranks: list[int], tag: int) -> None:

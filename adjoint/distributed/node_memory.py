@@ -10,7 +10,9 @@ The memory is a file without a name, so nothing remains of it when the processes
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Generator, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
@@ -33,6 +35,9 @@ SHARE = 1 << 17
 
 _TOKEN = 16
 
+_CALLS, _CALL, _NUMBER = 16, 128, 8
+"""A rank's last calls that the others see, the bytes of one, and those of its number."""
+
 
 class Slots:
     """The memory through which a group's arrays pass: two parts in each rank, and which of them is the next."""
@@ -46,6 +51,56 @@ class Slots:
         start = PART * self.turn
         self.turn = 1 - self.turn
         return [memory[start : start + count * dtype.itemsize].view(dtype) for memory in self.memories]
+
+
+class Board:
+    """Where the ranks of a group see what the others call: each writes there which collective it starts."""
+
+    def __init__(self, memories: list[Array], own: int) -> None:
+        self.memories = [memoryview(memory) for memory in memories]
+        self.own, self.count = self.memories[own], 0
+
+    def post(self, text: bytes) -> tuple[int, bytes]:
+        """Note a call of this rank, made by `call_text`: where it stands, and how, for `differing`."""
+        self.count += 1
+        number = self.count.to_bytes(_NUMBER, "little")
+        place = self.count % _CALLS * _CALL
+        self.own[place + _NUMBER : place + _CALL] = text  # the number last: it says that the text is there
+        self.own[place : place + _NUMBER] = number
+        return place, number + text
+
+    def differing(self, place: int, call: bytes) -> tuple[int, bytes] | None:
+        """A rank whose call of the same number is another one, and that call; None if there is none, or not yet."""
+        end = place + _CALL
+        for rank, memory in enumerate(self.memories):
+            seen = bytes(memory[place:end])
+            if seen != call and seen.startswith(call[:_NUMBER]):
+                time.sleep(1e-3)  # it may be writing
+                theirs = bytes(memory[place:end])
+                if theirs != call and theirs.startswith(call[:_NUMBER]):
+                    return rank, theirs
+        return None
+
+
+@lru_cache(1024)
+def call_text(name: str, count: int | None = None, dtype: Any = None, op: Any = None, root: int | None = None) -> bytes:
+    """A call: what ranks must agree on for MPI to pair their messages, and for the result to mean something."""
+    said = name if count is None else f"{name} of {count} elements of {dtype.scalar_type}"
+    said += "" if op is None else f", {op.name}"
+    said += "" if root is None else f", root {root}"
+    return said.encode()[: _CALL - _NUMBER].ljust(_CALL - _NUMBER)
+
+
+def in_words(call: bytes) -> str:
+    """What `Board.post` and `Board.differing` say of a call."""
+    return call[_NUMBER:].decode(errors="replace").rstrip()
+
+
+def board_steps(group: ProcessGroup) -> Iterator[Any]:
+    """Give the group a board, if its ranks run on one machine."""
+    memories = yield from share(group.comm, _CALLS * _CALL)
+    if memories:
+        group.board = Board(memories, group.rank())
 
 
 class SharedBuffer(NamedTuple):

@@ -21,6 +21,7 @@ from ..futures import Future
 from ..tracebacks import end_at_caller
 from . import mpi, records
 from .errors import DistBackendError
+from .node_memory import call_text, in_words
 from .state import STATE
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Work:
         "in_order",
         "name",
         "number",
+        "posted",
         "result_",
         "sender",
     )
@@ -98,6 +100,7 @@ class Work:
         result: Any = None,
         in_order: bool = True,
         given: Any = None,
+        text: bytes | None = None,
     ) -> None:
         self.group, self.name, self.in_order = group, name, in_order
         self.number = group.count_call()
@@ -108,6 +111,8 @@ class Work:
         self._request: Any = None
         self._error: BaseException | None = None
         self._futures: list[Any] | None = None
+        board = group.board
+        self.posted = board.post(text or call_text(name)) if board is not None and in_order else None
         self.call = records.begin(group, name, self.number, given, result)
         with PROGRESS:
             if in_order:
@@ -135,8 +140,10 @@ class Work:
                     self.done = True
                     break
         except mpi.load().Exception as error:
+            is_truncated = error.Get_error_class() == mpi.load().ERR_TRUNCATE
+            said = "a rank has sent more than the tensor that receives it can hold" if is_truncated else error
             self._error = DistBackendError(
-                f"{self.name} (call {self.number} of group {self.group.group_name!r}): {error}"
+                f"{self.name} (call {self.number} of group {self.group.group_name!r}): {said}"
             )
             self.done = True
         except BaseException as error:
@@ -164,6 +171,9 @@ class Work:
             else:
                 with records.waiting(self.call):
                     self._await(limit.total_seconds())
+        if self.posted is not None:
+            self._compare()
+            self.posted = None
         if self._error is not None:
             raise self._error
         return True
@@ -181,6 +191,8 @@ class Work:
                     _yield()
                 else:
                     answer()
+                    if self.posted is not None:
+                        self._compare()
                     time.sleep(nap)
                     nap = min(2 * nap, LONGEST_NAP)
                 if now - start > seconds:
@@ -188,6 +200,19 @@ class Work:
                 before = _clock()
         finally:
             WAITING.remove(self)
+
+    def _compare(self) -> None:
+        """Raise DistBackendError if another rank, on the same machine, is in another collective or has other elements."""
+        assert self.group.board is not None
+        assert self.posted is not None
+        found = self.group.board.differing(*self.posted)
+        if found is not None:
+            STATE.broken = True
+            rank, theirs = found
+            raise DistBackendError(
+                f"Detected mismatch between collectives on ranks. Rank {STATE.rank} is running collective: "
+                f"{in_words(self.posted[1])}, but Rank {self.group.ranks[rank]} is running collective: {in_words(theirs)}."
+            )
 
     def is_completed(self) -> bool:
         """Whether the results are there."""
