@@ -145,7 +145,7 @@ class DataLoader(Generic[T_co]):
         if self.num_workers == 0:
             return BatchesOfOneProcess(self)
         if self._iterator is not None:
-            self._iterator.begin_again()
+            self._iterator.begin_again(self)
             return self._iterator
         self.check_worker_number_rationality()
         batches: Batches = import_late(f"{__package__}.workers").BatchesOfWorkers(self)

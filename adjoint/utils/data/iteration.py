@@ -32,7 +32,7 @@ class Batches(Iterator[Any]):
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
             )
-        self._loader = loader
+        self._loader: Any = loader
         self._begin()
         # PyTorch draws a seed for its workers first, even without workers: the order depends on that.
         self._base_seed = draw_seed(loader.generator)
@@ -60,7 +60,7 @@ class Batches(Iterator[Any]):
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._loader._index_sampler)  # type: ignore[arg-type]
+        return len(self._loader._index_sampler)
 
     def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)

@@ -9,6 +9,7 @@ import select
 import signal
 import time
 import weakref
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
@@ -26,6 +27,8 @@ LOOK_SECONDS = 1.0
 
 EXIT_SECONDS = 5.0
 """How long workers may finish the batch that they are at when they are needed no longer."""
+
+_ASKED = ("_IterableDataset_len_called", "_index_sampler", "dataset", "in_order", "num_workers", "persistent_workers", "timeout")
 
 
 class _Worker:
@@ -96,6 +99,8 @@ class BatchesOfWorkers(Batches):
         if self._prefetched == 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         super().__init__(loader)
+        if loader.persistent_workers:
+            self._let_go(loader)
         context = loader.multiprocessing_context or multiprocessing.get_context()
         self._poll = select.poll()
         self._started: list[_Worker] = []
@@ -113,8 +118,13 @@ class BatchesOfWorkers(Batches):
         self._by_descriptor = {worker.channel.fileno(): worker for worker in self._started}
         self._begin_tasks()
 
-    def begin_again(self) -> None:
+    def _let_go(self, loader: DataLoader[Any]) -> None:
+        """Keep what is asked of the loader, and not the loader, which keeps this: workers would live as long as that cycle."""
+        self._loader: Any = SimpleNamespace(**{name: getattr(loader, name) for name in _ASKED})
+
+    def begin_again(self, loader: DataLoader[Any]) -> None:
         """Start another pass with the same workers."""
+        self._let_go(loader)
         self._drain()
         self._begin()
         for worker in self._started:
