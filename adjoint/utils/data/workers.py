@@ -28,7 +28,15 @@ LOOK_SECONDS = 1.0
 EXIT_SECONDS = 5.0
 """How long workers may finish the batch that they are at when they are needed no longer."""
 
-_ASKED = ("_IterableDataset_len_called", "_index_sampler", "dataset", "in_order", "num_workers", "persistent_workers", "timeout")
+_ASKED = (
+    "_IterableDataset_len_called",
+    "_index_sampler",
+    "dataset",
+    "in_order",
+    "num_workers",
+    "persistent_workers",
+    "timeout",
+)
 
 
 class _Worker:
