@@ -52,8 +52,7 @@ class ProcessGroup:
     """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks.
 
     `slots` is the memory that they share, if they have been found to run on one machine; False if not. `board` is where they see
-    there what the others call. `saving` is the group of
-    the same processes by which threads that write checkpoints agree.
+    there what the others call. `saving` is the group of the same processes by which threads that write checkpoints agree.
     """
 
     __module__ = "torch.distributed"
@@ -239,34 +238,26 @@ def _complete_environment(world: Any) -> None:
         os.environ["LOCAL_RANK"] = local
 
 
-def show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None, rank: int) -> None:
-    """Print a traceback, each line with the rank before it, in one piece; of an interrupt, which all ranks get, one shows it."""
-    if kind is KeyboardInterrupt and not _is_first_interrupted():
-        return
+def show_error(error: BaseException, rank: int) -> None:
+    """Print a traceback, each line with the rank before it, in one piece; of Ctrl-C, which all ranks get, one shows it."""
+    told = os.environ.get("ADJOINT_FAILURES")
+    if told and isinstance(error, KeyboardInterrupt):
+        try:
+            Path(f"{told}.interrupted").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        except OSError:  # another machine
+            pass
     shorten(error)
-    trace = error.__traceback__ if trace is not None else None
-    lines = "".join(traceback.format_exception(kind, error, trace)).splitlines()
+    lines = "".join(traceback.format_exception(error)).splitlines()
     sys.stdout.flush()
     sys.stderr.write("".join(f"[rank{rank}]: {line}\n" for line in lines))
     sys.stderr.flush()
 
 
-def _is_first_interrupted() -> bool:
-    """Whether no other process that `adjoint launch` has started on this machine has been here."""
-    told = os.environ.get("ADJOINT_FAILURES")
-    if told:
-        try:
-            Path(f"{told}.interrupted").touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        except OSError:  # the launcher's folder is on another machine
-            pass
-    return True
-
-
 def _show_and_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """An exception that nobody catches ends all processes: the others would wait for this one."""
-    show_error(kind, error, trace, STATE.rank)
+    show_error(error, STATE.rank)
     end_all(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
 

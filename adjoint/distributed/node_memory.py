@@ -35,8 +35,8 @@ SHARE = 1 << 17
 
 _TOKEN = 16
 
-_CALLS, _CALL, _NUMBER = 16, 128, 8
-"""A rank's last calls that the others see, the bytes of one, and those of its number."""
+_CALLS, _CALL = 16, 128
+"""How many calls of a rank the others see, and the bytes of each."""
 
 
 class Slots:
@@ -60,25 +60,25 @@ class Board:
         self.memories = [memoryview(memory) for memory in memories]
         self.own, self.count = self.memories[own], 0
 
-    def post(self, text: bytes) -> tuple[int, bytes]:
-        """Note a call of this rank, made by `call_text`: where it stands, and how, for `differing`."""
+    def post(self, said: bytes) -> tuple[slice, bytes]:
+        """Note a call of this rank: its place, and its text with its number, for `differing`."""
         self.count += 1
-        number = self.count.to_bytes(_NUMBER, "little")
-        place = self.count % _CALLS * _CALL
-        self.own[place + _NUMBER : place + _CALL] = text  # the number last: it says that the text is there
-        self.own[place : place + _NUMBER] = number
-        return place, number + text
+        start = self.count % _CALLS * _CALL
+        place = slice(start, start + _CALL)
+        call = (b"SequenceNumber=%d, " % self.count + said).ljust(_CALL)[:_CALL]
+        self.own[place] = call
+        return place, call
 
-    def differing(self, place: int, call: bytes) -> tuple[int, bytes] | None:
+    def differing(self, place: slice, call: bytes) -> tuple[int, bytes] | None:
         """A rank whose call of the same number is another one, and that call; None if there is none, or not yet."""
-        end = place + _CALL
         for rank, memory in enumerate(self.memories):
-            seen = bytes(memory[place:end])
-            if seen != call and seen.startswith(call[:_NUMBER]):
-                time.sleep(1e-3)  # it may be writing
-                theirs = bytes(memory[place:end])
-                if theirs != call and theirs.startswith(call[:_NUMBER]):
-                    return rank, theirs
+            for pause in (0, 1e-3):  # it may be writing
+                theirs = bytes(memory[place])
+                if theirs == call or not theirs.startswith(call[: call.index(b",") + 1]):
+                    break
+                time.sleep(pause)
+            else:
+                return rank, theirs
         return None
 
 
@@ -87,13 +87,7 @@ def call_text(name: str, count: int | None = None, dtype: Any = None, op: Any = 
     """A call: what ranks must agree on for MPI to pair their messages, and for the result to mean something."""
     said = name if count is None else f"{name} of {count} elements of {dtype.scalar_type}"
     said += "" if op is None else f", {op.name}"
-    said += "" if root is None else f", root {root}"
-    return said.encode()[: _CALL - _NUMBER].ljust(_CALL - _NUMBER)
-
-
-def in_words(call: bytes) -> str:
-    """What `Board.post` and `Board.differing` say of a call."""
-    return call[_NUMBER:].decode(errors="replace").rstrip()
+    return (said if root is None else f"{said}, root {root}").encode()
 
 
 def board_steps(group: ProcessGroup) -> Iterator[Any]:

@@ -46,7 +46,7 @@ def _tell_of_exits() -> None:
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    show_error(kind, error, trace, int(os.environ.get("RANK", "0")))
+    show_error(error, int(os.environ.get("RANK", "0")))
 
 
 def main(arguments: list[str]) -> NoReturn:

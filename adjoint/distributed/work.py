@@ -21,7 +21,7 @@ from ..futures import Future
 from ..tracebacks import end_at_caller
 from . import mpi, records
 from .errors import DistBackendError
-from .node_memory import call_text, in_words
+from .node_memory import call_text
 from .state import STATE
 
 if TYPE_CHECKING:
@@ -208,10 +208,10 @@ class Work:
         found = self.group.board.differing(*self.posted)
         if found is not None:
             STATE.broken = True
-            rank, theirs = found
+            own, other = (call.decode(errors="replace").rstrip() for call in (self.posted[1], found[1]))
             raise DistBackendError(
-                f"Detected mismatch between collectives on ranks. Rank {STATE.rank} is running collective: "
-                f"{in_words(self.posted[1])}, but Rank {self.group.ranks[rank]} is running collective: {in_words(theirs)}."
+                f"Detected mismatch between collectives on ranks. Rank {STATE.rank} is running collective: {own}, but Rank "
+                f"{self.group.ranks[found[0]]} is running collective: {other}."
             )
 
     def is_completed(self) -> bool:

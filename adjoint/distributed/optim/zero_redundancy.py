@@ -19,13 +19,6 @@ from ..objects import broadcast_object_list
 __all__ = ["ZeroRedundancyOptimizer"]
 
 
-class _Shadow(JoinHook):
-    """In a `Join`, a rank that has no inputs any more goes on to update its parameters."""
-
-    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
-        self.main_hook = optimizer.step  # type: ignore[assignment]
-
-
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is shared out: the parameters after a step are the same on all ranks.
 
@@ -119,7 +112,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """The hook that takes part in the steps of ranks which still have inputs."""
-        return _Shadow(self)
+        hook = JoinHook()
+        hook.main_hook = self.step  # type: ignore[method-assign]
+        return hook
 
     @property
     def join_device(self) -> Any:
