@@ -9,6 +9,7 @@ import adjoint as torch
 from adjoint import nn
 from adjoint.distributed import checkpoint
 from adjoint.distributed.checkpoint import format_utils
+from adjoint.distributed.checkpoint.stateful import Stateful
 
 
 def example(torch, value):
@@ -51,6 +52,26 @@ def test_objects_with_a_state(tmp_path):
     checkpoint.load(loaded, checkpoint_id=tmp_path)
     assert torch.equal(model.weight, other.weight)
     assert loaded == {"model": other, "epoch": 3}
+
+
+class App(Stateful):
+    def __init__(self, model):
+        self.model = model
+
+    def state_dict(self):
+        return {"model": self.model.state_dict()}
+
+    def load_state_dict(self, state_dict):
+        self.model.load_state_dict(state_dict["model"])
+
+
+def test_classes_of_programs_that_are_stateful(tmp_path):
+    saved, loaded = nn.Linear(2, 3), nn.Linear(2, 3)
+    assert isinstance(saved, Stateful)
+    assert not isinstance(saved.weight, Stateful)
+    checkpoint.save({"app": App(saved)}, checkpoint_id=tmp_path)
+    checkpoint.load({"app": App(loaded)}, checkpoint_id=tmp_path)
+    assert torch.equal(loaded.weight, saved.weight)
 
 
 @pytest.mark.parametrize(

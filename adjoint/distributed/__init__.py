@@ -69,7 +69,8 @@ def is_nccl_available() -> bool:
     return False
 
 
-is_ucc_available = is_xccl_available = is_gloo_available = is_nccl_available
+is_ucc_available = is_xccl_available = is_nccl_available
+is_gloo_available = is_mpi_available  # each backend's name means MPI
 
 
 def is_torchelastic_launched() -> bool:

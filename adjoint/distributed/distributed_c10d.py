@@ -4,6 +4,8 @@ from typing import Any
 
 import adjoint as torch
 
+from .groups import _get_default_group as _get_default_group
+
 
 def __getattr__(name: str) -> Any:
     return getattr(torch.distributed, name)

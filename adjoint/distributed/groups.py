@@ -322,6 +322,9 @@ def default_group() -> ProcessGroup:
     return STATE.world
 
 
+_get_default_group = default_group
+
+
 def resolve(group: Any) -> ProcessGroup | None:
     """The group that an argument names: None means all processes; None is returned where this process is not in it."""
     if group is None:

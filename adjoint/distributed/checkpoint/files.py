@@ -13,6 +13,7 @@ from ..state import wait_for_saving
 from ..tensor.dtensor import DTensor
 from ..tensor.placement_types import spans
 from .metadata import Metadata, MetadataIndex, TensorStorageMetadata, parse
+from .stateful import Stateful
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "load"]
 
@@ -65,12 +66,7 @@ def name_of(keys: Keys) -> str:
 
 def plain_state(state_dict: dict[str, Any]) -> dict[str, Any]:
     """The state, with the state dicts of objects that have one in their places."""
-    return {
-        name: value.state_dict()
-        if not isinstance(value, (dict, torch.Tensor)) and hasattr(value, "state_dict")
-        else value
-        for name, value in state_dict.items()
-    }
+    return {name: value.state_dict() if isinstance(value, Stateful) else value for name, value in state_dict.items()}
 
 
 def box_of(tensor: Any) -> list[tuple[int, int]]:
@@ -160,7 +156,7 @@ def load(
     for name, value in state_dict.items():
         if value is state[name]:
             continue
-        if hasattr(value, "load_state_dict"):
+        if isinstance(value, Stateful):
             value.load_state_dict(state[name])
         else:
             state_dict[name] = state[name]

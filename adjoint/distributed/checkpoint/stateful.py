@@ -1,0 +1,16 @@
+"""What `save` and `load` take besides tensors and plain data: objects that have a state."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An object whose state can be saved, and loaded again, such as a module or an optimizer."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state."""
