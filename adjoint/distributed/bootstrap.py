@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from .companions import Companions
-from .errors import DistNetworkError
+from .errors import DistNetworkError, DistStoreError
 from .state import STATE
 from .stores import DEFAULT, FileStore, Store, TCPStore
 
@@ -42,6 +42,27 @@ def started_by_mpi() -> bool:
         for name in ("PMIX_NAMESPACE", "PMIX_RANK"):  # MPICH would refuse to start
             os.environ.pop(name, None)
     return any(name in os.environ for name in LAUNCHERS)
+
+
+def await_all(seconds: float) -> None:
+    """Wait until all processes that `adjoint launch` has started on this machine are here: MPI would wait without a limit.
+
+    Raises:
+        DistStoreError: if the time is over.
+    """
+    told, count = os.environ.get("ADJOINT_FAILURES"), int(os.environ.get("ADJOINT_JOINING", "0"))
+    STATE.joined += 1
+    files = {rank: Path(f"{told}.{STATE.joined}.{rank}") for rank in range(count)}
+    if files:
+        files[int(os.environ["RANK"])].touch()
+    end = time.monotonic() + seconds
+    while missing := [rank for rank, file in files.items() if not file.exists()]:
+        if time.monotonic() > end:
+            raise DistStoreError(
+                f"Timed out after {seconds:g} seconds waiting for clients. {count - len(missing)}/{count} clients joined; "
+                f"missing ranks: {', '.join(map(str, missing))}"
+            )
+        time.sleep(1e-3)
 
 
 def _understands_pmix() -> bool:

@@ -160,6 +160,7 @@ def init_process_group(
 
     Raises:
         ValueError: if there is a group already, or `world_size` or `rank` is not what MPI says.
+        DistStoreError: if others do not come in time.
         ModuleNotFoundError: without mpi4py or an MPI.
     """
     if STATE.world is not None:
@@ -167,7 +168,9 @@ def init_process_group(
     name = _checked_backend(backend)
     limit = _checked_timeout(timeout)
     where = None
-    if not bootstrap.started_by_mpi():
+    if bootstrap.started_by_mpi():
+        bootstrap.await_all(limit.total_seconds())
+    else:
         where = bootstrap.place(init_method, world_size, rank, limit.total_seconds(), store)
         if where is not None and "mpi4py.MPI" not in sys.modules:
             bootstrap.prepare(where, limit.total_seconds())

@@ -105,6 +105,7 @@ def _environment(count: int, hosts: str | None, failures: Path) -> dict[str, str
     environment.setdefault("MASTER_PORT", str(port))
     if hosts is None:
         environment.setdefault("OMP_NUM_THREADS", str(max(1, processors() // count)))
+        environment["ADJOINT_JOINING"] = str(count)
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers, where Open MPI asks twice
         for name in ("PRTE_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT"):
             environment.update({name: "1", f"{name}_CONFIRM": "1"})

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 class _State:
     """`world`: the group of all; `control`: a communicator on which ranks ask where others are; `live`: the groups by name.
 
-    `numbered`: how many groups have been numbered; `broken`: whether a wait has timed out, so that MPI cannot be left in
-    order; `manager`: in rank 0, the process that answers those that no launcher of MPI has started; `companions`: in such a
-    process, how it ends with the others; `said`: whether it has been said what backends mean; `saving`: the checkpoint that is
-    being written.
+    `joined`: how often this process has begun to join; `numbered`: how many groups have been numbered; `broken`: whether a wait
+    has timed out, so that MPI cannot be left in order; `manager`: in rank 0, the process that answers those that no launcher of
+    MPI has started; `companions`: in such a process, how it ends with the others; `said`: whether it has been said what backends
+    mean; `saving`: the checkpoint that is being written.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class _State:
         self.control: Any = None
         self.rank = 0
         self.live: dict[str, ProcessGroup] = {}
-        self.numbered = 0
+        self.joined = self.numbered = 0
         self.broken = False
         self.manager: Popen[bytes] | None = None
         self.companions: Companions | None = None

@@ -76,6 +76,20 @@ def test_a_rank_that_does_not_come_is_named(tmp_path, text):
     assert seconds < 30
 
 
+@pytest.mark.parametrize("begun", [0, 1])
+def test_a_rank_that_does_not_join_is_named(tmp_path, begun):
+    again = "import torch, torch.distributed as dist, datetime, os, time\n" + (
+        "dist.init_process_group('gloo')\ndist.destroy_process_group()\n" * begun
+    )
+    text = "if os.environ['RANK'] == '1': time.sleep(100)\ndist.init_process_group(timeout=datetime.timedelta(seconds=3))\n"
+    errors, status, seconds = ended(tmp_path, text, begin=again)
+    assert status == 1
+    assert (
+        "DistStoreError: Timed out after 3 seconds waiting for clients. 1/2 clients joined; missing ranks: 1" in errors
+    )
+    assert seconds < 30
+
+
 def test_a_rank_that_does_not_make_a_group_is_named(tmp_path):
     errors, status, seconds = ended(tmp_path, "time.sleep(100) if rank == 1 else dist.new_group([0, 1])\n")
     assert status == 1
