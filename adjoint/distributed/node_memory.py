@@ -57,7 +57,7 @@ class Board:
     """Where the ranks of a group see what the others call: each writes there which collective it starts."""
 
     def __init__(self, memories: list[Array], own: int) -> None:
-        self.memories = [memoryview(memory) for memory in memories]
+        self.memories = [memory.data for memory in memories]
         self.own, self.count = self.memories[own], 0
 
     def post(self, said: bytes) -> tuple[slice, bytes]:
