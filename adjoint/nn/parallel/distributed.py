@@ -100,23 +100,41 @@ class DistributedDataParallel(Module):
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self._comm_hooks: list[tuple[Any, Any]] = []
         self._divide_by_initial_world_size = True
-        named = list(self._synchronized_parameters())
-        names, parameters = [name for name, _ in named], [parameter for _, parameter in named]
+        self._first_bucket_bytes = self.bucket_bytes_cap
+        if bucket_cap_mb is None:
+            self._first_bucket_bytes = min(FIRST_BUCKET, self.bucket_bytes_cap)
         if init_sync:
-            self._check_same_model(names, parameters)
+            names, parameters = zip(*self._synchronized_parameters(), strict=True)
+            self._check_same_model(list(names), list(parameters))
             self._broadcast(self._model_tensors(), 0)
-        first = min(FIRST_BUCKET, self.bucket_bytes_cap) if bucket_cap_mb is None else self.bucket_bytes_cap
+        self._make_reducer()
+
+    def _make_reducer(self) -> None:
+        names, parameters = zip(*self._synchronized_parameters(), strict=True)
         self.reducer = Reducer(
-            names,
-            parameters,
+            list(names),
+            list(parameters),
             set(self._sparse_names()),
             self.process_group,
             self.bucket_bytes_cap,
-            first,
-            find_unused_parameters,
-            gradient_as_bucket_view,
-            static_graph,
+            self._first_bucket_bytes,
+            self.find_unused_parameters,
+            self.gradient_as_bucket_view,
+            self.static_graph,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.process_group is not torch.distributed.group.WORLD:
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you "
+                "have called init_process_group and have not passed process_group argument to DDP constructor"
+            )
+        return {**self.__dict__, "process_group": None, "reducer": None, "_comm_hooks": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.process_group = torch.distributed.distributed_c10d._get_default_group()
+        self._make_reducer()
 
     # --- the same model everywhere ----------------------------------------------------------------------------------
 
@@ -284,9 +302,6 @@ class DistributedDataParallel(Module):
         flag = torch.tensor([int(synchronizes)])
         torch.distributed.all_reduce(flag, group=self.process_group)
         return bool(flag.item())
-
-    def __getstate__(self) -> Any:
-        raise RuntimeError("DistributedDataParallel cannot be copied or pickled: save the state dict of its module")
 
 
 def _shadow(module: DistributedDataParallel, divide_by_initial_world_size: bool) -> Any:

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+import pickle
 import tempfile
 import warnings
 from pathlib import Path
@@ -251,6 +252,21 @@ def check_buffers(rank, size):
     everyone = [torch.empty(2) for _ in range(size)]
     dist.all_gather(everyone, model.module.running_mean)
     assert all(torch.equal(each, everyone[0]) for each in everyone)
+
+
+def check_copies(rank, size):
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(3, 2))
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        x = torch.ones(4, 3) * (rank + 1)
+        model.zero_grad()
+        for each in (model, other):
+            each(x).square().sum().backward()
+        assert other.module.weight is not model.module.weight
+        assert torch.equal(other.module.weight.grad, model.module.weight.grad)
+    group = dist.new_group(range(size))
+    with pytest.raises(RuntimeError, match="only supported when using DDP with the default process group"):
+        copy.deepcopy(DistributedDataParallel(nn.Linear(2, 2), process_group=group))
 
 
 def check_hooks(rank, size):
