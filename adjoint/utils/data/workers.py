@@ -9,7 +9,6 @@ import select
 import signal
 import time
 import weakref
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
@@ -27,16 +26,6 @@ LOOK_SECONDS = 1.0
 
 EXIT_SECONDS = 5.0
 """How long workers may finish the batch that they are at when they are needed no longer."""
-
-_ASKED = (
-    "_IterableDataset_len_called",
-    "_index_sampler",
-    "dataset",
-    "in_order",
-    "num_workers",
-    "persistent_workers",
-    "timeout",
-)
 
 
 class _Worker:
@@ -127,8 +116,9 @@ class BatchesOfWorkers(Batches):
         self._begin_tasks()
 
     def _let_go(self, loader: DataLoader[Any]) -> None:
-        """Keep what is asked of the loader, and not the loader, which keeps this: workers would live as long as that cycle."""
-        self._loader: Any = SimpleNamespace(**{name: getattr(loader, name) for name in _ASKED})
+        """Ask a copy of the loader, which does not keep this: workers would live as long as that cycle."""
+        self._loader = object.__new__(type(loader))
+        vars(self._loader).update(vars(loader), _iterator=None)
 
     def begin_again(self, loader: DataLoader[Any]) -> None:
         """Start another pass with the same workers."""
