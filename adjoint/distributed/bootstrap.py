@@ -58,10 +58,7 @@ def await_all(seconds: float) -> None:
     end = time.monotonic() + seconds
     while missing := [rank for rank, file in files.items() if not file.exists()]:
         if time.monotonic() > end:
-            raise DistStoreError(
-                f"Timed out after {seconds:g} seconds waiting for clients. {count - len(missing)}/{count} clients joined; "
-                f"missing ranks: {', '.join(map(str, missing))}"
-            )
+            raise _too_late(seconds, count, missing)
         time.sleep(1e-3)
 
 
@@ -206,6 +203,7 @@ def prepare(where: Place, timeout: float) -> None:
 
     Raises:
         DistNetworkError: if rank 0 cannot listen, or cannot be reached.
+        DistStoreError: if others do not come in time: MPI would not bear that.
     """
     if where.rank == 0:
         STATE.manager = _start_manager(where, timeout)
@@ -214,6 +212,24 @@ def prepare(where: Place, timeout: float) -> None:
     host = "127.0.0.1" if where.rank == 0 else where.address
     os.environ.update(PMI_PORT=f"{host}:{where.port}", PMI_ID=str(where.rank), PMI_SIZE=str(where.size))
     STATE.companions = Companions(where.rank, host, where.port)
+    with (
+        socket.create_connection((host, where.port)) as connection,
+        connection.makefile("rw", encoding="ascii") as lines,
+    ):
+        lines.write("cmd=barrier_in\n")
+        lines.flush()
+        answer = lines.readline().strip()
+    if answer != "cmd=barrier_out":
+        STATE.companions.give_up()
+        STATE.companions = None
+        raise _too_late(timeout, where.size, answer.partition("ranks=")[2].split(","))
+
+
+def _too_late(seconds: float, size: int, missing: list[Any]) -> DistStoreError:
+    return DistStoreError(
+        f"Timed out after {seconds:g} seconds waiting for clients. {size - len(missing)}/{size} clients joined; missing ranks: "
+        f"{', '.join(map(str, missing))}"
+    )
 
 
 def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:

@@ -40,6 +40,11 @@ class Companions:
         """From now on, this process may end while others go on."""
         self._say(f"cmd=leave rank={self.rank}")
 
+    def give_up(self) -> None:
+        """The others have not come: this process ends alone."""
+        self.leave()
+        self._all_end.set()
+
     def end_all(self, status: int) -> NoReturn:
         """End all processes, this one at once, with an exit status."""
         self._say(f"cmd=fail rank={self.rank} status={status}")

@@ -147,7 +147,10 @@ class Manager:
             try:
                 self.barrier.wait(self.timeout)
             except threading.BrokenBarrierError:
-                raise ConnectionAbortedError from None
+                missing = {str(rank) for rank in range(self.size)} - {
+                    rank for word, rank in self.come if word == "enter"
+                }
+                return f"cmd=missing ranks={','.join(sorted(missing))}\n"
             return "cmd=barrier_out\n"
         if command == "finalize":
             return "cmd=finalize_ack\n"

@@ -364,6 +364,16 @@ def test_ranks_of_no_launcher_end_when_one_does_not_come(tmp_path, text):
 
 
 @joins_by_itself
+def test_ranks_of_no_launcher_name_those_that_do_not_join(tmp_path):
+    begin = "import os, sys\nif os.environ['RANK'] == '1': sys.exit(5)\n" + BEGIN
+    statuses, errors, seconds = ends_of_ranks(tmp_path, "", begin=begin)
+    assert statuses == [1, 5, 1]
+    said = "DistStoreError: Timed out after 3 seconds waiting for clients. 2/3 clients joined; missing ranks: 1"
+    assert [said in text for text in errors] == [True, False, True]
+    assert seconds < 30
+
+
+@joins_by_itself
 def test_a_rank_that_has_left_may_end_in_any_way(tmp_path):
     text = "dist.all_reduce(t)\ndist.destroy_process_group()\nif rank == 1: sys.exit(7)\ntime.sleep(2)\n"
     assert ends_of_ranks(tmp_path, text)[0] == [0, 7, 0]
