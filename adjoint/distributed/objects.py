@@ -41,7 +41,11 @@ def check_plain(value: Any, name: str) -> None:
         for key, each in value.items():
             check_plain(key, name)
             check_plain(each, name)
-    elif not (type(value) in PLAIN or isinstance(value, torch.Tensor)):
+    elif not (
+        type(value) in PLAIN
+        or isinstance(value, torch.Tensor)
+        or (isinstance(value, (numpy.ndarray, numpy.generic)) and value.dtype.kind in "biufc")
+    ):
         raise TypeError(
             f"{name}: a value of type {type(value).__module__}.{type(value).__qualname__} can only travel as a pickle, "
             "which lets the sender run code in the receiver. If you trust all ranks, pass pickle=True on each of them."
@@ -62,7 +66,7 @@ def decode(data: Array, pickle: bool) -> Any:
     """Undo `encode`."""
     if pickle:
         return pickles.loads(data.tobytes())
-    return torch.load(io.BytesIO(data.tobytes()), weights_only=True)
+    return torch.load(io.BytesIO(data.tobytes()), pickle_module=pickles)  # which allows arrays too, and no code
 
 
 def _counted(data: Array, counts: list[int]) -> list[Any]:
@@ -78,7 +82,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pi
 
     Args:
         object_list: a list of as many elements as there are ranks.
-        obj: numbers, strings, bytes, None, tensors, and lists, tuples, sets and dicts of them.
+        obj: numbers, strings, bytes, None, tensors, numbers and arrays of NumPy, and lists, tuples, sets and dicts of them.
         group: the processes that take part; all if None.
         pickle: whether any object may travel, as a pickle: only if you trust all ranks.
     """

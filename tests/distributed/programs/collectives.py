@@ -316,8 +316,12 @@ def check_objects(rank, size):
         received = [None, None]
         assert dist.recv_object_list(received) == 0
         assert received == [1, "two"]
-    with pytest.raises(TypeError, match=r"can only travel as a pickle.*pass pickle=True"):
-        dist.all_gather_object([None] * size, range(3))
+    dist.all_gather_object(objects, (numpy.float32(rank), numpy.arange(rank + 1)))
+    assert all(type(one) is numpy.float32 and one == each for each, (one, _) in enumerate(objects))
+    assert all(array.tolist() == list(range(each + 1)) for each, (_, array) in enumerate(objects))
+    for other in (range(3), numpy.array([None]), numpy.array(["text"])):
+        with pytest.raises(TypeError, match=r"can only travel as a pickle.*pass pickle=True"):
+            dist.all_gather_object([None] * size, other)
     dist.all_gather_object(objects, range(rank), pickle=True)
     assert objects == [range(each) for each in range(size)]
 
