@@ -150,7 +150,7 @@ def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool 
     """Fill `tensor_list` with the tensors of all ranks, which are of one shape."""
     outputs = check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
-    check_same_dtype(tensor, *outputs)
+    check_same_dtype(*outputs, tensor)
     found = resolve_or_warn(group, "all_gather")
     if found is None:
         return None
