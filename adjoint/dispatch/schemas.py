@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,9 +141,28 @@ def _value(text: str) -> Any:
 
 
 def abridged(signatures: list[str]) -> list[str]:
-    """The lines of the file: overloads with `out=` that follow from those without are only named."""
+    """The lines of the file: overloads with `out=` that follow from those without are only named.
+
+    A name is left out where it is that of the line before, so that the line begins with the point before the overload.
+    """
     whole = {text.partition("(")[0]: text for text in signatures}
-    return [name if text == _with_out(name, whole) else text for name, text in whole.items()]
+    lines, before = [], None
+    for name, text in whole.items():
+        packet, point, _ = name.partition(".")
+        line = name if text == _with_out(name, whole) else text
+        lines.append(line.removeprefix(packet) if point and packet == before else line)
+        before = packet
+    return lines
+
+
+def _in_full(lines: list[str]) -> Iterator[str]:
+    packet = ""
+    for line in lines:
+        if line.startswith("."):
+            yield packet + line
+        else:
+            packet = line.partition("(")[0].partition(".")[0]
+            yield line
 
 
 def _with_out(name: str, whole: dict[str, str]) -> str | None:
@@ -161,7 +181,7 @@ def _lines() -> dict[str, dict[str, str]]:
     """The text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     path = Path(__file__).parents[1] / "aten_schemas.txt"
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    lines = [*_in_full(path.read_text(encoding="utf-8").splitlines()[1:])]
     whole = {line.partition("(")[0]: line for line in lines if "(" in line}
     for line in lines:
         name = line.partition("(")[0]
