@@ -137,7 +137,7 @@ _NAMES = {
         "conv_tbc cosine_embedding_loss hinge_embedding_loss instance_norm kl_div margin_ranking_loss native_channel_shuffle "
         "poisson_nll_loss triplet_margin_loss"
     ),
-    "nn.functional.grouped": "_grouped_mm",
+    "nn.functional.grouped": "_grouped_mm _scaled_mm _scaled_mm_v2",
     "nn.functional.recurrent": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "printing": "set_printoptions",
     "random": "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state",

@@ -370,6 +370,8 @@ from adjoint.nn.functional.enumerated import native_channel_shuffle as native_ch
 from adjoint.nn.functional.enumerated import poisson_nll_loss as poisson_nll_loss
 from adjoint.nn.functional.enumerated import triplet_margin_loss as triplet_margin_loss
 from adjoint.nn.functional.grouped import _grouped_mm as _grouped_mm
+from adjoint.nn.functional.grouped import _scaled_mm as _scaled_mm
+from adjoint.nn.functional.grouped import _scaled_mm_v2 as _scaled_mm_v2
 from adjoint.nn.functional.recurrent import gru as gru
 from adjoint.nn.functional.recurrent import gru_cell as gru_cell
 from adjoint.nn.functional.recurrent import lstm as lstm

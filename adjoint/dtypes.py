@@ -26,12 +26,24 @@ class dtype:
         numpy: the NumPy dtype that holds such elements.
         itemsize: bytes per element.
         is_floating_point, is_complex, is_signed: the kind of numbers.
+        roles: of elements that kernels do not compute with as they are, what takes them; None for the others. A view takes
+            all of them, an operator those of the role that it declares (`dispatch.narrow`).
         abbr: a short name, as in `'f32'`.
         scalar_type: the name that error messages use, as in `'Float'`; `torch.FloatTensor` is named after it.
     """
 
     __module__ = "adjoint"
-    __slots__ = ("abbr", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy", "scalar_type")
+    __slots__ = (
+        "abbr",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "name",
+        "numpy",
+        "roles",
+        "scalar_type",
+    )
 
     name: str
     numpy: NumpyDtype
@@ -40,6 +52,7 @@ class dtype:
     is_complex: "builtins.bool"
     is_signed: "builtins.bool"
     abbr: str
+    roles: str | None
     scalar_type: str
 
     def __new__(cls) -> "dtype":
@@ -51,7 +64,7 @@ class dtype:
         return _REAL.get(self, self)
 
     def to_complex(self) -> "dtype":
-        """The complex type with parts of this type; `complex64` for `float16`, for which NumPy has no complex type.
+        """The complex type with parts of this type; `complex64` for `bfloat16`, as in PyTorch.
 
         Raises:
             RuntimeError: for integers and bool.
@@ -74,16 +87,17 @@ class dtype:
         return self
 
 
-def _declare(name: str, scalar: type | NumpyDtype, abbr: str, scalar_type: str) -> dtype:
+def _declare(name: str, scalar: type | NumpyDtype, abbr: str, scalar_type: str, roles: str | None = None) -> dtype:
     held = numpy.dtype(scalar)
     new = object.__new__(dtype)
     new.name = name
     new.numpy = held
     new.itemsize = held.itemsize
     new.is_floating_point = name.startswith(("float", "bfloat"))
-    new.is_complex = held.kind == "c"
-    new.is_signed = held.kind not in "ub" and name != "float8_e8m0fnu"
+    new.is_complex = name.startswith("complex")
+    new.is_signed = not name.startswith(("u", "bool")) and name != "float8_e8m0fnu"
     new.abbr = abbr
+    new.roles = roles
     new.scalar_type = scalar_type
     return new
 
@@ -104,49 +118,57 @@ complex64 = cfloat = _declare("complex64", numpy.complex64, "c64", "ComplexFloat
 complex128 = cdouble = _declare("complex128", numpy.complex128, "c128", "ComplexDouble")
 bool = _declare("bool", numpy.bool_, "b8", "Bool")
 
-# Types of eight bits, for comparison and for their limits; no tensor has them.
-float8_e4m3fn = _declare("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "f8e4m3fn", "Float8_e4m3fn")
-float8_e4m3fnuz = _declare("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, "f8e4m3fnuz", "Float8_e4m3fnuz")
-float8_e5m2 = _declare("float8_e5m2", ml_dtypes.float8_e5m2, "f8e5m2", "Float8_e5m2")
-float8_e5m2fnuz = _declare("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, "f8e5m2fnuz", "Float8_e5m2fnuz")
-float8_e8m0fnu = _declare("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, "f8e8m0fnu", "Float8_e8m0fnu")
-
-# The rest of PyTorch's names, for lists and comparisons of dtypes; NumPy has no such elements, and no tensor has them.
-
-
-def _name(name: str, scalar_type: str, abbr: str | None = None, itemsize: "builtins.int" = 1) -> dtype:
-    new = _declare(name, numpy.dtype(f"V{itemsize}"), abbr or name, scalar_type)
-    new.is_complex = name.startswith("complex")
-    new.is_signed = not name.startswith("u")
-    return new
+# Types whose elements kernels move and convert, and compute with only where PyTorch does.
+_ROLES = "moves converts computes alike"
+float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = (
+    _declare(name := f"float8_{form}", getattr(ml_dtypes, name), f"f8{form}", f"Float8_{form}", f"{_ROLES} eighths")
+    for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+)
+complex32 = chalf = _declare("complex32", ml_dtypes.complex32, "c32", "ComplexHalf", f"{_ROLES} halves")
 
 
-complex32 = chalf = _name("complex32", "ComplexHalf", "c32", 4)
+def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:
+    """A NumPy dtype of elements that nothing but this name is known of."""
+    return numpy.dtype([(name, f"V{itemsize}")])
+
+
+def _name(name: str, scalar_type: str, abbr: str | None = None, itemsize: "builtins.int" = 1, roles: str = "") -> dtype:
+    return _declare(name, _opaque(name, itemsize), abbr or name, scalar_type, roles)
+
+
+# The rest of PyTorch's names: NumPy has no such elements. Bits are moved; of the others there are views alone.
 qint8 = _name("qint8", "QInt8")
 qint32 = _name("qint32", "QInt32", itemsize=4)
 quint8 = _name("quint8", "QUInt8")
 quint4x2 = _name("quint4x2", "QUInt4x2")
 quint2x4 = _name("quint2x4", "QUInt2x4")
-bits8 = _name("bits8", "Bits8", "b8x1")
-bits16 = _name("bits16", "Bits16", "b16x1", 2)
-bits1x8 = _name("bits1x8", "Bits1x8", "b1x8")
-bits2x4 = _name("bits2x4", "Bits2x4", "b2x4")
-bits4x2 = _name("bits4x2", "Bits4x2", "b4x2")
+bits8 = _name("bits8", "Bits8", "b8x1", roles="moves")
+bits16 = _name("bits16", "Bits16", "b16x1", 2, roles="moves")
+bits1x8 = _name("bits1x8", "Bits1x8", "b1x8", roles="moves")
+bits2x4 = _name("bits2x4", "Bits2x4", "b2x4", roles="moves")
+bits4x2 = _name("bits4x2", "Bits4x2", "b4x2", roles="moves")
 int1, int2, int3, int4, int5, int6, int7 = (_name(f"int{bits}", f"Int{bits}") for bits in range(1, 8))
 uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (_name(f"uint{bits}", f"UInt{bits}") for bits in range(1, 8))
-float4_e2m1fn_x2 = _name("float4_e2m1fn_x2", "Float4_e2m1fn_x2", "f4e2m1fnx2")
+float4_e2m1fn_x2 = _name("float4_e2m1fn_x2", "Float4_e2m1fn_x2", "f4e2m1fnx2", roles="moves")
 
 _ALL = (
     uint8, int8, int16, int32, int64, uint16, uint32, uint64,
-    float16, bfloat16, float32, float64, complex64, complex128, bool,
+    float16, bfloat16, float32, float64, complex32, complex64, complex128, bool,
 )  # fmt: skip
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
 _COMPLEX = {
-    complex32: complex32, float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128,
+    complex32: complex32, float16: complex32, bfloat16: complex64, float32: complex64, float64: complex128,
     complex64: complex64, complex128: complex128,
 }  # fmt: skip
 
-_FROM_NUMPY = {kind.numpy: kind for kind in _ALL}
+_FROM_NUMPY = {kind.numpy: kind for kind in globals().values() if type(kind) is dtype}
+NARROW = {kind: kind.numpy for kind in _FROM_NUMPY.values() if kind.roles is not None}
+"""The types that have roles, each with its NumPy dtype."""
+
+OPAQUE = {kind.numpy: _opaque(kind.name, kind.itemsize) for kind in NARROW}
+"""By the NumPy dtype of such elements, one that no kernel can compute with."""
+
+_FROM_NUMPY.update({OPAQUE[kind.numpy]: kind for kind in NARROW})
 
 
 def from_numpy(np_dtype: NumpyDtype) -> dtype:
@@ -199,6 +221,8 @@ def set_default_dtype(d: dtype, /) -> None:
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    if d.roles is not None:
+        raise TypeError(f"couldn't find storage object {d.scalar_type}Storage")
     _default = d
 
 
@@ -229,21 +253,22 @@ def scalar_dtype(value: object) -> dtype:
 
 # Rows and columns in the order of _ALL; `-` marks pairs that have no common type.
 _PROMOTED = """
-u8    i16   i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  u8
-i16   i8    i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i8
-i16   i16   i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i16
-i32   i32   i32   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i32
-i64   i64   i64   i64   i64   -     -     -     f16   bf16  f32   f64   c64   c128  i64
--     -     -     -     -     u16   -     -     f16   bf16  f32   f64   -     -     -
--     -     -     -     -     -     u32   -     f16   bf16  f32   f64   -     -     -
--     -     -     -     -     -     -     u64   f16   bf16  f32   f64   -     -     -
-f16   f16   f16   f16   f16   f16   f16   f16   f16   f32   f32   f64   c64   c128  f16
-bf16  bf16  bf16  bf16  bf16  bf16  bf16  bf16  f32   bf16  f32   f64   c64   c128  bf16
-f32   f32   f32   f32   f32   f32   f32   f32   f32   f32   f32   f64   c64   c128  f32
-f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   c128  c128  f64
-c64   c64   c64   c64   c64   -     -     -     c64   c64   c64   c128  c64   c128  c64
-c128  c128  c128  c128  c128  -     -     -     c128  c128  c128  c128  c128  c128  c128
-u8    i8    i16   i32   i64   -     -     -     f16   bf16  f32   f64   c64   c128  b8
+u8    i16   i16   i32   i64   -     -     -     f16   bf16  f32   f64   c32   c64   c128  u8
+i16   i8    i16   i32   i64   -     -     -     f16   bf16  f32   f64   c32   c64   c128  i8
+i16   i16   i16   i32   i64   -     -     -     f16   bf16  f32   f64   c32   c64   c128  i16
+i32   i32   i32   i32   i64   -     -     -     f16   bf16  f32   f64   c32   c64   c128  i32
+i64   i64   i64   i64   i64   -     -     -     f16   bf16  f32   f64   c32   c64   c128  i64
+-     -     -     -     -     u16   -     -     f16   bf16  f32   f64   -     -     -     -
+-     -     -     -     -     -     u32   -     f16   bf16  f32   f64   -     -     -     -
+-     -     -     -     -     -     -     u64   f16   bf16  f32   f64   -     -     -     -
+f16   f16   f16   f16   f16   f16   f16   f16   f16   f32   f32   f64   c32   c64   c128  f16
+bf16  bf16  bf16  bf16  bf16  bf16  bf16  bf16  f32   bf16  f32   f64   c64   c64   c128  bf16
+f32   f32   f32   f32   f32   f32   f32   f32   f32   f32   f32   f64   c64   c64   c128  f32
+f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   f64   c128  c128  c128  f64
+c32   c32   c32   c32   c32   -     -     -     c32   c64   c64   c128  c32   c64   c128  c32
+c64   c64   c64   c64   c64   -     -     -     c64   c64   c64   c128  c64   c64   c128  c64
+c128  c128  c128  c128  c128  -     -     -     c128  c128  c128  c128  c128  c128  c128  c128
+u8    i8    i16   i32   i64   -     -     -     f16   bf16  f32   f64   c32   c64   c128  b8
 """
 
 
@@ -276,12 +301,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         return _rarely_promoted(type1, type2)
 
 
-_HALF_PARTS = (complex32, float16, bool, uint8, int8, int16, int32, int64)
-"""The types whose common type with complex32 is complex32."""
-
-
 def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
-    """The common type of a type that no tensor has and another.
+    """The common type of a type that few tensors have and another.
 
     Raises:
         RuntimeError: if there is none.
@@ -289,12 +310,6 @@ def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
     one, other = type1.scalar_type, type2.scalar_type
     if type1 is type2:
         return type1
-    if complex32 in (type1, type2):
-        rest = type2 if type1 is complex32 else type1
-        if rest in _HALF_PARTS:
-            return complex32
-        if rest is not complex32 and rest in _ALL and (rest, complex64) in _PAIRS:
-            return _PAIRS[rest, complex64]
     for kind, rest in ((type1, type2), (type2, type1)):
         if kind.scalar_type.startswith("UInt") and rest.is_floating_point and rest in _ALL:
             return rest
@@ -410,11 +425,11 @@ class finfo:
         limits = ml_dtypes.finfo(kind.numpy)
         self._kind = kind
         self.bits: builtins.int = limits.bits
-        self.eps = builtins.float(limits.eps)
+        self.eps = 0.125 if kind is float8_e5m2fnuz else builtins.float(limits.eps)  # as in PyTorch
         self.max = builtins.float(limits.max)
         self.min = builtins.float(limits.min)
         self.tiny = self.smallest_normal = builtins.float(limits.smallest_normal)
-        self.resolution = 10.0**-limits.precision
+        self.resolution = 1.0 if kind.itemsize == 1 else 10.0**-limits.precision
         self.dtype = kind.name
 
     def __eq__(self, other: object) -> "builtins.bool":
@@ -459,6 +474,7 @@ class iinfo:
 
 
 C_NAMES = {
+    **{kind: f"c10::{kind.scalar_type}" for kind in NARROW}, complex32: "c10::complex<c10::Half>",
     float32: "float", float64: "double", float16: "c10::Half", bfloat16: "c10::BFloat16",
     int64: "long int", int32: "int", int16: "short int", int8: "signed char",
     uint8: "unsigned char", uint16: "short unsigned int", uint32: "unsigned int",

@@ -16,6 +16,7 @@ from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import TypedStorage, UntypedStorage
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
+from .kernels.runtime.narrow_array import plain
 from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .tracebacks import ending_at_caller, shorten
@@ -75,7 +76,7 @@ class Interchange(ArrayAttributes):
             raise RuntimeError(
                 f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{name}().numpy() instead."
             )
-        return materialize(array)
+        return plain(materialize(array))
 
     @ending_at_caller
     def untyped_storage(self) -> UntypedStorage:

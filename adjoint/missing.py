@@ -10,7 +10,6 @@ from typing import Any
 from .absent import TABLE, absent
 from .dispatch.schemas import packets
 
-NO_TYPE = "there is no such type of elements"
 AHEAD = "nothing is compiled ahead"
 MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
@@ -29,7 +28,6 @@ REASONS = (
     ),
     (r"torch\.(cudnn|miopen|mkldnn|fbgemm|batch_norm_(?!)|_cudnn)\w*", "it names a library that is not used"),
     (r"torch\.Tensor\.to_mkldnn", "it names a library that is not used"),
-    (r"torch\.(bits\w*|u?int[1-7]|float4\w*|float8\w*|complex32|qu?int\w+)", NO_TYPE),
     (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
     (
         (
@@ -38,7 +36,6 @@ REASONS = (
         ),
         "there are no quantized tensors",
     ),
-    (r"torch\.(Tensor\.)?chalf", "NumPy has no complex numbers of two halves"),
     (r"torch\.nested\b.*", "there are no nested tensors"),
     (r"torch\.Tensor\.to_padded_tensor", "there are no nested tensors"),
     (r"torch\.export\b.*", "graphs are not exported; `torch.fx` captures them, and `torch.onnx.export` writes them"),
@@ -106,7 +103,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     Args:
         module: the name of the module.
         name: the name in it.
-        everything: whether all public names have one; else, only types of elements, schemes of quantization, and classes.
+        everything: whether all public names have one; else, only schemes of quantization, and classes.
 
     Raises:
         AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
@@ -116,7 +113,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     if name not in missing_names().get(theirs, ()):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     why = reason(full)
-    if everything or why is NO_TYPE or name[0].isupper() or name.startswith("per_"):
+    if everything or name[0].isupper() or name.startswith("per_"):
         return absent(full, why)
     raise AttributeError(
         f"module {module!r} has no attribute {name!r}: PyTorch has it, adjoint has not, because {why}. {TABLE}"

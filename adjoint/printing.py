@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy
 
 from adjoint import dtypes
+from adjoint.kernels.memory.storage import to_python
 from adjoint.kernels.runtime.lazy_conj import materialize
 from adjoint.kernels.runtime.meta_array import Meta
 from adjoint.kernels.runtime.sparse_array import SparseArray
@@ -212,7 +213,8 @@ def _history(tensor: Printable) -> list[str]:
 def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
     """Whether the printed elements imply the dtype."""
     default = dtypes.get_default_dtype()
-    return dtype is default or (not empty and dtype in (dtypes.int64, dtypes.bool, default.to_complex()))
+    evident = (dtypes.int64, dtypes.bool, dtypes.complex128 if default is dtypes.float64 else dtypes.complex64)
+    return dtype is default or (not empty and dtype in evident)
 
 
 def format_with(tensor: Printable, specification: str) -> str:
@@ -222,7 +224,7 @@ def format_with(tensor: Printable, specification: str) -> str:
         TypeError: for a specification that is not empty and a tensor with dimensions.
     """
     if tensor._array.ndim == 0:
-        return format(_python_values(materialize(tensor._array), tensor.dtype)[0], specification)
+        return format(_python_values(materialize(tensor._array))[0], specification)
     return object.__format__(tensor, specification)
 
 
@@ -238,7 +240,7 @@ def _format_array(array: numpy.ndarray[Any, Any], dtype: dtypes.dtype, indent: i
         if edge == 0 and shape:
             return "[...]"
         array = _edges(array, edge)
-    items, width = _format_values(_python_values(array, dtype), dtype, options)
+    items, width = _format_values(_python_values(array), dtype, options)
     if not shape:
         return items[0].lstrip(" ")
     per_line = max(1, floor((options.linewidth - indent - len(shape) + 1) / (width + 2)))
@@ -287,11 +289,9 @@ def _join_blocks(blocks: list[str], length: int, edge: int, separator: str) -> l
 # Numbers
 
 
-def _python_values(array: numpy.ndarray[Any, Any], dtype: dtypes.dtype) -> list[Any]:
+def _python_values(array: numpy.ndarray[Any, Any]) -> list[Any]:
     """The elements in order, as Python numbers."""
-    if dtype is dtypes.bfloat16:
-        array = array.astype(numpy.float32)
-    return array.ravel().tolist()
+    return to_python(array.ravel())
 
 
 def _format_values(values: list[Any], dtype: dtypes.dtype, options: _Options) -> tuple[list[str], int]:

@@ -18,6 +18,7 @@ from .extra import CREATIONS, Extra, note_former, warn_of_hooks
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
+from .kernels.runtime.narrow_array import Narrow, kept
 from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .notices import warn
@@ -292,7 +293,7 @@ new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)
 def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     """Create a leaf on `array` itself."""
     tensor = new_tensor()
-    tensor._array = array
+    tensor._array = array if array.dtype.isbuiltin == 1 else kept(array)
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
     for note in CREATIONS.notes:
@@ -311,11 +312,12 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     return tensor
 
 
+_KEPT = (Meta, SparseArray, LazyConjNeg, Narrow)
+
+
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """`value` as an array: NumPy scalars, which reductions of arrays return, become zero-dimensional arrays."""
-    return (
-        value if type(value) is ndarray or isinstance(value, (Meta, SparseArray, LazyConjNeg)) else numpy.asarray(value)
-    )
+    return kept(value if isinstance(value, _KEPT) else numpy.asarray(value))
 
 
 def lazy_bits(tensor: Tensor) -> int:

@@ -35,6 +35,9 @@ NAMES = [
     "float64",
     "complex64",
     "complex128",
+    "complex32",
+    "float8_e4m3fn",
+    "float8_e5m2",
     "bool",
 ]
 ALL = [getattr(dtypes, name) for name in NAMES]
@@ -74,8 +77,15 @@ def test_aliases_are_the_same_objects():
 
 
 def test_categories():
-    assert [k.name for k in ALL if k.is_floating_point] == ["float16", "bfloat16", "float32", "float64"]
-    assert [k.name for k in ALL if k.is_complex] == ["complex64", "complex128"]
+    assert [k.name for k in ALL if k.is_floating_point] == [
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "float8_e4m3fn",
+        "float8_e5m2",
+    ]
+    assert [k.name for k in ALL if k.is_complex] == ["complex64", "complex128", "complex32"]
     assert [k.name for k in ALL if not k.is_signed] == ["uint8", "uint16", "uint32", "uint64", "bool"]
 
 
@@ -98,7 +108,7 @@ def test_real_and_complex_partners():
     [
         ("U1", TypeError, "can't convert np.ndarray of type numpy.str_. The only supported types are: float64"),
         ("O", TypeError, "can't convert np.ndarray of type numpy.object_."),
-        (ml_dtypes.float8_e5m2, TypeError, "can't convert np.ndarray of type ml_dtypes.float8_e5m2."),
+        (ml_dtypes.float8_e4m3, TypeError, "can't convert np.ndarray of type ml_dtypes.float8_e4m3."),
         (numpy.dtype("f4").newbyteorder(), ValueError, "byte order different from the native byte order"),
     ],
 )

@@ -343,8 +343,6 @@ def test_format_with_dimensions_takes_no_specification():
 
 def test_only_items_shown_are_formatted(monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        printing, "_python_values", lambda array, dtype: seen.append(array.size) or array.ravel().tolist()
-    )
+    monkeypatch.setattr(printing, "_python_values", lambda array: seen.append(array.size) or array.ravel().tolist())
     text_of(broadcast_to(float32(1), (10**6, 10**6)))
     assert seen == [36]

@@ -105,8 +105,8 @@ OF_VALUE: list[tuple[Any, str]] = [
     (
         _ABSENT,
         (
-            "_dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op _scaled_grouped_mm _scaled_mm "
-            "_scaled_mm_v2 autograd.function._nested_map distributed.distributed_c10d._CollOp testing.FileCheck "
+            "_dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op _scaled_grouped_mm "
+            "autograd.function._nested_map distributed.distributed_c10d._CollOp testing.FileCheck "
             "distributed.distributed_c10d._store_based_barrier distributed.rpc._rref_context_get_debug_info "
             "_higher_order_ops.invoke_quant_packed fx.experimental.proxy_tensor.make_fx "
             "nn.attention.flex_attention._create_empty_block_mask"

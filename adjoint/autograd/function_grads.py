@@ -37,7 +37,7 @@ def checked_grads(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ..
             if result is not None:
                 if not isinstance(result, Tensor):
                     raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
-                if result._array.dtype.kind == "c":
+                if result._array.dtype.kind in "cW":
                     result = taken(result, node._edges[len(checked)], node)
             checked.append(result)
         elif result is not None:
@@ -63,7 +63,7 @@ def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
     if edge is None:
         return grad
     result: Tensor = as_taken(grad, edge, node)
-    if result._array.dtype.kind != "c":
+    if result._array.dtype.kind not in "cW":
         raise RuntimeError(
             "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false."
         )

@@ -139,7 +139,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
         if value is None:
             if math.prod(shape) != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if dtype.kind == "c":
+            if dtype.kind in "cW":
                 raise RuntimeError(
                     f"grad can be implicitly created only for real scalar outputs but got {from_numpy(dtype)}"
                 )
@@ -173,7 +173,7 @@ def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) ->
             f"Mismatch in shape: grad_output[{index}] has a shape of {value.shape} and output[{index}] has a shape of "
             f"{Size(shape)}."
         )
-    if (value._array.dtype.kind == "c") != (dtype.kind == "c"):
+    if (value._array.dtype.kind in "cW") != (dtype.kind in "cW"):
         raise RuntimeError(
             f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {value.dtype} and output[{index}] has a dtype of {from_numpy(dtype)}."

@@ -37,7 +37,7 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
         grad = tensor_operators.sum_to_size(grad, shape) if recorded else sum_to_shape(as_array(grad), shape)
         array = grad._array if recorded else grad
     if array.dtype != dtype:
-        if array.dtype.kind == "c" and dtype.kind != "c":
+        if array.dtype.kind in "cW" and dtype.kind not in "cW":
             grad = tensor_operators.real(grad) if recorded else as_array(grad).real
         if recorded:
             return tensor_operators.to_dtype(grad, from_numpy(dtype))

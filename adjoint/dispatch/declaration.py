@@ -58,7 +58,7 @@ _RESERVED = ("grad", "grads", "xp", "needs")
 _OPTIONS = frozenset(
     """
     aten aten_inplace aten_name aten_number batch caller check copies deprecated_order elementwise function_name inplace
-    inplace_node kernel method name no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
+    inplace_node kernel method name narrow no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
     out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements
     sparse sparse_result takes_arrays tangent uniform_write view vmap_name
     """.split()
@@ -82,6 +82,7 @@ class Operator:
     on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`, "" if
     they name the shapes. `aten`, `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with
     a number as last operand.
+    `narrow`: how it takes elements of dtypes that kernels do not compute with (see `dispatch.narrow`).
     `sparse`: what computes it on sparse layouts (see `sparse_layouts`); `sparse_result`: it makes a sparse tensor of dense
     ones. `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
     """
@@ -115,6 +116,7 @@ class Operator:
         self.numbers: bool = options.get("numbers", self.promote is not None)
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
         self.sparse: str | None = options.get("sparse")
+        self.narrow: str | None = options.get("narrow")
         self.sparse_result: bool = options.get("sparse_result", False)
         self.kernel: Kernel = as_kernel(options.get("kernel") or self.forward)
         self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")

@@ -29,7 +29,7 @@ from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
-from ..tensor import LEAF, PLAIN_TYPES, Tensor, new_tensor
+from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from ..tracebacks import shorten
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
@@ -77,7 +77,7 @@ _BASE: dict[str, Any] = {
     "FLOAT64": numpy.dtype(numpy.float64),
     "HALVES": floating.HALVES,
     "ndarray": NUMPY.array_type,
-    "asarray": numpy.asarray,
+    "asarray": as_array,
     "new_tensor": new_tensor,
     "new_tuple": tuple.__new__,
     "plain_sequence": operands.plain_sequence,

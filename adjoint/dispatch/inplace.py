@@ -14,6 +14,7 @@ from ..kernels.memory.copying import distinct
 from ..kernels.memory.storages import resized
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
 from ..late_bound import LATE
@@ -27,6 +28,7 @@ from .arguments import bind, is_number
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .meta import check_change, special_class
+from .narrow import computed_narrow, inplace_kernel
 from .operands import given_arrays, not_a_tensor, operands, result_dtype
 from .out import check_castable, check_overlap, check_partial_overlap
 from .recording import record_change, wanted_edges, with_tensors
@@ -80,9 +82,9 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         return target
     array = target._array
     # Not the kernel that works in place if promotion has copied the target.
-    found = op.kernel.inplace if special is None else writing_kernel(op)
-    inplace_kernel = found if arrays[0] is array else None
-    if inplace_kernel is None:
+    found = op.kernel.inplace if special is None else inplace_kernel(op) if special is Narrow else writing_kernel(op)
+    change_kernel = found if arrays[0] is array else None
+    if change_kernel is None:
         result = inplace_result(op, arrays, tensors, special)
     elif op.operands:
         check_fits(array.shape, broadcast_shapes(*(item.shape for item in given_arrays(op, arrays))))
@@ -95,13 +97,17 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
             array = arrays[0] = distinct(array)
 
     def change() -> None:
-        if inplace_kernel is not None:
-            compute(op, arrays, inplace_kernel)
+        if change_kernel is not None:
+            (computed_narrow if special is Narrow else _computed)(op, arrays, compute, change_kernel)
         else:
             numpy.copyto(array, result, casting="unsafe")
 
     record_change(op, args, tensors, edges, change)
     return target
+
+
+def _computed(op: Operator, arrays: list[Any], compute: Any, kernel: Any = None) -> Any:
+    return compute(op, arrays, kernel)
 
 
 def is_unknown_operand(args: tuple[Any, ...]) -> bool:
@@ -125,7 +131,8 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any], spe
     """The value to be written to the first of `tensors`, checked."""
     target = tensors[op.tensors[0]]
     try:
-        result = as_array(computed_sparse(op, arrays, compute) if special else compute(op, arrays))
+        made = computed_narrow if special is Narrow else computed_sparse if special else _computed
+        result = as_array(made(op, arrays, compute))
     except NotImplementedError:
         if op.promote and (kind := result_dtype(op, tensors)):
             check_castable(kind, target.dtype)

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
+from numpy import ndarray
 
 from ..device import cpu, meta
 from ..kernels.runtime.errors import LinAlgError
 from ..kernels.runtime.meta_array import Meta, parked, zeros
+from ..kernels.runtime.narrow_array import Narrow, is_narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.interpreters import tensors_in
@@ -25,7 +27,7 @@ _SPECIAL = frozenset((Meta, SparseArray))
 
 
 def special_class(args: Iterable[Any]) -> type | None:
-    """`Meta` or `SparseArray`, if one of the tensors among arguments has such an array; else None.
+    """`Meta`, `SparseArray` or `Narrow`, if one of the tensors among arguments has such an array; else None.
 
     `Tensor`, if the class of one of them takes operators over (`__torch_dispatch__`).
     """
@@ -34,15 +36,20 @@ def special_class(args: Iterable[Any]) -> type | None:
         if isinstance(value, Tensor):
             if type(value) in DISPATCHING and dispatching_types((value,)):
                 return Tensor
-            if type(value._array) in _SPECIAL:
-                found = found or type(value._array)
+            if type(value._array) is not ndarray:
+                found = found or _class_of(value._array)
         elif isinstance(value, (list, tuple)):
             for item in tensors_in((value,)):
                 if type(item) in DISPATCHING and dispatching_types((item,)):
                     return Tensor
-                if type(item._array) in _SPECIAL:
-                    found = found or type(item._array)
+                if type(item._array) is not ndarray:
+                    found = found or _class_of(item._array)
     return found
+
+
+def _class_of(array: Any) -> type | None:
+    kind = type(array)
+    return kind if kind in _SPECIAL else Narrow if is_narrow(array.dtype) else None
 
 
 def has_meta(args: Iterable[Any]) -> bool:
@@ -75,12 +82,13 @@ def _depends_on_elements(name: str) -> NotImplementedError:
 def computed(op: Operator, arrays: list[Any], compute: Callable[[Operator, list[Any]], Any]) -> Any:
     """The results of `op` on zeros; for a matrix that must be invertible, on the identity."""
     try:
-        return compute(op, _with_elements(arrays, zeros))
+        return compute(op, with_elements(arrays, zeros))
     except LinAlgError:
-        return compute(op, _with_elements(arrays, _identity))
+        return compute(op, with_elements(arrays, _identity))
 
 
-def _with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
+def with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
+    """The arguments, and those in lists, as `made` of them."""
     return [[made(item) for item in value] if isinstance(value, list) else made(value) for value in arrays]
 
 

@@ -12,6 +12,7 @@ from ..codegen.acceleration import THREADED
 from ..dtypes import Rank, promote
 from ..kernels.memory.copying import convert
 from ..kernels.runtime.lazy_conj import materialize, without_lazy_bits
+from ..kernels.runtime.narrow_array import cast, kept
 from ..tape import modes
 from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
@@ -138,7 +139,7 @@ def prepared(array: Any, target: Any) -> Any:
     """`array` converted to the dtype `target`, if that is not None."""
     if target is None or array.dtype == target.numpy:
         return array
-    return array.astype(target.numpy) if array.size < THREADED else convert(array, target.numpy)
+    return array.astype(target.numpy) if array.size < THREADED and not target.roles else convert(array, target.numpy)
 
 
 def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
@@ -161,7 +162,8 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
 def constant_tensor(number: Any, kind: Any) -> Tensor:
     """A zero-dimensional tensor of dtype `kind` for a Python number."""
     try:
-        array = numpy.asarray(number, dtype=kind.numpy)
+        array = numpy.asarray(number, dtype=None if kind.roles else kind.numpy)
+        array = kept(cast(array, kind.numpy)) if kind.roles else array
     except (OverflowError, TypeError):
         array = wrapped_integer(number, kind)
     tensor = wrap(array)

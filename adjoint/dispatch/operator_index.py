@@ -258,8 +258,8 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "memory.conversion": {
         "Tensor": (
-            "bfloat16 bool byte cdouble cfloat char cuda double float half int long pin_memory short to to_device "
-            "type_as xpu "
+            "bfloat16 bool byte cdouble cfloat chalf char cuda double float half int long pin_memory short to "
+            "to_device type_as xpu "
         ),
         "operators": "to_dtype",
     },

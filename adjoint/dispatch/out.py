@@ -11,7 +11,6 @@ from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
-from ..kernels.runtime.scalar import C_NAMES
 from ..notices import warn
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -30,11 +29,6 @@ AMAX = "Expected the dtype for input and out to match, but got {wanted} for inpu
 TRUTH = "{name} only supports bool tensor for result, got: {given}"
 SCALAR_TYPE = "expected scalar_type {wanted} but found {given}"
 SAME_TYPE = "{name}(): self and result must have the same scalar type"
-
-
-_TYPE_NAMES = C_NAMES | {
-    dtypes.uint8: "unsigned char", dtypes.int8: "signed char", dtypes.int16: "short int", dtypes.int64: "long int",
-}  # fmt: skip
 
 
 def write_out(op: Operator, results: list[Any], out: Any, tensors: dict[str, Any], several: bool) -> Any:
@@ -210,8 +204,8 @@ def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None
         words = {
             "wanted": wanted.scalar_type,
             "given": given.scalar_type,
-            "wanted_c": _TYPE_NAMES[wanted],
-            "given_c": _TYPE_NAMES[given],
+            "wanted_c": dtypes.C_NAMES[wanted],
+            "given_c": dtypes.C_NAMES[given],
         }
         raise RuntimeError(same.format(name=name, **words))
     check_castable(wanted, given)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..kernels.memory.copying import clone
 from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.aliases import detached
@@ -73,7 +74,7 @@ def record(
 ) -> None:
     """Create the node of this operation, and make it the history of the outputs; `sparse`: one of the operands is."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
-    sparse = sparse or type(outputs[0]._array) is SparseArray
+    sparse = sparse or type(outputs[0]._array) in (SparseArray, Narrow)
     kind: Any = op.node_class
     node: Any = object.__new__(sparse_node_class(kind) if sparse else kind)
     start(node, tuple(edges), 2)
@@ -136,7 +137,7 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
         kind: Any = op.inplace_node_class
-        sparse = type(target._array) is SparseArray
+        sparse = type(target._array) in (SparseArray, Narrow)
         node = object.__new__(sparse_node_class(kind) if sparse else kind)
         start(node, tuple(edges), 2)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), target)

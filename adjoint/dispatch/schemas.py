@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,14 +141,40 @@ def _value(text: str) -> Any:
 
 
 def abridged(signatures: list[str]) -> list[str]:
-    """The lines of the file: overloads with `out=` that follow from those without are only named."""
+    """The lines of the file: overloads with `out=` or in place that follow from those without are only named.
+
+    A name is left out where it is that of the line before, so that the line begins with the point before the overload. A
+    result that is a tensor is left out, too.
+    """
     whole = {text.partition("(")[0]: text for text in signatures}
-    return [name if text == _with_out(name, whole) else text for name, text in whole.items()]
+    lines, before = [], None
+    for name, text in whole.items():
+        packet, point, _ = name.partition(".")
+        line = name if text == _derived(name, whole) else text.removesuffix(_RESULT)
+        lines.append(line.removeprefix(packet) if point and packet == before else line)
+        before = packet
+    return lines
 
 
-def _with_out(name: str, whole: dict[str, str]) -> str | None:
-    """The signature of an overload with `out=`, from that of the overload which makes the result; None if it has another form."""
-    packet, _, overload = name.partition(".")
+_RESULT = " -> Tensor"
+
+
+def _in_full(lines: list[str]) -> Iterator[str]:
+    packet = ""
+    for line in lines:
+        if line.startswith("."):
+            line = packet + line
+        packet = line.partition("(")[0].partition(".")[0]
+        yield line if "(" not in line or " -> " in line else line + _RESULT
+
+
+def _derived(name: str, whole: dict[str, str]) -> str | None:
+    """The signature of an overload with `out=`, or in place, if it follows from that of the overload which makes the result."""
+    packet, point, overload = name.partition(".")
+    if packet.endswith("_"):
+        arguments = whole.get(packet[:-1] + point + overload, "").partition("(")[2]
+        changed = arguments.replace("Tensor self", "Tensor(a!) self", 1)
+        return f"{name}({changed}(a!)" if arguments.endswith(_RESULT) else None
     base = packet if overload == "out" else f"{packet}.{overload.removesuffix('_out')}"
     arguments, _, returned = whole.get(base, "").partition("(")[2].rpartition(") -> ")
     if not overload.endswith("out") or returned != "Tensor" or "(a" in arguments:
@@ -161,12 +188,12 @@ def _lines() -> dict[str, dict[str, str]]:
     """The text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     path = Path(__file__).parents[1] / "aten_schemas.txt"
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    lines = [*_in_full(path.read_text(encoding="utf-8").splitlines()[1:])]
     whole = {line.partition("(")[0]: line for line in lines if "(" in line}
     for line in lines:
         name = line.partition("(")[0]
         packet, _, overload = name.partition(".")
-        found[packet][overload or "default"] = whole.get(name) or _with_out(name, whole) or ""
+        found[packet][overload or "default"] = whole.get(name) or _derived(name, whole) or ""
     return dict(found)
 
 

@@ -14,10 +14,11 @@ from .. import dtypes
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import of_any_size
 from ..kernels.memory.bounds import in_words_of_pytorch
-from ..kernels.runtime.floating import OFF, WARNINGS, restore
+from ..kernels.runtime.floating import OFF, WARNINGS, refuse, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
 from ..late_bound import LATE
@@ -30,6 +31,7 @@ from .arguments import MISSING, bind
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, on_meta, put, special_class
+from .narrow import computed_narrow, is_narrow_now
 from .operands import given_arrays, operands
 from .out import check_out, in_dtype_of, write_out
 from .recording import make_view, record, wanted_edges
@@ -116,6 +118,8 @@ def result_arrays(
         results = computed(op, arrays, compute)
     elif special is SparseArray:
         results = computed_sparse(op, arrays, compute)
+    elif special is Narrow or (op.promote and is_narrow_now(arrays)):
+        results = computed_narrow(op, arrays, compute)
     elif result_cache is None or op.view:
         results = compute(op, arrays)
     else:
@@ -152,7 +156,7 @@ def tie(
         for output in outputs:
             mark_inference(output)
     if recording:
-        record(op, args, tensors, edges, outputs, several, special is SparseArray)
+        record(op, args, tensors, edges, outputs, several, special in (SparseArray, Narrow))
     return recording
 
 
@@ -181,6 +185,6 @@ def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
         if "ufunc" not in str(error):
             raise
         kind = dtypes.from_numpy(given_arrays(op, arrays)[0].dtype)
-        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{kind.scalar_type}'") from error
+        raise refuse(f"{op.name}_cpu", kind) from error
     finally:
         restore(token)

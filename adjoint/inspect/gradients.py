@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ..kernels.runtime.floating import unwarned
+from ..kernels.runtime.narrow_array import widened
 from ..tensor import Tensor
 from .names import is_module, pairs_of
 from .tables import Table
@@ -91,10 +92,10 @@ def _rate(lr: Any, tensor: Tensor) -> float | None:
 def _row(name: str, tensor: Tensor, rate: float | None) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row["parameter"], row["shape"] = name, list(tensor.shape)
-    weight = row["weight norm"] = norm_of(tensor._array)
+    weight = row["weight norm"] = norm_of(widened(tensor._array))
     if tensor._grad is None:
         return row
-    grad = tensor._grad._array
+    grad = widened(tensor._grad._array)
     finite = numpy.isfinite(grad)
     numbers = grad if finite.all() else grad[finite]
     norm = row["norm"] = norm_of(numbers)

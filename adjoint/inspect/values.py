@@ -8,6 +8,7 @@ import numpy
 
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Unread
+from ..kernels.runtime.narrow_array import widened
 from .model import Statistics
 
 SAMPLE = 4096
@@ -68,7 +69,7 @@ def statistics(array: Any) -> Statistics | None:
     """
     if not isinstance(array, numpy.ndarray) or isinstance(array, Unread) or array.size == 0:
         return None
-    values = _sample(array).ravel()
+    values = widened(_sample(array).ravel())
     values = abs(values) if values.dtype.kind == "c" else values
     values = values.astype(numpy.float64)
     finite = numpy.isfinite(values)

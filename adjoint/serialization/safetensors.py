@@ -34,7 +34,8 @@ _DTYPES = {
     "BOOL": dtypes.bool, "U8": dtypes.uint8, "I8": dtypes.int8, "U16": dtypes.uint16, "I16": dtypes.int16,
     "U32": dtypes.uint32, "I32": dtypes.int32, "U64": dtypes.uint64, "I64": dtypes.int64, "F8_E4M3": dtypes.float8_e4m3fn,
     "F8_E5M2": dtypes.float8_e5m2, "F16": dtypes.float16, "BF16": dtypes.bfloat16, "F32": dtypes.float32,
-    "F64": dtypes.float64, "C64": dtypes.complex64,
+    "F64": dtypes.float64, "C64": dtypes.complex64, "F8_E8M0": dtypes.float8_e8m0fnu,
+    "F8_E4M3FNUZ": dtypes.float8_e4m3fnuz, "F8_E5M2FNUZ": dtypes.float8_e5m2fnuz,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _DTYPES.items()}
 

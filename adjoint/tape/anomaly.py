@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy
 
 from ..kernels.runtime.floating import unwarned
+from ..kernels.runtime.narrow_array import widened
 from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
@@ -36,6 +37,8 @@ class Statistics:
     @classmethod
     def of(cls, array: Any) -> Statistics:
         """Compute the statistics of `array`; extremes are of the finite elements, or of their absolute values if complex."""
+        shape, kind = array.shape, str(array.dtype)
+        array = widened(array)
         if array.dtype.kind in "biuSU":
             finite, nans, infinities = array, 0, 0
         else:
@@ -44,7 +47,7 @@ class Statistics:
                 finite = array[numpy.isfinite(array)]
             finite = abs(finite) if finite.dtype.kind == "c" else finite
         bounds = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-        return cls(array.shape, str(array.dtype), nans, infinities, *bounds)
+        return cls(shape, kind, nans, infinities, *bounds)
 
     def __str__(self) -> str:
         parts = [f"{self.dtype}{list(self.shape)}"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..dtypes import from_numpy
 from ..kernels.memory import storage
 from ..kernels.runtime.lazy_conj import materialize, with_lazy_bits
 from ..late_bound import LATE
@@ -182,8 +183,8 @@ class CopySlices(Node):
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:
         start(self, (edge_of(base), *function._edges[1:]), depth + 1)
-        kind = view._array.dtype.kind
-        self.other_kind = None if (base._array.dtype.kind == "c") == (kind == "c") else kind
+        is_complex = view._array.dtype.kind in "cW"
+        self.other_kind = None if (base._array.dtype.kind in "cW") == is_complex else "c" if is_complex else "f"
         self.base = Geometry(base._array)
         self.view = Geometry(view._array)
         plain = type(base._array) is numpy.ndarray is type(view._array)
@@ -214,7 +215,8 @@ class CopySlices(Node):
         whole[...] = grad
         elements = flat
         if self.other_kind is not None:
-            elements = flat.view(numpy.result_type(flat.dtype, 1j) if self.other_kind == "c" else flat.real.dtype)
+            kind = from_numpy(flat.dtype)
+            elements = flat.view((kind.to_complex() if self.other_kind == "c" else kind.to_real()).numpy)
         return whole, with_lazy_bits(storage.strided(elements, self.view.shape, self.view.steps, offset), self.bits[1])
 
     def _offset(self) -> int:

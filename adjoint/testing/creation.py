@@ -47,11 +47,12 @@ def make_tensor(
         )
     low, high = _interval(low, high, dtype)
     apart = noncontiguous and math.prod(sizes) > 1
-    result = torch.empty((*sizes[:-1], 2 * sizes[-1]) if apart else sizes, dtype=dtype, device=device)
+    drawn = torch.float32 if dtype.is_floating_point and dtype.itemsize == 1 else dtype
+    result = torch.empty((*sizes[:-1], 2 * sizes[-1]) if apart else sizes, dtype=drawn, device=device)
     if dtype.is_complex:
         torch.view_as_real(result).uniform_(low, high)
     elif dtype.is_floating_point:
-        result.uniform_(low, high)
+        result = result.uniform_(low, high).to(dtype)
     elif dtype is torch.bool:
         result.random_(0, 2)
     else:
@@ -87,8 +88,10 @@ def _range(dtype: torch.dtype) -> tuple[float, float, float, float]:
     """The smallest and the largest number, and the default interval."""
     if dtype is torch.bool:
         return 0, 2, 0, 2
-    if dtype.is_floating_point or dtype.is_complex:
+    if (dtype.is_floating_point or dtype.is_complex) and dtype not in (torch.float8_e8m0fnu, torch.float4_e2m1fn_x2):
         limits = torch.finfo(dtype)
         return limits.min, limits.max, -9, 9
+    if dtype.roles is not None:
+        raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor().")
     bounds = torch.iinfo(dtype)
     return bounds.min, bounds.max, max(bounds.min, -9), 10

@@ -437,7 +437,7 @@ def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
     """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
     scale = 1
     whole = LATE.lazy_view(whole, lazy_bits(base))
-    if base._array.dtype.kind == "c" and view._array.dtype.kind != "c":
+    if base._array.dtype.kind in "cW" and view._array.dtype.kind not in "cW":
         whole, scale = operators.view_as_real(whole), 2
     offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
     part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())

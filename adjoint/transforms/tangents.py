@@ -39,7 +39,7 @@ def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs
 
 def is_complex(value: Any) -> bool:
     """Whether `value` is a complex tensor (or number)."""
-    return isinstance(value, complex) or (isinstance(value, Tensor) and value._array.dtype.kind == "c")
+    return isinstance(value, complex) or (isinstance(value, Tensor) and value._array.dtype.kind in "cW")
 
 
 def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:

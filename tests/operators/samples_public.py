@@ -491,5 +491,5 @@ NOT_DIFFERENTIABLE = frozenset(
 
 # Of other precision than finite differences need, or of other devices.
 NOT_DOUBLE = frozenset(
-    f"Tensor.{name}" for name in "bfloat16 bool byte cfloat char cuda float half int long short xpu".split()
-) | {"nn.functional.grouped_mm"}
+    f"Tensor.{name}" for name in "bfloat16 bool byte cfloat chalf char cuda float half int long short xpu".split()
+) | {f"nn.functional.{name}" for name in ("grouped_mm", "scaled_grouped_mm", "scaled_mm")}

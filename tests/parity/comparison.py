@@ -12,6 +12,7 @@ from .conversion import to_array
 # Relative and absolute tolerance, the defaults of torch.testing.assert_close.
 TOLERANCES = {
     "float16": (1e-3, 1e-5),
+    "complex32": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
     "float32": (1.3e-6, 1e-5),
     "complex64": (1.3e-6, 1e-5),
@@ -61,6 +62,8 @@ def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact |
     results are rounded.
     """
     rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
+    if actual.dtype.kind == "W" and expected.dtype == actual.dtype:
+        actual, expected = actual.astype(numpy.complex64), expected.astype(numpy.complex64)
     if not rtol:
         wrong = actual != expected
     else:

@@ -42,8 +42,8 @@ def recipe(tensor: torch.Tensor, version: int) -> Recipe:
 
 def from_array(module: Any, array: numpy.ndarray) -> Any:
     """A tensor of `module` on the array's memory."""
-    if module is torch and array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
+    if module is torch and array.dtype.isbuiltin != 1:
+        return torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
     return module.from_numpy(array)
 
 
@@ -53,8 +53,10 @@ def to_array(tensor: Any) -> numpy.ndarray:
     if isinstance(tensor, torch.Tensor):
         if tensor._is_zerotensor():
             tensor = tensor.clone()
-        if tensor.dtype == torch.bfloat16:
-            return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        held = getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch."), None)
+        if held is not None:
+            whole = {1: torch.int8, 2: torch.int16, 4: torch.int32}[tensor.itemsize]
+            return tensor.view(whole).numpy().view(held)
     return tensor.numpy()
 
 

@@ -42,7 +42,6 @@ KNOWN: dict[str, Difference] = {
     "__rsub__ value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
     "rsub value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
     "rsub value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
-    "where value[float16]": Difference("NumPy has no complex numbers of two halves", "complex32"),
     "linalg.householder_product gradgrad[complex128]": Difference(
         "PyTorch loses digits; the reflections multiplied one by one agree with these", "147315.2"
     ),

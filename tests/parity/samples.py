@@ -83,10 +83,9 @@ DTYPES = (
     torch.int32,
     torch.uint8,
     torch.complex64,
+    torch.complex32,
 )
 
-# PyTorch has a half precision complex number, which NumPy has not.
-_WITHOUT_HALF = frozenset(["view_as_complex", "complex", "polar"])
 _LARGE = 20_000
 
 # Operators that PyTorch's tables call with their arguments in another order than the function of that name takes
@@ -199,25 +198,22 @@ def operators() -> dict[str, Any]:
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
-        "torch._scaled_mm",  # no tensor has floats of eight bits
         "jiterator",
         "to_sparse",  # tests/parity/test_sparse.py
         "special.",  # the samples of PyTorch's polynomials take minutes
         "signal.",
-        "chalf",  # NumPy has no complex numbers of two halves
     )
     chosen = {}
     for op in op_db:
         extra = candidate is not torch and not op.name.startswith(skipped) and function(op, candidate) is not None
-        if (op.name in named or extra) and op.dtypes:
+        if (op.name in named or extra) and dtypes(op):
             chosen[key(op)] = op
     return chosen
 
 
 def dtypes(op: Any) -> list[torch.dtype]:
     """The dtypes an operator takes, those first that say most."""
-    left_out = torch.float16 if op.name in _WITHOUT_HALF else None
-    return [dtype for dtype in DTYPES if dtype in op.dtypes and dtype != left_out]
+    return [dtype for dtype in DTYPES if dtype in op.dtypes]
 
 
 def function(op: Any, module: Any) -> Callable[..., Any] | None:

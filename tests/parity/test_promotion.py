@@ -1,6 +1,7 @@
 """The dtype of every result: all operators for all pairs of dtypes, dimensions and Python numbers."""
 
 import itertools
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,11 @@ torch = pytest.importorskip("torch")
 from .candidate import candidate, lookup
 from .comparison import dtype_name, tensors_in
 
-DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+
+DTYPES = """
+    bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 complex32 float8_e4m3fn
+""".split()
 
 BINARY = """
     add sub mul div true_divide floor_divide remainder fmod pow float_power atan2 maximum minimum fmax fmin eq ne lt
@@ -47,8 +52,11 @@ _MORE: dict[str, tuple[Any, ...]] = {
     "cummax_": (0,),
 }
 _SQUARE = ("tril_", "trace_")
-# NumPy has no complex number of two halves; what PyTorch gives this dtype is not compared.
-_COMPLEX_HALF = "complex32"
+# What PyTorch happens to compute with narrow dtypes (their first power, 2 to their power, bounds of them, the norm of one
+# number), or refuses in another order.
+_BY_CHANCE = re.compile(
+    r"(ldexp|pow|clamp|norm|nansum|lerp)\b.*(complex32|float8)|masked_fill .*float8|(complex32|float8).*(\*\* True|\.pow_)"
+)
 _SCALARS = (True, 3, 2.5, 1 + 2j)
 
 
@@ -59,7 +67,7 @@ def outcome(run: Callable[[], Any]) -> str:
             warnings.simplefilter("ignore")
             result = run()
     except Exception as error:  # compared
-        return _COMPLEX_HALF if "ComplexHalf" in str(error) else type(error).__name__
+        return type(error).__name__
     tensors = list(tensors_in(result))
     return " ".join(dtype_name(tensor.dtype) for tensor in tensors) if tensors else type(result).__name__
 
@@ -74,9 +82,10 @@ def disagreements(calls: list[tuple[str, Callable[[Any], Any]]]) -> list[str]:
     for words, run in calls:
         one, two = outcome(lambda run=run: run(candidate)), outcome(lambda run=run: run(torch))
         lacking = two == "NotImplementedError" and not one.endswith("Error")
-        if one != two and two != _COMPLEX_HALF and not lacking:
+        lacking = lacking or (one, two) == ("NotImplementedError", "RuntimeError")  # which it is, too
+        if one != two and not lacking:
             found.append(f"{words}: {one}, expected {two}")
-    return found
+    return [words for words in found if not (_BY_CHANCE.search(words) and "Error" in words)]
 
 
 def report(found: list[str], total: int) -> str:
@@ -203,22 +212,32 @@ def test_where_cat_stack_lerp() -> None:
     assert not found, report(found, len(calls))
 
 
+def rule_outcome(rule: Any, *arguments: Any) -> str:
+    try:
+        return str(rule(*arguments))
+    except RuntimeError as error:
+        return str(error)
+
+
 def test_rules() -> None:
     found = []
     for one, two in itertools.product(DTYPES, repeat=2):
         for rule in ("promote_types", "can_cast"):
-            results = [str(getattr(m, rule)(getattr(m, one), getattr(m, two))) for m in (candidate, torch)]
+            results = [rule_outcome(getattr(m, rule), getattr(m, one), getattr(m, two)) for m in (candidate, torch)]
             if results[0] != results[1]:
                 found.append(f"{rule}({one}, {two}): {results[0]}, expected {results[1]}")
         for dims in itertools.product((0, 1), repeat=2):
-            results = [str(m.result_type(tensor(m, one, dims[0]), tensor(m, two, dims[1]))) for m in (candidate, torch)]
-            if results[0] != results[1] and _COMPLEX_HALF not in results[1]:
+            results = [
+                rule_outcome(m.result_type, tensor(m, one, dims[0]), tensor(m, two, dims[1]))
+                for m in (candidate, torch)
+            ]
+            if results[0] != results[1]:
                 found.append(
                     f"result_type({one} of {dims[0]} dims, {two} of {dims[1]}): {results[0]}, expected {results[1]}"
                 )
     for one, number, dims in itertools.product(DTYPES, _SCALARS, (0, 1)):
-        results = [str(m.result_type(tensor(m, one, dims), number)) for m in (candidate, torch)]
-        if results[0] != results[1] and _COMPLEX_HALF not in results[1]:
+        results = [rule_outcome(m.result_type, tensor(m, one, dims), number) for m in (candidate, torch)]
+        if results[0] != results[1]:
             found.append(f"result_type({one} of {dims} dims, {number!r}): {results[0]}, expected {results[1]}")
     for one, two in itertools.product(_SCALARS, repeat=2):
         results = [str(m.result_type(one, two)) for m in (candidate, torch)]
@@ -259,6 +278,6 @@ def test_another_default_dtype(default: str) -> None:
     found = []
     for name, make in makers.items():
         one, two = run(make, candidate), run(make, torch)
-        if one != two and two != _COMPLEX_HALF:
+        if one != two:
             found.append(f"{name}: {one}, expected {two}")
     assert not found, "\n".join(found)

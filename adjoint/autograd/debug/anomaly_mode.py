@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ...kernels.runtime.narrow_array import widened
 from ...notices import warn
 from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
@@ -111,7 +112,7 @@ def listed(grad: Any) -> list[Any]:
 
 def has_nan(value: Any) -> bool:
     """Whether some element is not a number."""
-    array = elements(value)
+    array = widened(elements(value))
     return array.dtype.kind in "fcV" and bool(numpy.isnan(array).any())
 
 

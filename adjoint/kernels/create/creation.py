@@ -16,8 +16,9 @@ from ...notices import warn
 from ..math.fma import fma32, fma64
 from ..memory import storage
 from ..memory.copying import convert
-from ..runtime.floating import OFF, WARNINGS, restore, type_name, unwarned
+from ..runtime.floating import OFF, WARNINGS, refuse, restore, type_name, unwarned
 from ..runtime.layout import laid_out
+from ..runtime.narrow_array import cast, kept
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
 
@@ -229,6 +230,8 @@ def _array_of(values: list[Any], kind: dtype, kinds: set[dtype]) -> Array:
             else "'complex' object cannot be interpreted as an integer"
         )
     with unwarned():
+        if kind.roles is not None:
+            return cast(numpy.array(values, numpy.complex128 if kind.is_complex else numpy.float64), kind.numpy)
         if kind.itemsize == 2 and kind.is_floating_point:
             return numpy.array(values, numpy.float32).astype(kind.numpy)
         if kind.is_floating_point or kind.is_complex:
@@ -305,10 +308,10 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     Raises:
         RuntimeError: if `step` is zero or leads away from `end`, or a bound is not finite.
         ValueError: if `step` is zero once cut to an integer.
-        NotImplementedError: if `kind` is bool or complex.
+        NotImplementedError: if `kind` is bool, complex or one that kernels do not compute with.
     """
-    if kind is dtypes.bool or kind.is_complex:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.scalar_type}'")
+    if kind is dtypes.bool or kind.is_complex or kind.roles is not None:
+        raise refuse("arange_cpu", kind)
     for value in (start, end, step):
         if isinstance(value, complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
@@ -374,12 +377,12 @@ def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 
     Raises:
         RuntimeError: if `steps` is negative.
-        NotImplementedError: if `kind` is bool.
+        NotImplementedError: if `kind` is bool or one that kernels do not compute with.
     """
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    if kind is dtypes.bool:
-        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if kind is dtypes.bool or (kind.roles is not None and steps > 1):
+        raise refuse("linspace_cpu", kind)
     return _spaced(start, end, steps, kind).astype(kind.numpy, copy=False)
 
 
@@ -420,6 +423,8 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
     """`base` to the powers `linspace(start, end, steps)`."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if kind.roles is not None:
+        raise refuse("logspace_cpu", kind)
     if kind.is_complex:
         return convert(numpy.power(base, _spaced(start, end, steps, kind)), kind.numpy)
     if steps == 1:
@@ -441,6 +446,8 @@ def eye(n: int, m: int, kind: dtype) -> Array:
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    if kind is dtypes.complex32:
+        raise refuse("eye", kind)
     result = numpy.zeros((n, m), kind.numpy)
     result[:m].reshape(-1)[:: m + 1] = 1
     return result
@@ -478,8 +485,8 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
         RuntimeError: if the parts are not of one real floating-point type.
     """
     _check_parts(real, imag)
-    kind = numpy.complex128 if real.dtype == numpy.float64 else numpy.complex64
-    result = laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag))
+    kind = dtypes.from_numpy(real.dtype).to_complex().numpy
+    result = kept(laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag)))
     if LOOPS.takes(result.size, LARGE):
         from ...codegen.compiled_complex import joined
 
@@ -495,6 +502,8 @@ def polar(abs: Array, angle: Array) -> Array:
     Raises as `complex_from_parts` does.
     """
     _check_parts(abs, angle)
+    if abs.dtype == numpy.float16:
+        raise refuse("polar_cpu", abs)
     return complex_from_parts(numpy.asarray(abs * numpy.cos(angle)), numpy.asarray(abs * numpy.sin(angle)))
 
 

@@ -11,7 +11,7 @@ from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous
 from ..runtime.errors import LinAlgError
-from ..runtime.floating import is_inexact, type_name
+from ..runtime.floating import is_inexact, refuse
 from .elimination import column_major, lu_factor, substituted
 
 Array = numpy.ndarray[Any, Any]
@@ -196,7 +196,7 @@ def older_cholesky(self: Array, upper: bool = False) -> Array:
         return cholesky(self, upper, "cholesky")
     except RuntimeError as error:
         if not is_inexact(self.dtype) and self.ndim > 1:
-            raise NotImplementedError(f"\"cholesky_cpu\" not implemented for '{type_name(self.dtype)}'") from None
+            raise refuse("cholesky_cpu", self) from None
         raise type(error)(str(error).removeprefix("linalg.")) from None
 
 
@@ -292,7 +292,7 @@ def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
             f"{b.shape[-2]}x{b.shape[-1]})"
         )
     if not is_inexact(a.dtype) or a.dtype.itemsize == 2:
-        raise NotImplementedError(f"\"triangular_solve_cpu\" not implemented for '{type_name(a.dtype)}'")
+        raise refuse("triangular_solve_cpu", a)
 
 
 def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..reduce import moments
-from ..runtime.floating import HALVES, is_floating, type_name, unwarned, widen
+from ..runtime.floating import HALVES, is_floating, refuse, type_name, unwarned, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import broadcast_shapes, normalize_dim
@@ -31,7 +31,7 @@ def pdist(self: Array, p: float) -> Array:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     if self.dtype.itemsize == 2:
-        raise NotImplementedError(f"\"pdist\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse("pdist", self)
     if LOOPS.takes(len(self) * self.size, MOVED):
         found = LOOPS.run("linalg.distance.distances_of", self, self, p, True)
         if found is not NotImplemented:
@@ -116,7 +116,7 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if x1.dtype in HALVES:
-        raise NotImplementedError(f"\"cdist\" not implemented for '{type_name(x1.dtype)}'")
+        raise refuse("cdist", x1)
     if x1.ndim == x2.ndim == 2 and 0 < x1.size * len(x2) < MOVED and not LOOPS.every_size:
         return numpy.asarray(_norms(x1[:, None] - x2, p))
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])

@@ -8,7 +8,7 @@ import numpy
 
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
-from ..runtime.floating import is_inexact, type_name, unwarned
+from ..runtime.floating import is_inexact, refuse, unwarned
 from ..runtime.shapes import require_dims
 from . import decompositions, elimination
 from .decompositions import check_matrix
@@ -24,7 +24,7 @@ def _check_factorable(name: str, array: Array) -> None:
 
 def _check_eliminable(array: Array, pivot: bool) -> None:
     if not is_inexact(array.dtype) or array.dtype.itemsize == 2:
-        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{type_name(array.dtype)}'")
+        raise refuse("lu_cpu", array)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
@@ -219,7 +219,7 @@ def ldl_factor_ex(
         except RuntimeError as error:
             raise RuntimeError(f"torch.{error}") from None
     if self.dtype.itemsize == 2:
-        raise NotImplementedError(f"\"ldl_factor_kernel_cpu\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse("ldl_factor_kernel_cpu", self)
     factors, pivots, info = elimination.ldl_factor(self, hermitian)
     if check_errors:
         refuse_zero_block(info, name)

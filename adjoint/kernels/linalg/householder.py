@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ...dtypes import from_numpy
-from ..runtime.floating import is_inexact, type_name
+from ..runtime.floating import is_inexact, refuse
 from .elimination import column_major, substituted
 
 Array = numpy.ndarray[Any, Any]
@@ -79,7 +79,7 @@ def _type(array: Array) -> str:
 
 def _check_dtype(name: str, array: Array) -> None:
     if not is_inexact(array.dtype) or array.dtype.itemsize == 2:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(array.dtype)}'")
+        raise refuse(f"{name}_cpu", array)
 
 
 def _check_factors(name: str, self: Array, tau: Array) -> None:

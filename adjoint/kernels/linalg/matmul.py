@@ -15,7 +15,7 @@ from ..memory.copying import convert
 from ..runtime.floating import FLOAT32, HALVES, type_name, widen
 from ..runtime.layout import laid_out
 from ..runtime.parallel import PARALLEL_BYTES, get_num_threads, parallel_rows
-from ..runtime.scalar import C_NAMES, scalar_array
+from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim, require_dims
 from ..shape.view import expand
 
@@ -26,8 +26,7 @@ _BLAS = "fdFD"
 
 def c_name(array: Array) -> str:
     """The name of an array's type in some messages."""
-    kind = from_numpy(array.dtype)
-    return "long int" if kind is dtypes.int64 else C_NAMES[kind]
+    return dtypes.C_NAMES[from_numpy(array.dtype)]
 
 
 def _same_types(a: Array, b: Array) -> None:

@@ -16,7 +16,7 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
-from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
 
@@ -381,13 +381,6 @@ def _plus_quotient(self: Array, tensor1: Array, tensor2: Array, value: float) ->
     return self + tensor1 * value / tensor2
 
 
-_C_NAMES = {
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "int64": "long int",
-    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     """`self + weight * (end - self)`, from whichever end is nearer; `weight` is an array or a number.
 
@@ -398,15 +391,14 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
         return _lerp(self, end, weight)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
-            kinds = [_C_NAMES[dtypes.from_numpy(array.dtype).name] for array in (self, other)]
+            kinds = [dtypes.C_NAMES[dtypes.from_numpy(array.dtype)] for array in (self, other)]
             raise RuntimeError(f"expected dtype {kinds[0]} for `{name}` but got dtype {kinds[1]}")
     if self.dtype.kind in "iub":
         by = "tensor" if isinstance(weight, numpy.ndarray) else "scalar"
-        raise NotImplementedError(f"\"lerp_kernel_{by}\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse(f"lerp_kernel_{by}", self)
     if type(weight) is complex and self.dtype.kind != "c":
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES[dtypes.from_numpy(self.dtype).name]} without overflow"
-        )
+        kind = dtypes.C_NAMES[dtypes.from_numpy(self.dtype)]
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
     return _lerp(self, end, weight)
 
 

@@ -109,7 +109,7 @@ def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bo
     Infinities must be equal.
     """
     close = laid_out(numpy.asarray(numpy.equal(first, second)), (first, second))
-    inexact = first.dtype.kind in "fcV"
+    inexact = first.dtype.kind in "fcVW"
     if equal_nan and inexact:
         close = close | ((first != first) & (second != second))
     if rtol == 0 and atol == 0:

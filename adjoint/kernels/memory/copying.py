@@ -13,6 +13,7 @@ from ...dtypes import from_numpy
 from ...notices import warn
 from ..runtime.floating import HALVES, unwarned
 from ..runtime.layout import row_major
+from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
 from .bounds import checked_bytes
@@ -140,6 +141,10 @@ def filled_like(array: Array, value: Array) -> Array:
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
+    if type(array) is Narrow or is_narrow(dtype):
+        result = empty_like(array, dtype, memory_format)
+        result[...] = cast(array, dtype)
+        return kept(result)
     halves = dtype in HALVES or array.dtype in HALVES
     if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, CONVERTED if halves else THREADED):
         found = LOOPS.run("memory.copying.convert", array, dtype)
@@ -162,7 +167,7 @@ def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
 
 def real_part(array: Array, dtype: Any) -> Array:
     """The real part of a complex array that is to become a real one, otherwise `array`."""
-    if array.dtype.kind == "c" and dtype.kind not in "cb":
+    if array.dtype.kind in "cW" and dtype.kind not in "cbW":
         warn("Casting complex values to real discards the imaginary part")
         return array.real
     return array
@@ -216,7 +221,9 @@ def fill_(self: Array, value: Any) -> None:
     """Write the number `value` to every element of `self`. Raises as `scalar_array` does."""
     if 0 in self.strides:
         self = distinct(self)
-    if self.nbytes >= _FILLED_BY_THREADS:
+    if self.size == self.itemsize == 1 and is_narrow(self.dtype):  # PyTorch lets a single one saturate
+        kept(self)[...] = value
+    elif self.nbytes >= _FILLED_BY_THREADS:
         with numpy.errstate(all="ignore"):
             number = scalar_array(value, from_numpy(self.dtype))
         copy_elements(self, number)
@@ -241,6 +248,8 @@ def fill_with_(self: Array, value: Array) -> None:
 
 def zero_(self: Array) -> None:
     """Write zero to every element of `self`."""
+    if type(self) is Narrow:
+        self = self.view(f"u{self.itemsize}")
     if 0 in self.strides:
         self = distinct(self)
     if self.nbytes >= _FILLED_BY_THREADS:

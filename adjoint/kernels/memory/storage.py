@@ -15,6 +15,7 @@ from ...device import channels_last, channels_last_3d
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import LazyConjNeg
 from ..runtime.meta_array import Meta, Released
+from ..runtime.narrow_array import kept, widened
 from ..runtime.sparse_array import SparseArray
 from .bounds import checked_bytes
 
@@ -34,8 +35,10 @@ def adopt(array: Array) -> Array:
 
     Raises RuntimeError if it runs backwards.
     """
-    if array.dtype.kind == "V":  # bfloat16 has no description in the array protocol: pass through integers
-        return adopt(array.view(numpy.uint16)).view(array.dtype)
+    if (
+        array.dtype.isbuiltin != 1
+    ):  # dtypes of `ml_dtypes` have no description in the array protocol: pass through integers
+        return adopt(array.view(f"u{array.itemsize}")).view(array.dtype)
     if array.flags.c_contiguous:
         return numpy.asarray(_Foreign(array))
     size = array.itemsize
@@ -123,12 +126,12 @@ def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int,
 def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...], dtype: Any = None) -> Array:
     """A view from the first element of `array` on, with another shape, other strides in bytes and perhaps another dtype."""
     dtype = dtype or array.dtype
-    if array.size and array.dtype.kind != "V":
+    if array.size and array.dtype.isbuiltin == 1:
         if array.flags.c_contiguous:
-            return numpy.ndarray(shape, dtype, array, 0, byte_steps)
+            return kept(numpy.ndarray(shape, dtype, array, 0, byte_steps))
         base = array.base
         if type(base) is numpy.ndarray and base.size == 1 and base.dtype is array.dtype:  # one number, repeated
-            return numpy.ndarray(shape, dtype, base, 0, byte_steps)
+            return kept(numpy.ndarray(shape, dtype, base, 0, byte_steps))
     root = owner(array)
     return window(root, dtype, shape, byte_steps, address(array) - address(root))
 
@@ -141,8 +144,8 @@ def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence
     """
     if 0 in shape:  # NumPy lets arrays of nothing begin no later than where the memory ends
         byte_offset = min(byte_offset, root.nbytes)
-    direct = root.flags.c_contiguous and root.dtype.kind != "V"  # bfloat16 is unknown to the buffer protocol
-    return numpy.ndarray(shape, dtype, root if direct else memory(root), byte_offset, byte_steps)
+    direct = root.flags.c_contiguous and root.dtype.isbuiltin == 1  # others are unknown to the buffer protocol
+    return kept(numpy.ndarray(shape, dtype, root if direct else memory(root), byte_offset, byte_steps))
 
 
 def memory(root: Array) -> Array:
@@ -205,6 +208,7 @@ PYTHON_NUMBERS = frozenset((float, int, bool, complex))
 
 def to_python(array: Array) -> Any:
     """The elements as nested lists of Python numbers."""
+    array = widened(array)
     if array.dtype.kind == "V":  # ml_dtypes' scalars are not Python numbers
         array = array.astype(numpy.float32)
     return array.tolist()

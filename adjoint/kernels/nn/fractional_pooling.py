@@ -5,7 +5,7 @@ import math
 import numpy
 from numpy import ndarray
 
-from ..runtime.floating import is_floating, type_name, widen
+from ..runtime.floating import is_floating, refuse, widen
 
 _NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
@@ -31,9 +31,7 @@ def fractional_max_pool(
         if size + kernel - 1 > length:
             raise RuntimeError(f"{function}: pool {name} {kernel} too large relative to input {name} {length}")
     if not is_floating(input.dtype):
-        raise NotImplementedError(
-            f"\"fractional_max_pool{dims}d_out_frame\" not implemented for '{type_name(input.dtype)}'"
-        )
+        raise refuse(f"fractional_max_pool{dims}d_out_frame", input)
     samples = widen(random_samples)[..., ::-1] if dims == 2 else widen(random_samples)
     samples = samples.reshape(*leading, dims)
     places: ndarray | int = 0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ..runtime.floating import HALVES, type_name
+from ..runtime.floating import HALVES, refuse
 
 Array = numpy.ndarray[Any, Any]
 
@@ -179,7 +179,7 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
     dims = input.ndim - 2
     if input.dtype.kind != "f" and input.dtype not in HALVES:
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
+        raise refuse(f"{kernel}", input)
     sampling = Sampling(mode, padding, bool(align_corners))
     if LOOPS.takes(input.shape[1] * grid.size, _COMPILED):
         by_loops = LOOPS.run("nn.grid_sampling.sampled", input, grid, sampling)

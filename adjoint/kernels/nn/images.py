@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import type_name
+from ..runtime.floating import refuse
 
 Array = numpy.ndarray[Any, Any]
 Pair = tuple[int, int]
@@ -109,7 +109,7 @@ def _check_sizes(kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair)
 
 def _check_type(name: str, array: Array) -> None:
     if array.dtype.kind in "iu":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
+        raise refuse(f"{name}", array)
 
 
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:

@@ -15,7 +15,7 @@ from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
 from ..index.masking import clamp
 from ..index.scatter import out_of_bounds
 from ..reduce.reduction import total as total_of
-from ..runtime.floating import compute_dtype, is_floating, quietly, type_name, widen
+from ..runtime.floating import compute_dtype, is_floating, quietly, refuse, type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -79,7 +79,7 @@ def shared_difference(
 def mse_loss(self: Array, target: Array, reduction: str) -> Array:
     """`(self - target)²`."""
     if self.dtype.kind in "iub":
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse("mse_cpu", self)
     if LOOPS.takes(self.size, LARGE):
         return reduced(_squared_distance.general(self, target), reduction, self.dtype)
     difference = widen(self) - widen(target)
@@ -325,7 +325,7 @@ def _check(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
     if target.dtype != _INT64 and target.dtype != numpy.uint8:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
     if not is_floating(log_probs.dtype):
-        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{type_name(log_probs.dtype)}'")
+        raise refuse("nll_loss_out_frame", log_probs)
     if weight is None:
         return
     classes = log_probs.shape[_class_dim(log_probs)]
@@ -372,7 +372,7 @@ def _require(name: str, self: Array, target: Array) -> None:
     if target.dtype != numpy.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
     if self.dtype.char not in "fd":
-        raise NotImplementedError(f"\"{name}_cpu_kernel\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse(f"{name}_cpu_kernel", self)
 
 
 def _share(grad: Array, reduction: str, batch: int) -> Array:

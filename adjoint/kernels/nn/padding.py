@@ -10,7 +10,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS, MOVED, THREADED, accelerated
 from ..memory.copying import copy_elements
-from ..runtime.floating import type_name, widen
+from ..runtime.floating import refuse, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -60,7 +60,7 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
 
     def forward(self: Array, padding: Sequence[int]) -> Array:
         if self.dtype.kind == "b":
-            raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(self.dtype)}'")
+            raise refuse(f"{name}", self)
         return _padded(self, padding, mode)
 
     def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:

@@ -15,7 +15,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import accelerated
 from ..index.scatter import out_of_bounds
 from ..reduce import reduction
-from ..runtime.floating import is_floating, is_inexact, type_name, widen
+from ..runtime.floating import is_floating, is_inexact, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from .windows import Along, Windows, along_one, divided, windows_of
@@ -29,7 +29,7 @@ _SMALL = 1 << 13  # elements of all windows together: so many are rather gathere
 
 
 def _refuse(kernel: str, x: ndarray) -> NotImplementedError:
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(x.dtype)}'")
+    return refuse(f"{kernel}", x)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS, MOVED
 from ..index.scatter import take_rows
-from ..runtime.floating import is_inexact, type_name
+from ..runtime.floating import is_inexact, refuse
 
 Array = numpy.ndarray[Any, Any]
 
@@ -87,7 +87,7 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
             f"Non-empty {self.ndim}D data tensor expected but got a tensor with sizes {list(self.shape)}"
         )
     if not is_inexact(self.dtype) and self.dtype != numpy.uint8:
-        raise NotImplementedError(f"\"upsample_{mode}\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse(f"upsample_{mode}", self)
 
 
 class Weights:

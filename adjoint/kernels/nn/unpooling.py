@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import HALVES, type_name
+from ..runtime.floating import HALVES, refuse, type_name
 
 Array = numpy.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ def max_unpool(self: Array, indices: Array, output_size: tuple[int, ...]) -> Arr
                 f"got {list(self.shape)} with dimension {dim} being empty."
             )
     if self.dtype.kind != "f" and self.dtype not in HALVES:
-        raise NotImplementedError(f"\"{function}\" not implemented for '{type_name(self.dtype)}'")
+        raise refuse(f"{function}", self)
     planes, area = math.prod(self.shape[:-dims]), math.prod(output_size)
     outside = (indices < 0) | (indices >= area)
     if outside.any():

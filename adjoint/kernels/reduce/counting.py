@@ -7,7 +7,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ..runtime.floating import is_floating, type_name, widen
+from ..runtime.floating import is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .sorting import sort, take_last
@@ -33,7 +33,7 @@ def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
     """
     if dim is None:
         if x.dtype.kind == "c":
-            raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
+            raise refuse("unique", x)
         values, order = sort(x.reshape(-1))
         distinct, inverse, counts = _runs(values, _starts(values))
     else:
@@ -57,7 +57,7 @@ def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
     """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths."""
     if dim is None:
         if x.dtype.kind == "c":
-            raise NotImplementedError(f"\"unique\" not implemented for '{type_name(x.dtype)}'")
+            raise refuse("unique", x)
         flat = x.reshape(-1)
         distinct, inverse, counts = _runs(flat, _starts(flat))
         return distinct, inverse.reshape(x.shape), counts
@@ -72,7 +72,7 @@ def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = normalize_dim(dim, x.ndim)
     if x.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse(f"{name}", x)
     if x.size == 0 and x.shape[dim] != 0:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     if x.shape.count(0) > 1:
@@ -116,7 +116,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if not is_floating(x.dtype):
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse("histogram_cpu", x)
     flat = widen(x).reshape(-1)
     low, high = flat.dtype.type(min), flat.dtype.type(max)
     whole = bool(low == high and x.size)
@@ -154,7 +154,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
         RuntimeError: if `x` is not one-dimensional or has negative elements, or `weights` has another length.
     """
     if not is_integer(x):
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse("bincount_cpu", x)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if x.ndim == 1 and x.size == 0:
@@ -267,7 +267,7 @@ def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | N
             f"{list(values.shape)}"
         )
     if sequence.dtype.kind in "bc":
-        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{type_name(sequence.dtype)}'")
+        raise refuse("searchsorted_out_cpu", sequence)
     if sorter is None:
         return
     if sorter.shape != sequence.shape:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import type_name
+from ..runtime.floating import refuse
 from ..runtime.shapes import normalize_dims
 
 Array = numpy.ndarray[Any, Any]
@@ -15,7 +15,7 @@ Array = numpy.ndarray[Any, Any]
 def hash_tensor(x: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Array:
     """The exclusive or of the bits of the elements, which are widened to 64 bits first."""
     if x.dtype.kind == "c":
-        raise NotImplementedError(f"\"hash_tensor_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse("hash_tensor_cpu", x)
     dims = normalize_dims(dim, x.ndim)
     if dim in (None, ()) and not x.size:
         raise RuntimeError(

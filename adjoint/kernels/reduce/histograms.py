@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..runtime.floating import type_name
+from ..runtime.floating import refuse
 from .counting import searchsorted
 
 _FUNCTION = "torch.histogramdd"
@@ -15,7 +15,7 @@ _FUNCTION = "torch.histogramdd"
 def check_points(points: ndarray) -> None:
     """Raise unless `points` are float32 or float64."""
     if points.dtype.char not in "fd":
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{type_name(points.dtype)}'")
+        raise refuse("histogramdd", points)
 
 
 def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:

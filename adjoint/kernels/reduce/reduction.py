@@ -13,7 +13,7 @@ import numpy
 from numpy import asarray, empty, ndarray
 
 from ...codegen.acceleration import LOOPS, MOVED, PlannedForm
-from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, restore, type_name, widen
+from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
@@ -291,7 +291,7 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
     if found is not NotImplemented:
         return found
     if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
-        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{type_name(dtype)}'")
+        raise refuse("nansum_cpu", dtype)
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
 
 
@@ -350,7 +350,7 @@ def amin(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
-        raise NotImplementedError(f"\"{name}_values_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse(f"{name}_values_cpu", x)
     if x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
         try:
             result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
@@ -402,7 +402,7 @@ def _whole_extremum(name: str, x: ndarray) -> ndarray:
             "argument."
         )
     if x.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}_all\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse(f"{name}_all", x)
     return amax(x) if name == "max" else amin(x)
 
 

@@ -16,7 +16,7 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..index.scatter import require_in_bounds
-from ..runtime.floating import is_inexact, type_name, widen
+from ..runtime.floating import is_inexact, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .reduction import count_nonzero, prod
@@ -174,7 +174,7 @@ def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> P
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse(f"{name}_cpu", x)
     if LOOPS.takes(x.size, _COMPILED):
         found: Pair = LOOPS.run("reduce.running.extremum", x, dim, name == "cummax")
         if found is not NotImplemented:
@@ -200,7 +200,7 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
     """
     dim = normalize_dim(dim, x.ndim)
     if not is_inexact(x.dtype):
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse("logcumsumexp_out_cpu", x)
     if x.ndim == 0 or x.size == 0:
         return x.copy()
     if x.dtype.kind == "c":

@@ -12,7 +12,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LOOPS
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous
-from ..runtime.floating import is_floating, is_inexact, type_name, widen
+from ..runtime.floating import is_floating, is_inexact, refuse, widen
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
@@ -191,7 +191,7 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
 
 def _refuse_unordered(name: str, x: ndarray) -> None:
     if x.dtype.kind in "bc" and x.size:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse(f"{name}", x)
 
 
 def _kth_index(x: ndarray, k: int) -> ndarray:
@@ -300,7 +300,7 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c" and x.size:
-        raise NotImplementedError(f"\"mode_cpu\" not implemented for '{type_name(x.dtype)}'")
+        raise refuse("mode_cpu", x)
     values, order = _sort_last(x.swapaxes(dim, -1), descending=False)
     position = numpy.arange(x.shape[dim])
     starts = numpy.zeros(values.shape, _INT64)

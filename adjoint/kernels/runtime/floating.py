@@ -21,6 +21,7 @@ BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 FLOAT16 = numpy.dtype(numpy.float16)
 FLOAT32 = numpy.dtype(numpy.float32)
 HALVES = (FLOAT16, BFLOAT16)
+_FLOATS = frozenset((BFLOAT16, *(held for kind, held in dtypes.NARROW.items() if kind.is_floating_point)))
 
 UNBUFFERED_LENGTH = 192
 """From how many elements of a row on its loop may begin anew."""
@@ -40,13 +41,13 @@ def widen(x: ndarray) -> ndarray:
 
 
 def is_floating(dtype: numpy.dtype[Any]) -> bool:
-    """Whether `dtype` is a real floating-point type (bfloat16, whose NumPy kind is void, included)."""
-    return dtype.kind == "f" or dtype == BFLOAT16
+    """Whether `dtype` is a real floating-point type (those of `ml_dtypes`, whose NumPy kind is void, included)."""
+    return dtype.kind == "f" or dtype in _FLOATS
 
 
 def is_inexact(dtype: numpy.dtype[Any]) -> bool:
     """Whether `dtype` is a floating-point or complex type."""
-    return dtype.kind in "fc" or dtype == BFLOAT16
+    return dtype.kind in "fcW" or dtype in _FLOATS
 
 
 def type_name(dtype: numpy.dtype[Any]) -> str:
@@ -121,6 +122,7 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
         restore(token)
 
 
-def refuse(name: str, array: ndarray) -> NotImplementedError:
-    """The error for a dtype that PyTorch's kernel `name` is not defined for."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{type_name(array.dtype)}'")
+def refuse(name: str, of: Any) -> NotImplementedError:
+    """The error for a dtype (adjoint's or NumPy's, or that of an array) that PyTorch's kernel `name` is not defined for."""
+    kind = of.scalar_type if isinstance(of, dtypes.dtype) else type_name(getattr(of, "dtype", of))
+    return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")

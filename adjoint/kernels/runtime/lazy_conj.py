@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy
 
+from .narrow_array import kept
+
 CONJ, NEG = 1, 2
 """The bits of an array: its elements are conjugated, negated, or both, when they are read."""
 
@@ -74,17 +76,17 @@ def lazy_bits_of(array: Any) -> int:
 
 def with_lazy_bits(array: Any, bits: int) -> Any:
     """A view of `array` with these `bits` toggled."""
-    return array.view(_CLASSES[lazy_bits_of(array) ^ bits]) if bits else array
+    return kept(array.view(_CLASSES[lazy_bits_of(array) ^ bits])) if bits else array
 
 
 def without_lazy_bits(array: Any) -> Any:
     """The memory of `array` as it is."""
-    return array.view(numpy.ndarray) if isinstance(array, LazyConjNeg) else array
+    return kept(array.view(numpy.ndarray)) if isinstance(array, LazyConjNeg) else array
 
 
 def materialize(array: Any) -> Any:
     """The elements of a lazy array as a plain array; anything else as it is."""
-    return _turned(array.view(numpy.ndarray), array.bits) if isinstance(array, LazyConjNeg) else array
+    return kept(_turned(array.view(numpy.ndarray), array.bits)) if isinstance(array, LazyConjNeg) else array
 
 
 def _materialized_each(value: Any) -> Any:
@@ -101,7 +103,7 @@ def _turned(array: Any, bits: int) -> Any:
 
 def conjugate(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """The conjugates of complex numbers, which whoever reads them computes."""
-    return with_lazy_bits(self, CONJ) if self.dtype.kind == "c" else self.view()
+    return with_lazy_bits(self, CONJ) if self.dtype.kind in "cW" else self.view()
 
 
 def negative(self: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:

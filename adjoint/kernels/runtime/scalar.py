@@ -11,14 +11,13 @@ import numpy
 from ... import dtypes
 from ...dtypes import dtype
 from .floating import unwarned
+from .narrow_array import cast, kept
 
 Array = numpy.ndarray[Any, Any]
 
-C_NAMES = {
+C_NAMES = dtypes.C_NAMES | {
     dtypes.uint8: "uint8_t", dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t",
-    dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int32: "int", dtypes.int64: "int64_t",
-    dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16", dtypes.float32: "float", dtypes.float64: "double",
-    dtypes.complex64: "c10::complex<float>", dtypes.complex128: "c10::complex<double>", dtypes.bool: "bool",
+    dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int64: "int64_t",
 }  # fmt: skip
 """The names of the C++ types, which some messages use."""
 
@@ -47,6 +46,8 @@ def scalar_array(value: Any, kind: dtype) -> Array:
         if value.imag != 0:
             raise _overflow(kind)
         value = value.real
+    if kind.roles is not None:
+        return _narrow(value, kind)
     if kind.is_floating_point or kind.is_complex:
         return _inexact(value, kind)
     limits = numpy.iinfo(kind.numpy)
@@ -63,6 +64,14 @@ def _inexact(value: Any, kind: dtype) -> Array:
         raise _overflow(kind)
     with unwarned():
         return numpy.asarray(value, numpy.float32 if kind.itemsize == 2 else kind.numpy).astype(kind.numpy, copy=False)
+
+
+def _narrow(value: Any, kind: dtype) -> Array:
+    if kind.is_floating_point and not math.isnan(value):
+        limits = dtypes.finfo(kind)
+        if not limits.min <= value <= limits.max and not (kind is dtypes.float8_e5m2 and math.isinf(value)):
+            raise _overflow(kind)
+    return kept(cast(numpy.asarray(value), kind.numpy))
 
 
 def _overflow(kind: dtype) -> RuntimeError:

@@ -11,12 +11,13 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.acceleration import LARGE, LOOPS
-from ...dtypes import bfloat16
+from ...dtypes import bfloat16, from_numpy
 from ..memory import storage
 from ..memory.bounds import whole
 from ..memory.copying import clone, contiguous, strided_empty
 from ..memory.storage import restrided
 from ..runtime.floating import type_name
+from ..runtime.narrow_array import kept
 
 Array = numpy.ndarray[Any, Any]
 
@@ -532,7 +533,7 @@ def _with_its_steps(array: Array) -> Array:
 
 def view_as_real(self: Array) -> Array:
     """Real and imaginary parts as a last dimension of size 2."""
-    if self.dtype.kind != "c":
+    if self.dtype.kind not in "cW":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     step = self.itemsize // 2
     return restrided(self, (*self.shape, 2), (*self.strides, step), numpy.dtype(f"f{step}"))
@@ -540,7 +541,7 @@ def view_as_real(self: Array) -> Array:
 
 def view_as_complex(self: Array) -> Array:
     """A last dimension of size 2 as real and imaginary parts."""
-    if self.dtype.kind != "f":
+    if self.dtype.kind != "f" or self.itemsize == 1:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             f"{type_name(self.dtype)}"
@@ -556,15 +557,15 @@ def view_as_complex(self: Array) -> Array:
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if storage.storage_offset(self) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    kind = numpy.dtype(f"c{2 * self.itemsize}")
-    return self.view(kind)[..., 0]
+    kind = from_numpy(self.dtype).to_complex().numpy
+    return kept(self.view(kind)[..., 0])
 
 
 def view_dtype(self: Array, kind: Any) -> Array:
     """The bytes of `self` as elements of another type; the last dimension grows or shrinks with their size."""
     given, wanted = type_name(self.dtype), type_name(kind)
     if kind.itemsize == self.itemsize:
-        return self.view(kind)
+        return kept(self.view(kind))
     if self.ndim == 0:
         raise RuntimeError(f"self.dim() cannot be 0 to view {given} as {wanted} (different element sizes)")
     steps = storage.element_strides(self)

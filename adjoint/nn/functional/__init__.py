@@ -39,7 +39,7 @@ from .declared import operators
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding_bag import embedding_bag
 from .enumerated import conv_tbc, native_channel_shuffle
-from .grouped import grouped_mm
+from .grouped import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
 from .interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from .linear_loss import linear_cross_entropy
 from .loss import (

@@ -55,7 +55,11 @@ from adjoint.nn.functional.dropout import feature_alpha_dropout as feature_alpha
 from adjoint.nn.functional.embedding_bag import embedding_bag as embedding_bag
 from adjoint.nn.functional.enumerated import conv_tbc as conv_tbc
 from adjoint.nn.functional.enumerated import native_channel_shuffle as native_channel_shuffle
+from adjoint.nn.functional.grouped import ScalingType as ScalingType
+from adjoint.nn.functional.grouped import SwizzleType as SwizzleType
 from adjoint.nn.functional.grouped import grouped_mm as grouped_mm
+from adjoint.nn.functional.grouped import scaled_grouped_mm as scaled_grouped_mm
+from adjoint.nn.functional.grouped import scaled_mm as scaled_mm
 from adjoint.nn.functional.interpolation import interpolate as interpolate
 from adjoint.nn.functional.interpolation import upsample as upsample
 from adjoint.nn.functional.interpolation import upsample_bilinear as upsample_bilinear

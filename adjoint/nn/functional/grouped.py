@@ -1,8 +1,10 @@
-"""Products of groups of matrices of different sizes, as mixtures of experts need."""
+"""Products of groups of matrices, as mixtures of experts need, and of matrices of eight-bit numbers with scales."""
 
 from __future__ import annotations
 
-from typing import Any
+from enum import IntEnum
+from math import nan
+from typing import Any, NoReturn
 
 import adjoint as torch
 from adjoint import Tensor
@@ -56,6 +58,126 @@ def grouped_mm(
 
 
 _grouped_mm = grouped_mm
+
+
+class _ScalingType(IntEnum):
+    """Which numbers of a matrix have a common scale: all, those of a row, or those of a block."""
+
+    TensorWise, RowWise, BlockWise1x16, BlockWise1x32, BlockWise1x128, BlockWise128x128 = range(6)
+
+
+class _SwizzleType(IntEnum):
+    """The order of scales in memory."""
+
+    NO_SWIZZLE, SWIZZLE_32_4_4 = range(2)
+
+
+ScalingType, SwizzleType = _ScalingType, _SwizzleType
+
+
+def scaled_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    scale_a: Any,
+    scale_recipe_a: Any,
+    scale_b: Any,
+    scale_recipe_b: Any,
+    swizzle_a: Any = None,
+    swizzle_b: Any = None,
+    bias: Tensor | None = None,
+    output_dtype: Any = torch.bfloat16,
+    contraction_dim: Any = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """`(scale_a * mat_a) @ (scale_b * mat_b) + bias` of matrices of eight-bit numbers, summed in float32.
+
+    Args:
+        mat_a, mat_b: (m, k) and (k, n), such as `float8_e4m3fn`.
+        scale_a, scale_b: one number each (`ScalingType.TensorWise`), or (m, 1) and (1, n) (`RowWise`).
+        swizzle_a, swizzle_b, contraction_dim, use_fast_accum: for GPUs.
+
+    Raises:
+        RuntimeError, ValueError: if shapes, scales or dtypes do not fit.
+
+    >>> import adjoint as torch
+    >>> a = torch.tensor([[1.0, 2.0]]).to(torch.float8_e4m3fn)
+    >>> by, one = torch.nn.functional.ScalingType.TensorWise, torch.tensor(1.0)
+    >>> torch.nn.functional.scaled_mm(a, a.T, one, by, 10 * one, by, output_dtype=torch.float32)
+    tensor([[50.]])
+    """
+    given = [
+        value if isinstance(value, list) else [value] for value in (scale_a, scale_recipe_a, scale_b, scale_recipe_b)
+    ]
+    return _scaled_mm_v2(mat_a, mat_b, given[0], given[1], (), given[2], given[3], (), bias, output_dtype)
+
+
+def _scaled_mm_v2(
+    input: Tensor,
+    mat2: Tensor,
+    scale_a: Any,
+    recipe_a: Any,
+    swizzle_a: Any,
+    scale_b: Any,
+    recipe_b: Any,
+    swizzle_b: Any,
+    bias: Tensor | None,
+    out_dtype: Any,
+    contraction_dim: Any = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    for name, scales, recipes in (("scale_a", scale_a, recipe_a), ("scale_b", scale_b, recipe_b)):
+        recipe = int(recipes[0])
+        if not recipe and scales[0].numel() != 1:
+            raise ValueError(f"{name} must have 1 Float element")
+        if recipe > 1:
+            raise ValueError("Invalid scaling configuration.")
+    return _scaled_mm(input, mat2, scale_a[0], scale_b[0], bias, None, out_dtype)
+
+
+def scaled_grouped_mm(*args: Any, **options: Any) -> NoReturn:
+    """Raises NotImplementedError, as in PyTorch on a CPU."""
+    raise NotImplementedError("Could not run 'aten::_scaled_grouped_mm_v2' with arguments from the 'CPU' backend.")
+
+
+def _scaled_mm(
+    input: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    for number, matrix in enumerate((input, mat2), 1):
+        if matrix.dim() != 2:
+            raise RuntimeError(f"mat{number} must be a matrix")
+    (m, k), (rows, n) = input.shape, mat2.shape
+    if k != rows:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {rows}x{n})")
+    if "float8" not in str(input.dtype):
+        raise RuntimeError(f"Expected mat1 to be Float8 matrix got {input.dtype.scalar_type}")
+    if scale_a.numel() == scale_b.numel() == 1:
+        scale_a, scale_b = scale_a.reshape(()), scale_b.reshape(())
+    elif (scale_a.shape, scale_b.shape) != ((m, 1), (1, n)):
+        raise ValueError("Invalid scaling configuration.")
+    if bias is not None and bias.numel() != n:
+        raise RuntimeError(f"Bias must be size {n} but got {bias.numel()}")
+    kind = out_dtype or (input if out is None else out).dtype
+    if out is not None and out.dtype is not kind:
+        raise RuntimeError("out_dtype must match output matrix type")
+    result = (input.float() @ mat2.float()) * (scale_a.float() * scale_b.float())
+    if bias is not None:
+        result = result + bias.float()
+    if kind.itemsize == 1:
+        result = result if scale_result is None or out_dtype is None else result / scale_result
+        if input.dtype is mat2.dtype:  # rounded twice, as in PyTorch
+            result = result.half()
+            if kind is torch.float8_e4m3fn:  # too large a sum is NaN
+                result = result.masked_fill(result.abs() > 464, nan)
+    return result.to(kind) if out is None else out.copy_(result)
 
 
 def _checked(

@@ -22,6 +22,7 @@ from ...dispatch.meta import place_like
 from ...dispatch.out import check_castable, refuse_gradient, resize
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
 from ...tape import mode_switches, modes
@@ -254,7 +255,14 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
 # --- drawn with given parameters ------------------------------------------------------------------------------
 
 
-@operator(kernel=drawing(kernels.normal), namespace=None, method=(), node="NormalBackward1", aten_name="normal")
+@operator(
+    kernel=drawing(kernels.normal),
+    namespace=None,
+    method=(),
+    node="NormalBackward1",
+    aten_name="normal",
+    narrow="halves",
+)
 class normal_of_mean:
     """Normally distributed numbers about the given means, of one standard deviation."""
 
@@ -339,7 +347,7 @@ def _normal_into(out, mean, std, generator):
     parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
     refuse_gradient("normal", [*parameters, out])
     if not (out.dtype.is_floating_point or out.dtype.is_complex):
-        raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_type}'")
+        raise refuse("normal_kernel_cpu", out._array)
     for value in parameters:
         check_castable(value.dtype, out.dtype)
     each = isinstance(std, Tensor)
@@ -437,7 +445,7 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
     return declare
 
 
-@drawn(kernels.normal_, "NormalBackward0")
+@drawn(kernels.normal_, "NormalBackward0", narrow="converts")
 class normal:
     """Fill the tensor with normally distributed numbers."""
 
@@ -472,7 +480,7 @@ class geometric:
     def forward(self: Array, p, *, generator=None): ...
 
 
-@drawn(kernels.uniform_, "UniformBackward0")
+@drawn(kernels.uniform_, "UniformBackward0", narrow="converts")
 class uniform:
     """Fill the tensor with numbers evenly spread over [low, high)."""
 

@@ -14,6 +14,7 @@ from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.create import creation as kernels
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import broadcast_shapes as broadcast
 from ...kernels.runtime.shapes import common_shape
 from ...notices import warn
@@ -218,7 +219,7 @@ def _triangle(name, kernel, doc):
                 raise RuntimeError(f"{argument} must be non-negative, got{size}")
         kind = checked_dtype(dtype, name)
         if kind not in (dtypes.int64, dtypes.int32):
-            raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type}'")
+            raise refuse(f"{name}", kind)
         return leaf(kernel(row, col, offset).astype(kind.numpy, copy=False), False, device)
 
     indices.__name__ = indices.__qualname__ = name

@@ -9,7 +9,7 @@ import numpy
 from ... import dtypes
 from ...dispatch.decorators import public
 from ...kernels.create import signal_windows as kernels
-from ...kernels.runtime.scalar import C_NAMES
+from ...kernels.runtime.floating import refuse
 from .creation import leaf, result_dtype
 
 
@@ -25,20 +25,17 @@ def _window(
     kind = result_dtype(name, options.pop("dtype", None), None) or dtypes.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={_C_NAMES.get(kind, kind)}, device=cpu, "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtypes.C_NAMES[kind]}, device=cpu, "
             "layout=Strided (default), requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))"
         )
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     if kind.is_complex:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{kind.scalar_type}'")
+        raise refuse("arange_cpu", kind)
     if length < 2:
         return leaf(numpy.ones(length, kind.numpy), **options)
     size = length + 1 if periodic else length
     return leaf(numpy.ascontiguousarray(kernel(size, kind.numpy, *parameters)[:length]), **options)
-
-
-_C_NAMES = C_NAMES | {dtypes.uint8: "unsigned char", dtypes.int8: "signed char", dtypes.int64: "long int"}
 
 
 @public()

@@ -25,7 +25,14 @@ from . import batched_indexing
 # --- one index for each element ---------------------------------------------------------------------------------
 
 
-@operator(kernel=scatter_kernels.gather, same_out=STRICT, out_no_overlap=True, tangent="linear", batch="expanded")
+@operator(
+    kernel=scatter_kernels.gather,
+    same_out=STRICT,
+    out_no_overlap=True,
+    tangent="linear",
+    batch="expanded",
+    narrow="trivial",
+)
 class gather:
     """The elements at `index` along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim` 0.
 
@@ -268,6 +275,7 @@ class index_reduce:
     tangent="linear",
     batch=batched_indexing.index_select,
     sparse="shapes.index_select",
+    narrow="moves",
 )
 class index_select:
     """The slices at `index` along `dim`."""
@@ -284,6 +292,7 @@ class index_select:
     method=False,
     tangent="linear",
     batch=batched_indexing.at_indices,
+    narrow="halves",
 )
 class index_select_backward:
     """Zeros of `shape` to which the slices of `input` are added at `index` along `dim`."""
@@ -302,6 +311,7 @@ class index_select_backward:
     tangent="linear",
     batch=batched_indexing.at_indices,
     vmap_name="index_add_",
+    narrow="halves",
 )
 class index_add:
     """A copy to which `alpha` times the slices of `source` are added at `index` along `dim`."""
@@ -325,6 +335,7 @@ class index_add:
     same_out=STRICT,
     tangent="linear",
     batch=batched_indexing.at_indices,
+    narrow="halves",
 )
 class index_copy:
     """A copy with the slices of `source` at `index` along `dim`."""
@@ -356,6 +367,7 @@ class index_copy:
     out=False,
     elementwise=False,
     batch=batched_indexing.at_indices,
+    narrow="halves",
 )
 class _index_fill:
     """A copy with a number, or a zero-dimensional tensor, in the slices at `index` along `dim`."""
@@ -473,6 +485,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     out=False,
     tangent="linear",
     batch=batched_indexing.embedding,
+    narrow="moves",
 )
 class embedding:
     """The rows of `weight` at `indices`; `padding_idx` is the row that gets no gradient."""
@@ -500,6 +513,7 @@ class embedding:
     out=False,
     tangent="linear",
     batch=batched_indexing.embedding_backward,
+    narrow="halves",
 )
 class embedding_dense_backward:
     """The gradient of the table: each row's gradients added up."""

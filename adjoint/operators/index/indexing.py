@@ -137,6 +137,7 @@ def unchanged(indices: Any) -> Any:
     tangent="linear",
     batch=batched_indexing.index,
     aten="Tensor",
+    narrow="moves",
 )
 class index:
     """The elements that arrays of indices, or masks, for the leading dimensions (None: all of it) point at together."""
@@ -156,6 +157,7 @@ class index:
     kernel=Kernel(kernels.index_backward, quiet=True),
     tangent="linear",
     batch=batched_indexing.index_backward,
+    narrow="computes",
 )
 class index_backward:
     """Zeros of `shape` to which `input` is added where the indices point."""
@@ -179,6 +181,7 @@ class index_backward:
     out=False,
     batch=batched_indexing.index_put,
     vmap_name="index_put_",
+    narrow="computes",
 )
 class index_put_arrays:
     """A copy with `values` where the indices point, or added there."""

@@ -30,6 +30,7 @@ public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
     method=(),
     node="MaskedFillBackward0",
     batch="elementwise",
+    narrow="halves",
 )
 class zero_where:
     """`input`, but 0 where `mask`."""
@@ -52,6 +53,7 @@ class zero_where:
     same_out=True,
     function_name="where",
     tangent="linear",
+    narrow="moves",
 )
 class select_where:
     """`input` where `condition`, elsewhere `other`."""

@@ -35,6 +35,7 @@ from ...tensor import Tensor, wrap
     inplace=True,
     out=False,
     elementwise=False,
+    narrow="halves",
 )
 class _masked_fill:
     """A copy with a number, or a zero-dimensional tensor, where the mask is true."""
@@ -82,6 +83,7 @@ def masked_fill_inplace(input, mask, value):
     out_no_overlap=True,
     tangent="linear",
     shape_of_elements=True,
+    narrow="moves",
 )
 class masked_select:
     """The elements where `mask`, broadcast with the tensor, is true, in one dimension."""
@@ -102,7 +104,7 @@ class masked_select:
         return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
-@operator(kernel=kernels.masked_select_backward, namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.masked_select_backward, namespace=None, method=False, tangent="linear", narrow="halves")
 class masked_select_backward:
     """Zeros (of `shape` broadcast with `mask`) with `input` where `mask` is true."""
 
@@ -147,6 +149,7 @@ class masked_scatter_backward:
     batch="dynamic",
     aten_name="nonzero",
     shape_of_elements=True,
+    narrow="halves",
 )
 class nonzero_places:
     """The indices of all nonzero elements, one row for each."""
@@ -205,7 +208,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     return is_among(elements, test_elements, invert, out=out)
 
 
-@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True)
+@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True, narrow="computes")
 class nonzero_static:
     """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
 

@@ -88,6 +88,7 @@ def batch_of_systems(op, batch, matrix, right, *options):
     node="LinalgSolveExBackward0",
     same_out=STRICT,
     batch=batch_of_systems,
+    narrow="trivial",
 )
 class linalg_solve:
     """The solution of linear systems."""
@@ -241,6 +242,7 @@ def logdet(input):
     name="linalg_cholesky",
     node="LinalgCholeskyExBackward0",
     batch="leading",
+    narrow="trivial",
 )
 class linalg_cholesky:
     """The triangular factor of positive-definite matrices."""
@@ -272,7 +274,7 @@ def cholesky_lower(input, *, upper=False, out=None):
     return linalg_cholesky(input, upper, out=out)
 
 
-@operator(kernel=kernels.older_cholesky, batch="leading")
+@operator(kernel=kernels.older_cholesky, batch="leading", narrow="trivial")
 class cholesky:
     """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
 
@@ -291,6 +293,7 @@ class cholesky:
     outputs=("U", "S", "Vh"),
     returns=return_type("linalg_svd", "U", "S", "Vh"),
     batch="leading",
+    narrow="trivial",
 )
 class linalg_svd:
     """The singular value decomposition."""
@@ -381,6 +384,7 @@ def svdvals(A, *, driver=None, out=None):
     outputs=("eigenvalues", "eigenvectors"),
     returns=return_type("linalg_eigh", "eigenvalues", "eigenvectors"),
     batch="leading",
+    narrow="trivial",
 )
 class linalg_eigh:
     """Eigenvalues and eigenvectors of Hermitian matrices."""

@@ -14,7 +14,7 @@ from ...tensor import Tensor, wrap_dim
 from ..reduce.moments import norm_gradient
 
 
-@operator(kernel=moments.norm, namespace=None, method=False, out=False, node="NormBackward1")
+@operator(kernel=moments.norm, namespace=None, method=False, out=False, node="NormBackward1", narrow="halves")
 class norm_over:
     """The `p`-norm over `dim`, as PyTorch's own composed functions take it."""
 

@@ -232,7 +232,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 
-@operator(kernel=kernels.lu_solve, namespace=None, method=False, same_out=STRICT)
+@operator(kernel=kernels.lu_solve, namespace=None, method=False, same_out=STRICT, narrow="trivial")
 class linalg_lu_solve:
     """The solution of linear systems by their triangular factors."""
 
@@ -342,6 +342,7 @@ def inv_ex(A, *, check_errors=False, out=None):
     outputs=("result", "info"),
     returns=return_type("linalg_solve_ex", "result", "info"),
     batch=batch_of_systems,
+    narrow="trivial",
 )
 class linalg_solve_ex:
     """The solution of linear systems, and which are singular."""
@@ -383,6 +384,7 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     outputs=("LD", "pivots", "info"),
     returns=return_type("linalg_ldl_factor_ex", "LD", "pivots", "info"),
     batch="leading",
+    narrow="trivial",
 )
 class linalg_ldl_factor_ex:
     """The factors of symmetric matrices, the pivots, and the first zero pivots."""

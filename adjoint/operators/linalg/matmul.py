@@ -42,7 +42,7 @@ def _scaled(grad, factor):
     return grad if factor == 1 else grad * factor.conjugate()
 
 
-@operator(kernel=kernels.mm, same_out=STRICT, tangent="multilinear", sparse="products.mm")
+@operator(kernel=kernels.mm, same_out=STRICT, tangent="multilinear", sparse="products.mm", narrow="eighths")
 class mm:
     """The product of two matrices.
 
@@ -67,7 +67,7 @@ class mm:
         return batch.apply(op, (whole.flatten(0, 1), second)).unflatten(0, whole.shape[:2])
 
 
-@operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear")
+@operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear", narrow=" bmm")
 class bmm:
     """The products of two stacks of matrices."""
 
@@ -101,7 +101,7 @@ class mv:
         return matmul(batch.first(matrix), batch.first(vector).unsqueeze(-1)).squeeze(-1)
 
 
-@operator(kernel=kernels.dot, same_out=DOT, tangent="multilinear")
+@operator(kernel=kernels.dot, same_out=DOT, tangent="multilinear", narrow=" dot")
 class dot:
     """The sum of the products of the elements of two vectors."""
 
@@ -119,7 +119,7 @@ class dot:
         return matmul(batch.first(first), second) if batch.has(first) else matmul(batch.first(second), first)
 
 
-@operator(kernel=kernels.vdot, same_out=DOT, tangent="multilinear")
+@operator(kernel=kernels.vdot, same_out=DOT, tangent="multilinear", narrow=" dot")
 class vdot:
     """`dot` with the first vector conjugated."""
 
@@ -150,6 +150,7 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
     same_out=STRICT,
     deprecated_order=("beta", "alpha"),
     sparse="products.addmm",
+    narrow="eighths",
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""

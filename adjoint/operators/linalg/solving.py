@@ -147,6 +147,7 @@ class cholesky_inverse:
     outputs=("L", "info"),
     returns=return_type("linalg_cholesky_ex", "L", "info"),
     batch="leading",
+    narrow="trivial",
 )
 class linalg_cholesky_ex:
     """The triangular factor of positive-definite matrices, and which are none."""

@@ -45,6 +45,7 @@ def conjugate(value):
     forms=alone,
     sparse="arithmetic.add",
     vmap_name="",
+    narrow="halves add_stub",
 )
 class add:
     """`input + alpha * other`, elementwise, broadcast together.
@@ -70,6 +71,7 @@ class add:
     node="AddBackward1",
     tangent="elementwise",
     aten_name="add",
+    narrow="halves add_stub",
 )
 class add_number:
     """`input + other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
@@ -87,6 +89,7 @@ class add_number:
     node="SubBackward1",
     tangent="elementwise",
     aten_name="sub",
+    narrow="halves add_stub",
 )
 class sub_number:
     """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
@@ -129,6 +132,7 @@ def no_bool(self, other, *_):
     vmap_name="inplace arithmetic",
     forms=alone,
     sparse="arithmetic.sub",
+    narrow="halves add_stub",
 )
 class sub:
     """`input - alpha * other`, elementwise, broadcast together."""
@@ -152,6 +156,7 @@ class sub:
     out=False,
     check=no_bool,
     tangent="elementwise",
+    narrow="halves add_stub",
 )
 class _rsub:
     """`other - alpha * input`, elementwise, broadcast together."""
@@ -205,6 +210,7 @@ def reflected_sub(input, other):
     aten="Tensor",
     vmap_name="inplace arithmetic",
     sparse="arithmetic.mul",
+    narrow="alike",
 )
 class mul:
     """`input * other`, elementwise, broadcast together.
@@ -228,6 +234,7 @@ class mul:
     node="MulBackward1",
     tangent="elementwise",
     aten_name="mul",
+    narrow="halves",
 )
 class mul_number:
     """`input * other`, elementwise, where `other` is a number: what PyTorch's own composed functions use."""
@@ -265,6 +272,7 @@ class div_number:
     numbers=False,
     deprecated_order=("value",),
     tangent="elementwise",
+    narrow="halves",
 )
 class addcmul:
     """`input + value * tensor1 * tensor2`, elementwise, broadcast together."""

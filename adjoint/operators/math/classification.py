@@ -16,6 +16,7 @@ from ...kernels.math import pointwise as kernels
     inplace=False,
     out=False,
     sparse="values",
+    narrow="computes",
 )
 class isnan:
     """Whether elements are nan."""
@@ -27,12 +28,19 @@ class isnan:
     inplace=False,
     out=False,
     sparse="values",
+    narrow="halves",
 )
 class isinf:
     """Whether elements are infinite."""
 
 
-@unary(Kernel(kernels.isfinite, small=numpy.isfinite, dtypes=FLOATS), promote=None, inplace=False, out=False)
+@unary(
+    Kernel(kernels.isfinite, small=numpy.isfinite, dtypes=FLOATS),
+    promote=None,
+    inplace=False,
+    out=False,
+    narrow="halves",
+)
 class isfinite:
     """Whether elements are neither infinite nor nan."""
 
@@ -47,7 +55,7 @@ class isneginf:
     """Whether elements are infinite and negative."""
 
 
-@unary(kernels.isreal, promote=None, inplace=False, out=False)
+@unary(kernels.isreal, promote=None, inplace=False, out=False, narrow="computes")
 class isreal:
     """Whether the imaginary part is 0."""
 

@@ -13,7 +13,7 @@ from ...kernels.math import comparison as kernels
 # --- order ----------------------------------------------------------------------------------------------------
 
 
-def _comparison(kernel, alias=(), **options):
+def _comparison(kernel, alias=(), narrow=None, **options):
     """Declare a comparison, and that in place: it writes 0 and 1 over the numbers and lets no gradient through."""
 
     def grad_self(grad, xp):
@@ -32,12 +32,13 @@ def _comparison(kernel, alias=(), **options):
             inplace=False,
             aten="Tensor",
             forms=with_number,
+            narrow=narrow,
             **options,
         )(declaration)
         overloads(
             kernel if isinstance(kernel, numpy.ufunc) else Kernel(kernel.general, quiet=True),
-            by_tensor={"node": f"{name.capitalize()}Backward1", "aten": "Tensor"},
-            by_number={"node": f"{name.capitalize()}Backward0", "aten": "Scalar"},
+            by_tensor={"node": f"{name.capitalize()}Backward1", "aten": "Tensor", "narrow": narrow},
+            by_number={"node": f"{name.capitalize()}Backward0", "aten": "Scalar", "narrow": narrow},
             alias_inplace=tuple(f"{other}_" for other in alias),
             only_inplace=True,
         )(
@@ -57,7 +58,7 @@ def _comparison(kernel, alias=(), **options):
     return declare
 
 
-@_comparison(numpy.equal, takes_arrays=True)
+@_comparison(numpy.equal, takes_arrays=True, narrow="computes")
 class eq:
     """Whether elements are equal.
 
@@ -67,7 +68,7 @@ class eq:
     """
 
 
-@_comparison(numpy.not_equal, alias=("not_equal",))
+@_comparison(numpy.not_equal, alias=("not_equal",), narrow="computes")
 class ne:
     """Whether elements differ."""
 

@@ -57,7 +57,7 @@ class nextafter:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=moments.distance, promote="common", elementwise=False, check=no_bool)
+@operator(kernel=moments.distance, promote="common", elementwise=False, check=no_bool, narrow="halves")
 class dist:
     """The `p`-norm of `input - other`, broadcast together.
 

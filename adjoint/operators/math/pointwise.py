@@ -15,7 +15,7 @@ from ...kernels.runtime import lazy_conj
 
 def is_complex(value):
     """Whether a tensor's or array's numbers are complex."""
-    return getattr(value, "_array", value).dtype.kind == "c"
+    return getattr(value, "_array", value).dtype.kind in "cW"
 
 
 # --- exponentials and logarithms ------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class angle:
 @public(method=True, on_arrays=kernels.conj, numpy_names=True)
 def conj(input):
     """The complex conjugate, elementwise; a real tensor itself."""
-    return conjugate(input) if input._array.dtype.kind == "c" else input
+    return conjugate(input) if input._array.dtype.kind in "cW" else input
 
 
 @operator(
@@ -358,6 +358,7 @@ class _neg_view:
     tangent="linear",
     batch="elementwise",
     sparse="values",
+    narrow="computes",
 )
 class conj_physical:
     """The complex conjugate, elementwise."""
@@ -385,6 +386,7 @@ def conj_physical_function(input, *, out=None):
     same_out=True,
     public_inplace=("abs",),
     sparse="values",
+    narrow="computes",
 )
 class abs:
     """The magnitude, elementwise: of complex numbers a real one. The derivative at 0 is 0.
@@ -416,6 +418,7 @@ publish("torch", abs_=abs_)
     alias=("negative",),
     same_out=True,
     sparse="values",
+    narrow="halves",
 )
 class neg:
     """`-input`, elementwise."""
@@ -432,7 +435,7 @@ class sign:
         return xp.zeros_like(grad)
 
 
-@unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values")
+@unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values", narrow="halves")
 class sgn:
     """`sign`; of complex numbers the one of magnitude 1 in the same direction."""
 

@@ -66,6 +66,7 @@ def is_meta(place: Any) -> bool:
     batch="elementwise",
     aten_name="to",
     sparse="shapes.to_dtype",
+    narrow="converts",
 )
 class to_dtype:
     """A copy with elements of another dtype."""
@@ -219,8 +220,8 @@ def _cast_method(name, kind):
 
 for _name, _kind in {
     "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
-    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "long": dtypes.int64, "int": dtypes.int32,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool,
+    "chalf": dtypes.complex32, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "long": dtypes.int64,
+    "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool,
 }.items():  # fmt: skip
     _cast_method(_name, _kind)
 

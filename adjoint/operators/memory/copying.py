@@ -31,7 +31,7 @@ from ..create.creation import shape_of
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone, tangent="linear", batch="elementwise", sparse="shapes.clone")
+@operator(kernel=copying.clone, tangent="linear", batch="elementwise", sparse="shapes.clone", narrow="moves")
 class clone:
     """A copy in memory of its own, through which gradients pass.
 
@@ -70,6 +70,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     tangent="linear",
     vmap_name="inplace arithmetic",
     sparse="shapes.copy",
+    narrow="converts",
 )
 class copy:
     """`other`, broadcast to the shape of `self`, in its place."""
@@ -135,6 +136,7 @@ def sum_to_size(self, /, *sizes, size=None):
     node="FillBackward2",
     batch="elementwise",
     aten="Scalar",
+    narrow="converts",
 )
 class fill:
     """The number `value` in place of every element."""
@@ -155,6 +157,7 @@ class fill:
     node="FillBackward3",
     vmap_name="fill_",
     aten_name="fill",
+    narrow="converts",
 )
 class fill_tensor:
     """The zero-dimensional tensor `value` in place of every element."""
@@ -213,6 +216,7 @@ def fill_(input, value):
     node="FillBackward0",
     batch="elementwise",
     aten_name="full",
+    narrow="converts",
 )
 class full_of_number:
     """A tensor like `self` of which every element is the number `value`."""
@@ -231,6 +235,7 @@ class full_of_number:
     node="FillBackward1",
     batch="elementwise",
     aten_name="full",
+    narrow="converts",
 )
 class full_of_tensor:
     """A tensor like `self` of which every element is the zero-dimensional tensor `value`."""
@@ -281,6 +286,7 @@ public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace
     out=False,
     batch="elementwise",
     sparse="shapes.zeros",
+    narrow="converts",
 )
 class zero:
     """Zero in place of every element."""

@@ -13,6 +13,8 @@ from ...dispatch.sequential import is_readable, sequential_fallback
 from ...dtypes import Rank, promote
 from ...kernels.math import comparison
 from ...kernels.memory.storages import UntypedStorage
+from ...kernels.runtime.floating import refuse
+from ...kernels.runtime.narrow_array import is_narrow, widened
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap
@@ -131,6 +133,10 @@ def equal(input=None, other=None, **names):
         raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
     if first.shape != second.shape:
         return False
+    if not plain and is_narrow(first.dtype):
+        if input.dtype.is_complex:
+            raise refuse("equal_cpu", first)
+        first, second = widened(first), widened(second)
     same = numpy.equal(first, second)
     if not plain or not same.size:
         return bool(same.all())

@@ -70,7 +70,7 @@ class view_as_complex:
 @public(on_arrays=numpy.real, numpy_names=True)
 def real(input):
     """The real part, a view; a real tensor itself."""
-    if input._array.dtype.kind != "c":
+    if input._array.dtype.kind not in "cW":
         return input
     return select(view_as_real(input.conj() if input.is_conj() else input), input._array.ndim, 0)
 
@@ -78,7 +78,7 @@ def real(input):
 @public(numpy_names=True)
 def imag(input):
     """The imaginary part, a view."""
-    if input._array.dtype.kind != "c":
+    if input._array.dtype.kind not in "cW":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     pairs = tensors._neg_view(view_as_real(input.conj())) if input.is_conj() else view_as_real(input)
     return select(pairs, input._array.ndim, 1)
@@ -162,7 +162,7 @@ public(name="as_strided", numpy_names=True)(as_strided)
 publish("torch", as_strided_=as_strided.inplace)
 
 
-@operator(namespace=None, method=False, kernel=kernels.as_strided_backward, tangent="linear")
+@operator(namespace=None, method=False, kernel=kernels.as_strided_backward, tangent="linear", narrow="halves")
 class as_strided_backward:
     """The gradient of the input of `as_strided`."""
 
@@ -172,7 +172,7 @@ class as_strided_backward:
         return xp.as_strided_gather(grad, geometry, size, stride, storage_offset)
 
 
-@operator(namespace=None, method=False, kernel=kernels.as_strided_gather, tangent="linear")
+@operator(namespace=None, method=False, kernel=kernels.as_strided_gather, tangent="linear", narrow="moves")
 class as_strided_gather:
     """The transpose of `as_strided_backward`."""
 
@@ -216,11 +216,11 @@ def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
     if source.dtype.kind == result.dtype.kind:
         before, after = 0, before ^ after
     edge = _lazily_edge(source, edge, before)
-    if source.dtype.kind != "c" and result.dtype.kind == "c":
+    if source.dtype.kind not in "cW" and result.dtype.kind in "cW":
         pairs = kernels.view_as_real(result)
         edge = (_node("view_as_complex", result, _strided_edge(source, pairs, edge)), 0)
     else:
-        if source.dtype.kind == "c" and result.dtype.kind != "c":
+        if source.dtype.kind in "cW" and result.dtype.kind not in "cW":
             source = kernels.view_as_real(source)
             edge = (_node("view_as_real", source, edge), 0)
         if after and sorted(source.shape) != sorted(result.shape):  # a part of a conjugate, not the conjugate of a part

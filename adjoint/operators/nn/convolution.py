@@ -38,7 +38,15 @@ def transposed_sizes(sizes, kernel, stride, padding, dilation, output_padding):
     )
 
 
-@operator(kernel=_convolved, namespace=None, method=False, out=False, name="convolution", node="ConvolutionBackward0")
+@operator(
+    kernel=_convolved,
+    namespace=None,
+    method=False,
+    out=False,
+    name="convolution",
+    node="ConvolutionBackward0",
+    narrow="halves",
+)
 class convolution:
     """`input` (N, C, spatial) convolved with `weight` (out, C / groups, kernel), plus `bias` (out).
 
@@ -110,6 +118,7 @@ def _batch_in_channels(tensor):
     out=False,
     node="ConvolutionBackwardBackward0",
     tangent="multilinear",
+    narrow="halves",
 )
 class conv_input_grad:
     """The gradient of the input of a convolution; as an operation of its own, a transposed convolution."""
@@ -147,6 +156,7 @@ class conv_input_grad:
     out=False,
     node="ConvolutionBackwardBackward0",
     tangent="multilinear",
+    narrow="halves",
 )
 class conv_weight_grad:
     """The gradient of the weight of a convolution."""

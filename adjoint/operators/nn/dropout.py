@@ -136,6 +136,7 @@ class native_dropout:
     out=False,
     node="NativeDropoutBackwardBackward0",
     batch="elementwise",
+    narrow="halves",
 )
 class native_dropout_backward:
     """The gradient of dropout's input: `grad_output`, multiplied by `scale`, where `mask` holds."""

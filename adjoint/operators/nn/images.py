@@ -88,7 +88,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     )  # fmt: skip
 
 
-@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear", batch="leading")
+@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear", batch="leading", narrow="trivial")
 class pixel_shuffle:
     """`(..., C r², H, W)` rearranged to `(..., C, H r, W r)` (Shi et al., 2016).
 
@@ -104,7 +104,14 @@ class pixel_shuffle:
         return xp.pixel_unshuffle(grad, upscale_factor)
 
 
-@operator(kernel=following_images(kernels.pixel_unshuffle), method=False, out=False, tangent="linear", batch="leading")
+@operator(
+    kernel=following_images(kernels.pixel_unshuffle),
+    method=False,
+    out=False,
+    tangent="linear",
+    batch="leading",
+    narrow="trivial",
+)
 class pixel_unshuffle:
     """`(..., C, H r, W r)` rearranged to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
 

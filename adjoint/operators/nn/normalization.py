@@ -14,6 +14,7 @@ from ...dispatch.operands import check_constant
 from ...dispatch.out import SCALAR_TYPE, all_stored
 from ...dispatch.sequential import is_readable
 from ...kernels.nn import normalization as kernels
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.layout import following_images
 from ...kernels.runtime.meta_array import Meta
 from ...tape import modes
@@ -371,7 +372,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     shape = _checked_shape(input, normalized_shape, "*", weight=weight)
     dtype = input.dtype
     if not dtype.is_floating_point and not dtype.is_complex:
-        raise NotImplementedError(f"\"rms_norm\" not implemented for '{dtype.scalar_type}'")
+        raise refuse("rms_norm", dtype)
     computed = input.float() if dtype.itemsize == 2 else input
     eps = dtypes.finfo(computed.dtype).eps if eps is None else eps
     dims = tuple(range(-len(shape), 0))

@@ -13,6 +13,7 @@ from ...dispatch.arguments import MISSING
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import pooling as kernels
 from ...kernels.nn.windows import check_adaptive, pooled_size
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.layout import following_images
 from ...tape import modes
 from ...tensor import Tensor
@@ -328,7 +329,7 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
         return _max_of_rows(input, *arguments)[0]
     array = input._array
     if array.dtype.kind in "biuc":
-        raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{input.dtype.scalar_type}'")
+        raise refuse("max_pool1d_impl", input._array)
     rows = input.detach()
     if array.ndim == 2:
         kernel, step, pad, gap, _ = arguments

@@ -16,6 +16,7 @@ from ...kernels.nn import softmax as kernels
     function_name="softmax",
     node="SoftmaxBackward0",
     out=False,
+    narrow="trivial",
 )
 class softmax_of:
     """`exp(input)` divided by its sum along `dim`."""
@@ -54,6 +55,7 @@ class softmax_backward:
     function_name="log_softmax",
     node="LogSoftmaxBackward0",
     out=False,
+    narrow="trivial",
 )
 class log_softmax_of:
     """The logarithm of softmax along `dim`."""

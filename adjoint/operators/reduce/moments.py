@@ -7,6 +7,7 @@ from ...dispatch.decorators import public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.reductions import reduction
 from ...kernels.reduce import moments
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import names_all
 from ...tape.saved import unpack
 from .reduction import element_count
@@ -32,7 +33,7 @@ def _over_twice(grad, deviation, xp):
 def _no_complex_moment(result, given, inputs):
     """Moments of real numbers, if there are several, are not computed into a complex tensor."""
     if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
-        raise NotImplementedError(f"\"std_cpu\" not implemented for '{given.scalar_type}'")
+        raise refuse("std_cpu", given)
 
 
 def _plus_mean(total, grad, self, dim, keepdim, xp):
@@ -43,7 +44,7 @@ def _plus_mean(total, grad, self, dim, keepdim, xp):
     return of_mean if total is None else total + of_mean
 
 
-@reduction(moments.var, overloaded=True, same_out=_no_complex_moment, aten="correction")
+@reduction(moments.var, overloaded=True, same_out=_no_complex_moment, aten="correction", narrow="halves")
 class var:
     """The variance over `dim`, or of all elements.
 
@@ -55,7 +56,7 @@ class var:
     grad_self = _variance_gradient
 
 
-@reduction(moments.std, overloaded=True, same_out=_no_complex_moment, aten="correction")
+@reduction(moments.std, overloaded=True, same_out=_no_complex_moment, aten="correction", narrow="halves")
 class std:
     """The standard deviation over `dim`, or of all elements: the square root of `var`."""
 
@@ -65,7 +66,7 @@ class std:
         return _variance_gradient(_over_twice(grad, result, xp), self, dim, correction, keepdim, xp)
 
 
-@reduction(moments.var_mean, method=False, overloaded=True, outputs=("var", "mean"), aten="correction")
+@reduction(moments.var_mean, method=False, overloaded=True, outputs=("var", "mean"), aten="correction", narrow="halves")
 class var_mean:
     """`var` and the mean over `dim`, or of all elements."""
 
@@ -78,7 +79,7 @@ class var_mean:
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
 
-@reduction(moments.std_mean, method=False, overloaded=True, outputs=("std", "mean"), aten="correction")
+@reduction(moments.std_mean, method=False, overloaded=True, outputs=("std", "mean"), aten="correction", narrow="halves")
 class std_mean:
     """`std` and the mean over `dim`, or of all elements."""
 
@@ -123,7 +124,7 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
 
 
-@reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm")
+@reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm", narrow="halves norm_cpu")
 class linalg_vector_norm:
     """The `ord`-norm of the elements over `dim`."""
 

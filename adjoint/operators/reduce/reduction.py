@@ -12,6 +12,7 @@ from ...dispatch.reductions import batch_over, reduction
 from ...kernels.reduce import reduction as kernels
 from ...kernels.reduce import scan
 from ...kernels.reduce.reduction import kept_shape
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import names_all
 
 
@@ -99,7 +100,7 @@ class mean:
 def _only_of_floats(input, out):
     """Without `dtype`, the sum of floating-point numbers is one."""
     if input.dtype.is_floating_point and not out.dtype.is_floating_point:
-        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{out.dtype.scalar_type}'")
+        raise refuse("nansum_cpu", out._array)
 
 
 @reduction(
@@ -308,21 +309,21 @@ class argmin:
 # --- truth ----------------------------------------------------------------------------------------------------
 
 
-@reduction(kernels.all, whole=True, same_out=TRUTH)
+@reduction(kernels.all, whole=True, same_out=TRUTH, narrow="computes")
 class all:
     """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 
 
-@reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element")
+@reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element", narrow="computes")
 class any:
     """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 
 
-@reduction(kernels.count_nonzero, out=False)
+@reduction(kernels.count_nonzero, out=False, narrow="halves")
 class count_nonzero:
     """How many elements are not 0, along `dim` or of all."""
 

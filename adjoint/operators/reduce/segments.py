@@ -12,6 +12,7 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.reduce import segments as kernels
+from ...kernels.runtime.floating import refuse
 
 _REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -79,7 +80,7 @@ def _reduced(data, reduce, axis, places, count, lengths, initial):
 def _check(data, lengths, offsets, axis, unsafe):
     dtype = data.dtype
     if not dtype.is_floating_point:
-        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{dtype.scalar_type}'")
+        raise refuse("_segment_reduce_cpu", dtype)
     for name, given in (("lengths", lengths), ("offsets", offsets)):
         if given is None:
             continue
@@ -91,9 +92,7 @@ def _check(data, lengths, offsets, axis, unsafe):
         if axis != given._array.ndim - 1:
             raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
         if given.dtype not in (dtypes.int32, dtypes.int64):
-            raise NotImplementedError(
-                f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{dtype.scalar_type}'"
-            )
+            raise refuse(f"_segment_reduce_{name}_cpu_kernel1", dtype)
         if name == "offsets" and not given._array.shape[-1]:
             size = [*given._array.shape[:-1], -1, *data._array.shape[axis + 1 :]]
             raise RuntimeError(f"Trying to create tensor with negative dimension -1: {size}")

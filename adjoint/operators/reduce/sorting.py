@@ -23,7 +23,13 @@ from .reduction import selection, shared_by_all
 _SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tensor sorter = None, Tensor out = None"
 
 
-@operator(kernel=Kernel(scan.cumsum, rows=scan.cumsum_rows), inplace=True, out_decides=True, tangent="linear")
+@operator(
+    kernel=Kernel(scan.cumsum, rows=scan.cumsum_rows),
+    inplace=True,
+    out_decides=True,
+    tangent="linear",
+    narrow="trivial cumsum_out_cpu",
+)
 class cumsum:
     """Sums of each element and all before it along `dim`."""
 
@@ -39,7 +45,12 @@ def reversed_cumsum(input, dim):
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
 
 
-@operator(kernel=Kernel(scan.cumprod, rows=scan.cumprod_rows), inplace=True, out_decides=True)
+@operator(
+    kernel=Kernel(scan.cumprod, rows=scan.cumprod_rows),
+    inplace=True,
+    out_decides=True,
+    narrow="trivial cumprod_out_cpu",
+)
 class cumprod:
     """Products of each element and all before it along `dim`."""
 
@@ -82,6 +93,7 @@ def others_product(input, dim):
     outputs=("values", "indices"),
     returns=return_type("cummax", "values", "indices"),
     same_out=SCALAR_TYPE,
+    narrow="trivial",
 )
 class cummax:
     """The largest element so far along `dim`, and where it is."""
@@ -99,6 +111,7 @@ class cummax:
     outputs=("values", "indices"),
     returns=return_type("cummin", "values", "indices"),
     same_out=SCALAR_TYPE,
+    narrow="trivial",
 )
 class cummin:
     """The smallest element so far along `dim`, and where it is."""
@@ -163,7 +176,7 @@ def in_float32(x):
 
 
 def _is_complex(x):
-    return (x._array if isinstance(x, Tensor) else x).dtype.kind == "c"
+    return (x._array if isinstance(x, Tensor) else x).dtype.kind in "cW"
 
 
 def _least(x):
@@ -182,14 +195,14 @@ def _sorting(name, node):
     return {"name": name, "function_name": "sort", "namespace": None, "method": (), "node": node, "same_out": STRICT}
 
 
-@selection(sorting.sort, **_sorting("sort_default", "SortBackward0"))
+@selection(sorting.sort, **_sorting("sort_default", "SortBackward0"), narrow="trivial sorting_kernel_method_name")
 class sort_default:
     """The elements in order along `dim`, and where they were."""
 
     def forward(self: Array, dim: Int = -1, descending: Bool = False): ...
 
 
-@selection(sorting.sort, **_sorting("sort_stable", "SortBackward1"))
+@selection(sorting.sort, **_sorting("sort_stable", "SortBackward1"), narrow="trivial sorting_kernel_method_name")
 class sort_stable:
     """The same; equal elements stay in their order."""
 
@@ -221,21 +234,25 @@ def msort(input, *, out=None):
     return stored("msort", sort_default(input, 0).values, out, STRICT)
 
 
-@selection(sorting.topk, same_out=STRICT)
+@selection(sorting.topk, same_out=STRICT, narrow="trivial")
 class topk:
     """The `k` largest (or smallest) elements along `dim`, and where they are."""
 
     def forward(self: Array, k: Int, dim: Int = -1, largest: Bool = True, sorted: Bool = True): ...
 
 
-@selection(sorting.kthvalue, out_no_overlap=True, same_out="output values must be of same type as input")
+@selection(
+    sorting.kthvalue, out_no_overlap=True, same_out="output values must be of same type as input", narrow="trivial"
+)
 class kthvalue:
     """The `k`th smallest element along `dim`, counted from 1, and where it is."""
 
     def forward(self: Array, k: Int, dim: Int = -1, keepdim: Bool = False): ...
 
 
-@selection(sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output")
+@selection(
+    sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output", narrow="trivial"
+)
 class mode:
     """The most frequent element along `dim` (the smallest of several), and where it is."""
 

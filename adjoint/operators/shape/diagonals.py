@@ -13,7 +13,7 @@ from .view_copies import diagonal_copy
 # --- triangles and diagonals ----------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.tril, inplace=True, same_out=STRICT, tangent="linear", batch="leading")
+@operator(kernel=kernels.tril, inplace=True, same_out=STRICT, tangent="linear", batch="leading", narrow="halves")
 class tril:
     """The lower triangle of matrices, on and below `diagonal`; zeros elsewhere."""
 
@@ -23,7 +23,7 @@ class tril:
         return xp.tril(grad, diagonal)
 
 
-@operator(kernel=kernels.triu, inplace=True, same_out=STRICT, tangent="linear", batch="leading")
+@operator(kernel=kernels.triu, inplace=True, same_out=STRICT, tangent="linear", batch="leading", narrow="halves")
 class triu:
     """The upper triangle of matrices, on and above `diagonal`; zeros elsewhere."""
 
@@ -33,7 +33,7 @@ class triu:
         return xp.triu(grad, diagonal)
 
 
-@operator(kernel=kernels.diag_embed, out=False, tangent="linear", batch="result dims")
+@operator(kernel=kernels.diag_embed, out=False, tangent="linear", batch="result dims", narrow="moves")
 class diag_embed:
     """Matrices with the last dimension of the tensor on a diagonal."""
 

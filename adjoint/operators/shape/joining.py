@@ -15,6 +15,7 @@ from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import type_name
 from ...dtypes import can_cast, int32, int64
 from ...kernels.memory.bounds import check_addressable
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.shape import joining as kernels
 from ...tape.edges import has_no_history
@@ -40,6 +41,7 @@ def _some(tensors, dim):
     tangent="linear",
     kernel=Kernel(kernels.cat, quiet=True),
     sparse="shapes.cat",
+    narrow="moves",
 )
 class cat:
     """The tensors one after the other along `dim`.
@@ -77,6 +79,7 @@ def concat(tensors, dim=0, *, out=None):
     out_refusal=_REFUSAL,
     tangent="linear",
     sparse="shapes.stack",
+    narrow="moves",
 )
 class stack:
     """The tensors along a new dimension `dim`."""
@@ -167,6 +170,7 @@ def column_stack(tensors, *, out=None):
     out=False,
     tangent="linear",
     aten_name="block_diag",
+    narrow="moves",
 )
 class block_diagonal:
     """The matrices along the diagonal of one, zeros elsewhere."""
@@ -188,7 +192,7 @@ def block_diag(*tensors):
 # --- repeating and reordering ---------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.repeat, namespace=None, method=False, out=False, tangent="linear")
+@operator(kernel=kernels.repeat, namespace=None, method=False, out=False, tangent="linear", narrow="moves")
 class repeat:
     """The tensor repeated along each dimension."""
 
@@ -281,7 +285,7 @@ def _repeated(input, repeats, dim, output_size):
 def _repeated_positions(repeats, size, output_size):
     """The numbers below `size`, each as often as `repeats` says; `output_size` is how many there are, if given."""
     if repeats.dtype not in (int32, int64):
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_type}'")
+        raise refuse("repeat_interleave_cpu", repeats._array)
     counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)
     if output_size is not None and output_size < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {output_size}: [{output_size}]")
@@ -296,7 +300,7 @@ def _repeated_positions(repeats, size, output_size):
     return tensors.from_numpy(numpy.repeat(numpy.arange(size), counts))
 
 
-@operator(kernel=kernels.roll, out=False, namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.roll, out=False, namespace=None, method=False, tangent="linear", narrow="moves")
 class roll:
     """The elements shifted along dimensions; what leaves at one end comes in at the other."""
 
@@ -335,7 +339,7 @@ def _integers(name, index, args):
     return tuple(value)
 
 
-@operator(kernel=kernels.flip, out=False, namespace=None, method=False, tangent="linear")
+@operator(kernel=kernels.flip, out=False, namespace=None, method=False, tangent="linear", narrow="moves")
 class flip:
     """The order of the elements reversed along dimensions."""
 
@@ -373,7 +377,7 @@ def flipud(input):
     return flip(input, (0,))
 
 
-@operator(kernel=kernels.rot90, out=False, node="Rot90Backward0", tangent="linear")
+@operator(kernel=kernels.rot90, out=False, node="Rot90Backward0", tangent="linear", narrow="moves")
 class rot90:
     """The plane of two dimensions turned by `k` quarter turns, from the first towards the second."""
 

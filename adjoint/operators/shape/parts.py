@@ -36,7 +36,9 @@ class select:
         return xp.select_backward(grad, self_shape, dim, index)
 
 
-@operator(namespace=None, method=False, kernel=kernels.select_backward, tangent="linear", batch="expanded")
+@operator(
+    namespace=None, method=False, kernel=kernels.select_backward, tangent="linear", batch="expanded", narrow="moves"
+)
 class select_backward:
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
 
@@ -61,7 +63,9 @@ class slice:
         return xp.slice_backward(grad, self_shape, dim, start, end, step)
 
 
-@operator(namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear", batch="expanded")
+@operator(
+    namespace=None, method=False, kernel=kernels.slice_backward, tangent="linear", batch="expanded", narrow="moves"
+)
 class slice_backward:
     """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
 
@@ -116,6 +120,7 @@ class diagonal:
     kernel=kernels.diagonal_backward,
     tangent="linear",
     batch="expanded",
+    narrow="moves",
 )
 class diagonal_backward:
     """Zeros of `shape` with `input` on a diagonal."""
@@ -136,7 +141,9 @@ class unfold:
         return xp.unfold_backward(grad, self_shape, dimension, size, step)
 
 
-@operator(namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear", batch="expanded")
+@operator(
+    namespace=None, method=False, kernel=kernels.unfold_backward, tangent="linear", batch="expanded", narrow="halves"
+)
 class unfold_backward:
     """Zeros of `shape` to which the windows are added where they came from."""
 
@@ -233,7 +240,7 @@ def split_method(input, /, split_size, dim=0):
     return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
 
 
-@operator(out=False, kernel=kernels.split, tangent="linear")
+@operator(out=False, kernel=kernels.split, tangent="linear", narrow="moves")
 class unsafe_split:
     """`split` in parts of one size, on the same memory, but not known as views."""
 
@@ -243,7 +250,7 @@ class unsafe_split:
         return _joined(grads, self_shape, kernels.part_sizes(self_shape[dim], split_size), dim, xp)
 
 
-@operator(kernel=kernels.split, out=False)
+@operator(kernel=kernels.split, out=False, narrow="moves")
 class unsafe_split_with_sizes:
     """`split` in parts of the given sizes, on the same memory, but not known as views."""
 
@@ -365,6 +372,7 @@ dsplit = _split_function("dsplit", lambda ndim: 2, 3)
     same_out="Expected self.dtype() == output.dtype() to be true, but got false.",
     tangent="linear",
     sparse="shapes.narrow",
+    narrow="moves",
 )
 class narrow_copy:
     """A copy of `length` slices of dimension `dim`, from `start` on."""
@@ -376,7 +384,7 @@ class narrow_copy:
         return xp.slice_backward(grad, self_shape, dim, start, start + length, 1)
 
 
-@operator(kernel=kernels.select_scatter, out=False, tangent="linear", batch="expanded")
+@operator(kernel=kernels.select_scatter, out=False, tangent="linear", batch="expanded", narrow="moves")
 class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
@@ -389,7 +397,14 @@ class select_scatter:
         return xp.select(grad, dim, index)
 
 
-@operator(kernel=kernels.slice_scatter, same_out=STRICT, out_underived=True, tangent="linear", batch="expanded")
+@operator(
+    kernel=kernels.slice_scatter,
+    same_out=STRICT,
+    out_underived=True,
+    tangent="linear",
+    batch="expanded",
+    narrow="moves",
+)
 class slice_scatter:
     """A copy with `src` in every `step`th slice of dimension `dim` from `start` to before `end`."""
 
@@ -402,7 +417,7 @@ class slice_scatter:
         return xp.slice(grad, dim, start, end, step)
 
 
-@operator(kernel=kernels.diagonal_scatter, out=False, tangent="linear", batch="expanded")
+@operator(kernel=kernels.diagonal_scatter, out=False, tangent="linear", batch="expanded", narrow="moves")
 class diagonal_scatter:
     """A copy with `src` on a diagonal."""
 

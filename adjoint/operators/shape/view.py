@@ -119,6 +119,7 @@ class reshape_alias:
     tangent="linear",
     batch=_batch_reshaped,
     aten_name="_unsafe_view",
+    narrow="moves",
 )
 class unsafe_view:
     """`input`, a tensor nobody else has, with another shape."""
@@ -549,7 +550,7 @@ def adjoint(input):
 
 
 def _conjugated(tensor):
-    return tensor.conj() if tensor._array.dtype.kind == "c" else tensor
+    return tensor.conj() if tensor._array.dtype.kind in "cW" else tensor
 
 
 def _hermitian(input):

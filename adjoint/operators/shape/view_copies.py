@@ -39,7 +39,7 @@ def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
         options.update(
             kernel=_copied(source), node=node, same_out=STRICT, out_underived=True, batch=_batch_copied(source)
         )
-        return operator(method=False, **options)(declaration)
+        return operator(method=False, narrow="converts", **options)(declaration)
 
     return declare
 
@@ -76,7 +76,7 @@ class diagonal_copy:
     def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1): ...
 
 
-@operator(kernel=kernels.copy, method=False, node="NotImplemented", same_out=STRICT)
+@operator(kernel=kernels.copy, method=False, node="NotImplemented", same_out=STRICT, narrow="converts")
 class detach_copy:
     """A copy. PyTorch defines no derivative."""
 
@@ -216,6 +216,7 @@ class view_as_complex_copy:
     same_out=STRICT,
     out_underived=True,
     batch=_batch_copied(OPERATORS["view_shape"]),
+    narrow="converts",
 )
 class view_shape_copy:
     """A copy with another shape."""

@@ -7,6 +7,7 @@ from typing import Any
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, publish
 from ...kernels.linalg import matmul as dense_products
+from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.sparse import layouts as kernels
 from ...tensor import Tensor
@@ -270,7 +271,7 @@ def _checked(input: Any, dim: Any, dtype: Any, name: str) -> Any:
     if dtype is not None:
         input = input.to(checked_dtype(dtype, name))
     elif not (input.dtype.is_floating_point or input.dtype.is_complex):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.scalar_type}'")
+        raise refuse(f"{name}", input._array)
     if not -input.dim() <= dim < input.dim():
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})"

@@ -362,6 +362,7 @@ class to_sparse_dims:
 @operator(
     kernel=lambda self, source: kernels.to_coo(self),
     sparse="layouts.to_coo_from",
+    narrow="converts",
     namespace=None,
     method=(),
     out=False,

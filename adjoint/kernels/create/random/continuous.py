@@ -71,7 +71,7 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     _require_numbers(mean, std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if out.dtype.kind == "c":
+    if out.dtype.kind in "cW":
         normal_(stream, as_real(out), mean, std / math.sqrt(2.0))
         return out
     if not out.size:
@@ -89,7 +89,7 @@ _DRAW = RepeatedForm("create.normals.draw", elements=TRANSFORMED)
 
 def check_deviations(std: ndarray) -> None:
     """Raise unless all elements can be standard deviations."""
-    if std.dtype.kind == "c":
+    if std.dtype.kind in "cW":
         raise RuntimeError("normal expects standard deviation to be non-complex")
     if std.size and not (std >= 0).all():
         raise RuntimeError("normal expects all elements of std >= 0.0")

@@ -10,11 +10,12 @@ from numpy import ndarray
 from .... import dtypes
 from ....codegen.acceleration import accelerated
 from ...memory.copying import empty_like
-from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
+from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
+from ...runtime.narrow_array import is_narrow
 from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .libm import each
-from .targets import memory_order, refuse, require_floating, round_to, store
+from .targets import memory_order, require_floating, round_to, store
 from .uniform import (
     FLOAT32,
     FLOAT64,
@@ -86,8 +87,8 @@ def _within_unit(p: ndarray) -> bool:
 
 
 def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
-    if dtype.kind == "c" or (dtype.kind == "u" and dtype in UNSIGNED):
-        refuse(kernel, dtype)
+    if dtype.kind == "c" or (dtype.kind == "u" and dtype in UNSIGNED) or is_narrow(dtype):
+        raise refuse(kernel, dtype)
 
 
 def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
@@ -136,7 +137,7 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
     if not out.size:
         return out
     if out.dtype.kind == "b":
-        refuse("geometric_cpu", out.dtype)
+        raise refuse("geometric_cpu", out.dtype)
     _require_real("geometric_cpu", out.dtype)
     with stream.lock:
         drawn = fractions53(stream, out.size)
@@ -275,7 +276,7 @@ def _poisson_rejection(stream: Stream, rate: float) -> float:
 
 def dropout_backward(grad_output: ndarray, mask: ndarray, scale: float) -> ndarray:
     """The gradient of dropout's input; of integers, in the default dtype."""
-    dtype = grad_output.dtype if is_floating(grad_output.dtype) else dtypes.get_default_dtype().numpy
+    dtype = grad_output.dtype if is_inexact(grad_output.dtype) else dtypes.get_default_dtype().numpy
     return (grad_output * mask).astype(dtype, copy=False) * dtype.type(scale)
 
 

@@ -12,9 +12,8 @@ import numpy
 from numpy import ndarray
 
 from ....codegen.acceleration import accelerated
-from ...runtime.floating import type_name
+from ...runtime.floating import refuse, type_name
 from ..mt19937 import Stream
-from .targets import refuse
 from .uniform import FLOAT32, FLOAT64
 
 Rounding = Callable[[float], float]
@@ -28,7 +27,7 @@ def _to_single(number: float) -> float:
 
 def _require_single_or_double(name: str, array: ndarray) -> None:
     if array.dtype not in (FLOAT32, FLOAT64):
-        refuse(name, array.dtype)
+        raise refuse(name, array.dtype)
 
 
 def _normal(stream: Stream) -> float:

@@ -12,9 +12,10 @@ from numpy import ndarray
 from ....codegen.acceleration import RepeatedForm
 from ....notices import warn
 from ...math.fma import fma32, fma64
-from ...runtime.floating import BFLOAT16, is_floating, type_name
+from ...runtime.floating import BFLOAT16, is_floating, refuse, type_name
+from ...runtime.narrow_array import is_narrow
 from ..mt19937 import COMPILED, Stream
-from .targets import as_real, c_name, refuse, require_floating, round_to, store
+from .targets import as_real, c_name, require_floating, round_to, store
 
 TILE = 1 << 15
 """How many numbers are made at a time; they and their scratch fit a core's second-level cache."""
@@ -95,7 +96,7 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
         with stream.lock:
             if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
                 return out
-    if out.dtype.kind == "c":
+    if out.dtype.kind in "cW":
         if out.size:
             uniform_(stream, as_real(out), from_, to)
         return out
@@ -180,8 +181,8 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
     if from_ is None:
         if not out.size:
             return out
-        if dtype.kind == "c" or dtype in UNSIGNED:
-            refuse("random_kernel_cpu", dtype)
+        if dtype.kind == "c" or dtype in UNSIGNED or is_narrow(dtype):
+            raise refuse("random_kernel_cpu", dtype)
         return _fill(stream, out, 0, _largest(dtype) + 1, wide=dtype.itemsize == 8)
     from_, to = operator.index(from_), None if to is None else operator.index(to)
     if not -(2**63) <= from_ < 2**63 or (to is not None and not -(2**63) <= to < 2**63):
@@ -192,8 +193,10 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         to = _upper_limit(from_, dtype)
     elif from_ >= to:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={from_} >= to={to}")
-    if dtype.kind == "c":
+    if dtype.kind in "cW":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    if is_narrow(dtype):
+        raise refuse("random_update_from_to", dtype)
     if is_floating(dtype):
         from_, to = _within_precision(from_, to, dtype)
     if dtype is not INT64:
@@ -205,7 +208,7 @@ def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
     """Fill `out` with any 64 bits, taken as a signed integer."""
     dtype = out.dtype
     if out.size and (dtype.kind in "bc" or dtype in UNSIGNED or dtype == numpy.float16):
-        refuse("random_full_64_bits_range_kernel_cpu", dtype)
+        raise refuse("random_full_64_bits_range_kernel_cpu", dtype)
     if out.size and dtype != numpy.int64 and not is_floating(dtype):
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
     return _fill(stream, out, 0, 2**64, wide=True)
@@ -213,7 +216,7 @@ def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
 
 def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
     """The limit used where only the lower one is given."""
-    if dtype.kind == "c":
+    if dtype.kind in "cW":
         raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
     if dtype == numpy.uint64 and from_ >= 0:
         raise RuntimeError(f"to - 1 is out of bounds for {c_name(dtype)}")
@@ -397,8 +400,8 @@ def _check_permutation(n: int, dtype: "numpy.dtype[Any]") -> None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if dtype is INT64:
         return
-    if dtype.kind in "bc" or dtype in UNSIGNED:
-        refuse("randperm", dtype)
+    if dtype.kind in "bc" or dtype in UNSIGNED or is_narrow(dtype):
+        raise refuse("randperm", dtype)
     if dtype.kind in "iu" and n - 1 > int(numpy.iinfo(dtype).max):
         raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
     if dtype == numpy.float16 and n > 2049:

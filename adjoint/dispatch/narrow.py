@@ -1,0 +1,106 @@
+"""Operators on dtypes that kernels do not compute with: what takes their elements, and how it is refused.
+
+A dtype by its `roles`, and an operator by the option `narrow`, say what they take part in. All take part in views.
+
+    moves     the kernel runs on the bytes of elements
+    converts  it takes such arrays as they are
+    computes  it runs on float32 or complex64, and what it makes of them is rounded
+    alike     the same, but for floats of eight bits times one number
+    halves    the same, for complex numbers of two halves alone
+    eighths   the same, for floats of eight bits alone
+    trivial   the same, for one number without dimensions, or none
+
+Others are refused: in the words of the operator's own kernel, which meets elements that it does not know, or if it says none,
+by PyTorch's name of the kernel, which the option may have after the role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import ndarray
+
+from ..dtypes import OPAQUE, from_numpy, promote
+from ..kernels.memory.copying import convert
+from ..kernels.runtime.narrow_array import Narrow, is_narrow, kept, narrowed, widened
+from .declaration import Operator
+from .meta import with_elements
+
+
+def computed_narrow(op: Operator, arrays: list[Any], compute: Callable[..., Any], kernel: Any = None) -> Any:
+    """The results of `op`, or of its `kernel` in place, on arrays of which some are of such dtypes."""
+    role, _, name = (op.narrow or "").partition(" ")
+    moves = role == "moves"
+    if moves and op.operands:  # to choose between
+        kinds = tuple((from_numpy(each.dtype), 2 if each.ndim else 1) for each in arrays[1:])
+        arrays = [arrays[0], *(convert(each, promote(kinds).numpy) for each in arrays[1:])]
+    given = [item for item in _flat(arrays) if isinstance(item, ndarray)]
+    narrow = [array for array in given if type(array) is Narrow]
+    if op.view or role == "converts" or not narrow:
+        return compute(op, arrays, kernel)
+    dtype = narrow[0].dtype
+    asked = arrays[op.names.index("dtype")] if "dtype" in op.names else None
+    of_others = type(given[0]) is not Narrow and role and not moves  # a result is of the dtype of the first
+    if of_others or (asked is not None and not is_narrow(asked)):
+        return compute(op, with_elements(arrays, widened), kernel)
+    roles = [(from_numpy(array.dtype).roles or "").split() for array in narrow]
+    by_number = role == "alike" and "eighths" in roles[0] and narrow[-1].ndim == 0
+    trivial = role == "trivial" and not any(array.size and array.ndim for array in narrow)
+    if by_number or not (trivial or all(role in each for each in roles)):
+        raise refusal(op, arrays, dtype, compute, name or f"{op.function_name}_cpu")
+    if moves:
+        held = f"u{dtype.itemsize}"
+        results = compute(op, with_elements(arrays, lambda item: _seen(item, held)), kernel)
+        return _mapped(results, lambda array: kept(array.view(dtype)) if array.dtype == held else array)
+    wide = with_elements(arrays, widened)
+    if asked is not None:
+        wide[op.names.index("dtype")] = widened(narrow[0][:0]).dtype
+    return _mapped(compute(op, wide, kernel), lambda array: narrowed(array, dtype))
+
+
+def is_narrow_now(arrays: list[Any]) -> bool:
+    """Whether one of the arguments is such an array, as promotion may have made it."""
+    return any(type(array) is Narrow for array in _flat(arrays))
+
+
+def inplace_kernel(op: Operator) -> Any:
+    """The kernel of `op` that writes to such arrays, if that can: it cannot write what was computed with other numbers."""
+    return op.kernel.inplace if op.narrow in ("moves", "converts") else None
+
+
+def refusal(op: Operator, arrays: list[Any], dtype: Any, compute: Callable[..., Any], kernel: str) -> Exception:
+    """The error for an operator that does not take elements of `dtype`; wrong arguments are refused first."""
+    kind = from_numpy(dtype)
+    name = f"'{kind.scalar_type}'"
+    if not op.random and "converts" in (kind.roles or ""):
+        try:
+            compute(op, with_elements(arrays, widened))
+        except Exception as error:
+            text = str(error)
+            named = text.replace("'ComplexFloat'", name).replace("'Float'", name)
+            if named == text:
+                raise
+            return type(error)(named)
+    try:
+        compute(op, with_elements(arrays, lambda item: _seen(item, OPAQUE)))
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, NotImplementedError) and error.__cause__ is None:  # not of a kernel that refuses nothing
+            return error
+    return NotImplementedError(f'"{kernel}" not implemented for {name}')
+
+
+def _seen(item: Any, dtype: Any) -> Any:
+    """The memory of such an array as elements of `dtype`, one or that of a table by its own; anything else as it is."""
+    if type(item) is not Narrow:
+        return item
+    return item.view(ndarray).view(dtype if isinstance(dtype, str) else dtype[item.dtype])
+
+
+def _flat(arrays: list[Any]) -> list[Any]:
+    return [item for value in arrays for item in (value if isinstance(value, (list, tuple)) else (value,))]
+
+
+def _mapped(results: Any, made: Callable[[Any], Any]) -> Any:
+    several = isinstance(results, (list, tuple))
+    return [made(each) for each in results] if several else results if results is None else made(results)
