@@ -1,7 +1,7 @@
 """Write `adjoint/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher, as it prints them.
 
 Run it with the PyTorch whose signatures are wanted: `python scripts/list_aten_schemas.py`. Operators of libraries and devices
-that are not here, and those of TorchScript's lists, strings and numbers, are left out.
+that are not here, those of TorchScript's lists, strings and numbers, and those that are not computed here, are left out.
 """
 
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from adjoint.dispatch.overload_names import is_there
 from adjoint.dispatch.schemas import abridged
 
 TARGET = Path(__file__).parents[1] / "adjoint" / "aten_schemas.txt"
@@ -26,7 +27,11 @@ def schemas() -> list[str]:
     found = []
     for name in names:
         packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
-        if packet is None or ELSEWHERE.match(name.removeprefix("aten::").lstrip("_")):
+        if (
+            packet is None
+            or not is_there(name.removeprefix("aten::"))
+            or ELSEWHERE.match(name.removeprefix("aten::").lstrip("_"))
+        ):
             continue
         for overload in packet.overloads():
             text = str(getattr(packet, overload)._schema).removeprefix("aten::")

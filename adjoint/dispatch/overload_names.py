@@ -145,9 +145,7 @@ class _Namespace:
 
     @ending_at_caller
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = not name.startswith("__") and (
-            name in _names_of_pytorch() or name in _operators() or function_named(name) is not None
-        )
+        known = not name.startswith("__") and (name in _names_of_pytorch() or is_there(name))
         if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         packet = OpOverloadPacket(name)
@@ -185,7 +183,15 @@ def function_named(name: str) -> Any:
     for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):
         if (function := functions.get(name)) is not None and callable(function):
             return function
-    return None
+    from .decorators import PUBLIC
+
+    module, _, own = name.partition("_")
+    return PUBLIC[module].get(own) if module in ("linalg", "special", "fft") else None
+
+
+def is_there(name: str) -> bool:
+    """Whether the operator of this name is computed here."""
+    return function_named(name) is not None or name in _operators()
 
 
 def overload_named(packet: str, overload: str) -> OpOverload:
