@@ -186,7 +186,7 @@ def function_named(name: str) -> Any:
     from .decorators import PUBLIC
 
     module, _, own = name.partition("_")
-    return PUBLIC[module].get(own) if module in ("linalg", "special", "fft") else None
+    return PUBLIC[module].get(own) if module in ("linalg", "special", "fft") and name not in _operators() else None
 
 
 def is_there(name: str) -> bool:
