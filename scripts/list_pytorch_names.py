@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import torch
+from list_aten_schemas import ELSEWHERE, OF_TENSORS
 
 from adjoint.dispatch.schemas import packets
 
@@ -82,7 +83,12 @@ def main() -> None:
             continue
         lines.append(f"{name}: {' '.join(public_names(owner))}")
     schemas = torch._C._jit_get_all_schemas()
-    aten = {each.name.removeprefix("aten::") for each in schemas if each.name.startswith("aten::")}
+    aten = {
+        each.name.removeprefix("aten::")
+        for each in schemas
+        if each.name.startswith("aten::") and OF_TENSORS.search(str(each))
+    }
+    aten = {name for name in aten if not ELSEWHERE.match(name.lstrip("_"))}
     aten -= packets()  # `aten_schemas.txt` has these
     lines.append(f"torch.ops.aten: {' '.join(sorted(name for name in aten if name.isidentifier()))}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")

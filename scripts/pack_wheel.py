@@ -1,10 +1,16 @@
 """Pack a wheel again when it has been built: `deflate` finds shorter forms than Python's `zlib`, in the same format.
 
+Scripts and styles of the page lose what only their readers need: indentation, and lines of comments.
+
 A build hook of hatchling; `pyproject.toml` names it.
 """
 
+import base64
+import hashlib
+import re
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +27,40 @@ END = struct.Struct("<4s4H2LH")
 VERSION, DEFLATED, UNIX = 20, 8, 3
 
 
+WHOLE_COMMENT = re.compile(r"^[ \t]*(/\*(?s:.*?)\*/|//.*)[ \t]*$", re.MULTILINE)
+
+
+def bare(text: str) -> str:
+    """A script or a style without indentation, empty lines and lines of comments; none has text of several lines."""
+    return "".join([f"{line.strip()}\n" for line in WHOLE_COMMENT.sub("", text).splitlines() if line.strip()])
+
+
+def contents(archive: zipfile.ZipFile) -> dict[str, bytes]:
+    """What the wheel is to hold: its RECORD has the digests of files that have changed."""
+    found = {name: archive.read(name) for name in archive.namelist()}
+    (record,) = (name for name in found if name.endswith(".dist-info/RECORD"))
+    rows = []
+    for row in found[record].decode("utf-8").splitlines():
+        name = row.rpartition(",")[0].rpartition(",")[0]
+        if name.endswith((".js", ".css")):
+            found[name] = bare(found[name].decode("utf-8")).encode("utf-8")
+            digest = base64.urlsafe_b64encode(hashlib.sha256(found[name]).digest()).rstrip(b"=").decode("ascii")
+            row = f"{name},sha256={digest},{len(found[name])}"
+        rows.append(f"{row}\n")
+    return {**found, record: "".join(rows).encode("utf-8")}
+
+
 def pack(path: Path) -> None:
     """Write a zip file of small files anew: the same files with the same names, times and rights."""
     written, directory, count = bytearray(), bytearray(), 0
     with zipfile.ZipFile(path) as archive:
+        held = contents(archive)
         for info in archive.infolist():
-            content = archive.read(info)
+            content = held[info.filename]
             packed, name = deflate.deflate_compress(content, BEST), info.filename.encode("ascii")
             year, month, day, hour, minute, second = info.date_time
             time, date = hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day
-            described = DEFLATED, time, date, info.CRC, len(packed), len(content), len(name), 0
+            described = DEFLATED, time, date, zlib.crc32(content), len(packed), len(content), len(name), 0
             directory += CENTRAL_HEADER.pack(
                 b"PK\1\2", UNIX << 8 | VERSION, VERSION, 0, *described, 0, 0, 0, info.external_attr, len(written)
             )  # fmt: skip

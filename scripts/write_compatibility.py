@@ -17,6 +17,12 @@ from adjoint.missing import names_in, reason
 
 NAMES = Path(__file__).with_name("pytorch_names.txt")
 TARGET = Path(__file__).parents[1] / "docs" / "compatibility.md"
+EXPLAINED = {
+    f"torch{name}"
+    for name in " .accelerator .cuda .distributed .fft .linalg .mps .mtia .sparse .special .xpu".split(" ")
+}
+"""The modules that call `adjoint.missing.stand_in`."""
+
 MISSING = Path(__file__).parents[1] / "adjoint" / "missing_names.txt"
 
 HEAD = """# Compatibility
@@ -85,10 +91,13 @@ def page() -> str:
 
 
 def listed() -> str:
-    """The text of `adjoint/missing_names.txt`; operators of PyTorch's dispatcher are known, be they there or not."""
+    """The text of `adjoint/missing_names.txt`: of modules that explain what is missing, and of the dispatcher's operators.
+
+    The operators are known, be they there or not.
+    """
     version, *lines = NAMES.read_text(encoding="utf-8").splitlines()
     operators = [line for line in lines if line.startswith("torch.ops.aten:")]
-    found = [f"{module}: {' '.join(names)}" for module, names in missing_names().items() if module != "torch.ops.aten"]
+    found = [f"{module}: {' '.join(names)}" for module, names in missing_names().items() if module in EXPLAINED]
     return "\n".join([version, *found, *operators]) + "\n"
 
 
