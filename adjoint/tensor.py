@@ -85,7 +85,11 @@ class Tensor(Interchange, TensorMethods):
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """Create an uninitialised tensor of the given sizes, or a tensor of the given data."""
         names = others if cls is Tensor else None
-        return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
+        try:
+            return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __init_subclass__(cls, plain: bool | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

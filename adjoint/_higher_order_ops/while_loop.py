@@ -7,6 +7,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import end_public_at_caller
+
 __all__ = ["while_loop"]
 
 
@@ -44,3 +46,6 @@ def _holds(pred: Any) -> bool:
     ):
         raise RuntimeError(f"cond_fn must return a boolean scalar tensor or a boolean but got {pred}")
     return bool(pred)
+
+
+end_public_at_caller(globals())

@@ -559,7 +559,8 @@ def new_subgroups_by_enumeration(
 end_at_caller(
     globals(),
     *"""
-    destroy_process_group get_global_rank get_group_rank get_rank get_world_size init_process_group new_group
-    new_subgroups new_subgroups_by_enumeration
+    destroy_process_group get_backend get_backend_config get_global_rank get_group_rank get_node_local_rank
+    get_process_group_ranks get_rank get_world_size init_process_group is_backend_available new_group new_subgroups
+    new_subgroups_by_enumeration
     """.split(),
 )

@@ -100,6 +100,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     return [work for work in works if work is not None]
 
 
+end_at_caller(P2POp, "__init__", "__new__")
 end_at_caller(
     globals(),
     *"""
