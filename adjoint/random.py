@@ -169,6 +169,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
+@ending_at_caller
 def set_rng_state(new_state: Tensor) -> None:
     """Set the default generator to a state that `get_rng_state` returned; see `Generator.set_state`."""
     default_generator.set_state(new_state)

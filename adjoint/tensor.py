@@ -146,13 +146,11 @@ class Tensor(Interchange, TensorMethods):
         raise TypeError("Tensor does not support deleting items")
 
     def __contains__(self, element: Any) -> bool:
-        if isinstance(element, Tensor):
-            element = element._array
-        elif not isinstance(element, (int, float, complex)):
+        if not isinstance(element, (Tensor, int, float, complex)):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
-        return bool((self._array == element).any())
+        return bool((self == element).any())
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
