@@ -112,6 +112,15 @@ def ending_at_caller(function: _Function) -> _Function:
     return wrapper  # type: ignore[return-value]
 
 
+def frame_of_caller(levels: int = 1) -> FrameType:
+    """The frame that has called the function which asks, or one further up; those of `ending_at_caller` do not count."""
+    frame: Any = sys._getframe(1)
+    while levels:
+        frame = frame.f_back
+        levels -= frame.f_globals is not globals()
+    return frame
+
+
 _NOTHING = (lambda: None).__code__
 
 

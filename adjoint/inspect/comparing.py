@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..tracebacks import frame_of_caller
 from .drawing import Graph, check
 from .model import OperationBox, Snapshot
 from .names import variables_of
@@ -42,7 +42,7 @@ def compare(before: Any, after: Any) -> Comparison:
             pictures.append(copy.deepcopy(each.snapshot))
         else:
             check(each, "compare")
-            pictures.append(Graph(snapshot([each], None, variables_of(sys._getframe(1)))).snapshot)
+            pictures.append(Graph(snapshot([each], None, variables_of(frame_of_caller()))).snapshot)
     return Comparison(*pictures)
 
 

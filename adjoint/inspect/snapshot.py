@@ -138,8 +138,13 @@ class Walk:
         self.picture.bytes = sum(self.picture.storages.values())
         self.picture.leaf_bytes = sum(self.leaf_bytes.values())
         codes = [Code(getattr(node, "_code", None), getattr(node, "_lasti", -1)) for node in self.order]
-        group(self.picture, codes, places(numbers, calls))
-        describe(self.picture)
+        arguments = {box.node for box in self.leaves.values() if self.is_argument(box)}
+        group(self.picture, codes, places(numbers, calls), arguments)
+        describe(self.picture, arguments)
+
+    def is_argument(self, box: TensorBox) -> bool:
+        """Whether a leaf is no parameter, so that a model may have been called with it."""
+        return box.node is not None and not getattr(self.variables.get(box.id), "_is_param", False)
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
