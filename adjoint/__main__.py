@@ -66,7 +66,9 @@ def graph_options() -> argparse.ArgumentParser:
     )
     options.add_argument("--trace", action="store_true", help="note the steps of backward too; the page plays them")
     options.add_argument("--values", action="store_true", help="keep the values of small intermediate tensors")
-    options.add_argument("--as-torch", action="store_true", help="let `import torch` mean adjoint, as `adjoint run` does")
+    options.add_argument(
+        "--as-torch", action="store_true", help="let `import torch` mean adjoint, as `adjoint run` does"
+    )
     return options
 
 

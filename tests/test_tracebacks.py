@@ -79,6 +79,25 @@ def test_errors_of_hooks_show_the_hook_alone():
     assert names == ["test_errors_of_hooks_show_the_hook_alone", "hook"]
 
 
+@pytest.mark.parametrize("mode", [adjoint.no_grad(), adjoint.autocast("cpu"), adjoint.inference_mode()])
+def test_errors_of_decorated_functions_show_the_function_alone(mode):
+    @mode
+    def evaluate():
+        raise ValueError("no data")
+
+    @mode
+    def batches():
+        yield 1
+        raise ValueError("no data")
+
+    for call, name in ((evaluate, "evaluate"), (lambda: list(batches()), "batches")):
+        with pytest.raises(ValueError, match="no data") as caught:
+            call()
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert frames[-1].name == name
+        assert not any(PACKAGE in frame.filename for frame in frames)
+
+
 def test_an_error_that_the_user_handles_stays_visible():
     try:
         try:

@@ -17,6 +17,7 @@ from ..notices import warn
 from ..overrides import resolve_name
 from ..tape.modes import STATE
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from ..uninterrupted import uninterrupted
 
 LOWER = frozenset(
@@ -216,8 +217,12 @@ class autocast:
 
         @functools.wraps(func)
         def within(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return func(*args, **kwargs)
+            try:
+                with self:
+                    return func(*args, **kwargs)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return within
 

@@ -54,8 +54,12 @@ class Decorating:
 
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
-            with self.clone():
-                return function(*args, **keywords)
+            try:
+                with self.clone():
+                    return function(*args, **keywords)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return decorated  # type: ignore[return-value]
 
@@ -81,6 +85,9 @@ class Decorating:
                             value = generator.send(sent)
             except StopIteration as stop:
                 return stop.value
+            except Exception as error:
+                shorten(error)
+                raise
 
         return decorated
 
