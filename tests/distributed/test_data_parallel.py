@@ -2,6 +2,7 @@
 
 import pytest
 
+import adjoint as torch
 from tests.distributed.starting import run_program
 
 
