@@ -113,7 +113,7 @@ def ending_at_caller(function: _Function) -> _Function:
 
 
 def frame_of_caller(levels: int = 1) -> FrameType:
-    """The frame that has called the function which asks, or one further up; those of `ending_at_caller` do not count."""
+    """The frame that has called the function which asks, or one further up, without those of `ending_at_caller`."""
     frame: Any = sys._getframe(1)
     while levels:
         frame = frame.f_back
@@ -131,11 +131,8 @@ def end_at_caller(owner: Any, *names: str) -> None:
             owner[name] = ending_at_caller(owner[name])
         elif name in vars(owner):
             method = vars(owner)[name]
-            if isinstance(method, (staticmethod, classmethod)):
-                method = type(method)(ending_at_caller(method.__func__))
-            else:
-                method = ending_at_caller(method)
-            setattr(owner, name, method)
+            bound = isinstance(method, (staticmethod, classmethod))
+            setattr(owner, name, type(method)(ending_at_caller(method.__func__)) if bound else ending_at_caller(method))
 
 
 def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
@@ -149,25 +146,19 @@ def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) ->
     end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
 
 
-def end_public_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
-    """Let the errors of what a module exports, by its `__all__`, end at the line of the user's call, wherever it is defined.
-
-    `but`: functions and classes that see to it themselves, or are called often.
-    """
-    for name in set(names["__all__"]).intersection(names).difference(but):
-        value = names[name]
+def end_public_at_caller(names: dict[str, Any]) -> None:
+    """Let the errors of what a module exports, by its `__all__`, end at the user's call, wherever it is defined."""
+    for name in names["__all__"]:
+        value = names.get(name)
         if not str(getattr(value, "__module__", "")).startswith(_INSIDE):
             continue
         if isinstance(value, type):
             end_methods_at_caller(value)
         elif type(value) is FunctionType:
-            home = sys.modules[value.__module__].__dict__
-            public = home.get(value.__name__)
-            if getattr(public, "__wrapped__", None) is not value:
-                public = ending_at_caller(value)
-                if home.get(value.__name__) is value:
-                    home[value.__name__] = public
-            names[name] = public
+            names[name] = ending_at_caller(value)
+            home = vars(sys.modules[value.__module__])
+            if home.get(name) is value:
+                home[name] = names[name]
 
 
 def end_constructor_at_caller(kind: type) -> None:

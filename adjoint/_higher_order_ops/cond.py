@@ -6,11 +6,12 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_public_at_caller
+from ..tracebacks import ending_at_caller
 
 __all__ = ["cond"]
 
 
+@ending_at_caller
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     """`true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
@@ -38,6 +39,3 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
             f"Expect operands to be a tuple of possibly nested dict/list/tuple of tensors, but got {operands}."
         )
     return true_fn(*operands) if pred else false_fn(*operands)
-
-
-end_public_at_caller(globals())

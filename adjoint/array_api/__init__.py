@@ -88,4 +88,5 @@ def _namespace(api_version: str | None) -> ModuleType:
 LATE.array_namespace = _namespace
 
 
-end_public_at_caller(globals())
+for _names in (globals(), vars(fft), vars(linalg)):
+    end_public_at_caller(_names)

@@ -7,8 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_public_at_caller
-
 __all__ = """
     fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftfreq rfftn
 """.split()
@@ -90,6 +88,3 @@ def fftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> 
 def ifftshift(x: torch.Tensor, /, *, axes: int | Sequence[int] | None = None) -> torch.Tensor:
     """The inverse of `fftshift`."""
     return torch.fft.ifftshift(x, axes)
-
-
-end_public_at_caller(globals())

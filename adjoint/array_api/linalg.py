@@ -7,7 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_public_at_caller
 from .data_types import as_common
 from .manipulation import Axes
 from .statistics import sum as total
@@ -154,6 +153,3 @@ def slogdet(x: torch.Tensor, /) -> Any:
 def svdvals(x: torch.Tensor, /) -> torch.Tensor:
     """The singular values."""
     return torch.linalg.svdvals(x)
-
-
-end_public_at_caller(globals())

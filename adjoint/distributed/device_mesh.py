@@ -10,7 +10,7 @@ import numpy
 
 import adjoint as torch
 
-from ..tracebacks import end_at_caller, end_methods_at_caller, end_public_at_caller
+from ..tracebacks import end_public_at_caller
 from .groups import (
     NON_GROUP_MEMBER,
     ProcessGroup,
@@ -205,7 +205,3 @@ def init_device_mesh(
 
 
 end_public_at_caller(globals())
-
-
-end_methods_at_caller(DeviceMesh)
-end_at_caller(globals(), "init_device_mesh")

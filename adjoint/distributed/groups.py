@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..notices import warn
-from ..tracebacks import end_at_caller, shorten
+from ..tracebacks import end_functions_at_caller, shorten
 from . import bootstrap, mpi
 from .state import STATE, wait_for_saving
 
@@ -556,11 +556,4 @@ def new_subgroups_by_enumeration(
     return own, groups
 
 
-end_at_caller(
-    globals(),
-    *"""
-    destroy_process_group get_backend get_backend_config get_global_rank get_group_rank get_node_local_rank
-    get_process_group_ranks get_rank get_world_size init_process_group is_backend_available new_group new_subgroups
-    new_subgroups_by_enumeration
-    """.split(),
-)
+end_functions_at_caller(globals(), but=("show_error", "tell_launcher", "end_all"))

@@ -19,7 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ..tracebacks import end_methods_at_caller, end_public_at_caller
+from ..tracebacks import end_public_at_caller
 from .errors import DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
@@ -503,7 +503,3 @@ class TCPStore(Store):
 
 
 end_public_at_caller(globals())
-
-
-for _kind in (Store, HashStore, FileStore, PrefixStore, TCPStore):
-    end_methods_at_caller(_kind)

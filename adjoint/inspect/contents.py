@@ -38,7 +38,8 @@ def describe(picture: Snapshot, arguments: Container[str | None] = ()) -> None:
         if tensor.node is None:
             common = _common(users.get(tensor.id, []), around)
             if tensor.id in called_with:
-                common = tuple(group for group in common if _anchor(around[group], modules) in entered)
+                around_each = {group: next(filter(modules.__contains__, around[group]), group) for group in common}
+                common = tuple(group for group in common if around_each[group] in entered)
             tensor.group = of_tensor[tensor.id] = common[0] if common else None
     _count(picture, groups, home, around, arguments if modules else ())
     for tensor in picture.tensors:
@@ -76,11 +77,6 @@ def _arguments(picture: Snapshot, tensors: dict[str, TensorBox], leaves: Contain
             found.update(constants)
         computed.update(dict.fromkeys(operation.outputs, from_others or bool(constants)))
     return found
-
-
-def _anchor(groups: tuple[str, ...], modules: set[str]) -> str:
-    """The innermost module of some groups around one another, or the innermost group."""
-    return next((group for group in groups if group in modules), groups[0])
 
 
 def _common(places: list[str | None], around: dict[str | None, tuple[str, ...]]) -> tuple[str, ...]:

@@ -190,10 +190,7 @@ def _tidy(part: Part) -> None:
 
 
 class _Signatures:
-    """Signatures of items: numbers that are equal if names, lines and the inner structure are equal; and their names.
-
-    `operations`: the name of the operation of each node, by its id.
-    """
+    """Signatures of items: numbers that are equal if names, lines and the inner structure are equal; and their names."""
 
     def __init__(self, nodes: Sequence[NodeBox], codes: Sequence[Code], operations: Mapping[str | None, str]) -> None:
         self.operations = operations
