@@ -396,7 +396,7 @@ def _conv(count):
         result = _applied(batch, weight, bias, by, around, gap, False, (0,) * count, groups)
         return result.squeeze(0) if single else result
 
-    defaults = function.__defaults__
+    defaults = function.__defaults__ or ()
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (out, C / "
