@@ -89,10 +89,14 @@ model(numpy.ones((3, 4)))
 
 
 def test_what_the_readme_shows_of_programs_is_what_they_print(tmp_path):
-    shown = re.findall(r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    shown = re.findall(
+        r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     for name, program in (("example.py", PRINTED), ("train.py", MISTAKEN)):
         (tmp_path / name).write_text(program, encoding="utf-8")
         done = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True, check=False)
         lines = (done.stdout or done.stderr).replace(f"{tmp_path}{os.sep}", "").splitlines(True)
         printed = "".join(line for line in lines if "Traceback" not in line)
-        assert any(printed.rstrip() == re.sub("^>>>.*\n", "", block, flags=re.M).rstrip() for block in shown), printed
+        assert any(printed.rstrip() == re.sub("^>>>.*\n", "", block, flags=re.MULTILINE).rstrip() for block in shown), (
+            printed
+        )
