@@ -119,12 +119,12 @@ class ArrayAttributes:
         try:
             if dim is None:
                 return new_size(Size, self._array.shape)
-            if not hasattr(dim, "__index__"):
-                raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
             if not self._array.ndim:
                 require_dims(self._array, dim)
             return self._array.shape[wrap_dim(dim, self._array.ndim)]
         except Exception as error:
+            if type(error) is TypeError:
+                error.args = (f"size(): argument 'dim' (position 1) must be int, not {type(dim).__name__}",)
             shorten(error)
             raise
 
