@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,18 @@ def test_the_environment_asks_for_full_tracebacks(full):
     assert done.returncode == 1
     assert ("infer_size" in done.stderr) == full
     assert (PACKAGE in done.stderr) == full
+
+
+@pytest.mark.skipif(find_spec("mpi4py") is None, reason="mpi4py is not installed")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: adjoint.distributed.tensor.ones(2), "Default process group has not been initialized"),
+        (lambda: adjoint.distributed.fsdp.fully_shard(adjoint.nn.Linear(2, 2)), "Default process group has not been"),
+        (lambda: adjoint.distributed.checkpoint.save({}), "checkpoint_id is needed"),
+    ],
+)
+def test_what_needs_processes_says_so_at_the_call(call, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        call()
+    assert PACKAGE not in "".join(traceback.format_tb(caught.value.__traceback__))
