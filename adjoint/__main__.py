@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     graph = parts.add_parser(
         "graph",
         help="run a script and show the graph of its last backward",
-        usage="adjoint graph [-h] [-o FILE] [--trace] [--values] SCRIPT [ARGUMENT ...]",
+        usage="adjoint graph [-h] [-o FILE] [--trace] [--values] [--as-torch] SCRIPT [ARGUMENT ...]",
         description="Run SCRIPT as `python SCRIPT ARGUMENT ...` would, and show the graph of its last backward. Options may "
         "stand on either side of the script; what stands after `--` is for the script.",
         parents=[graph_options()],
@@ -66,6 +66,9 @@ def graph_options() -> argparse.ArgumentParser:
     )
     options.add_argument("--trace", action="store_true", help="note the steps of backward too; the page plays them")
     options.add_argument("--values", action="store_true", help="keep the values of small intermediate tensors")
+    options.add_argument(
+        "--as-torch", action="store_true", help="let `import torch` mean adjoint, as `adjoint run` does"
+    )
     return options
 
 
@@ -142,12 +145,19 @@ def graph(wanted: argparse.Namespace) -> int:
         print(f"adjoint: {mistake}", file=sys.stderr)
         return 2
     options = hasattr(wanted, "trace"), hasattr(wanted, "values")
+    if hasattr(wanted, "as_torch"):
+        from .as_torch import install_as_torch
+
+        install_as_torch()
     kept = run_script(wanted.script, wanted.arguments, *options)
     code = exit_code(kept.error)
     if kept.error is not None and not isinstance(kept.error, SystemExit):
         sys.stderr.write(traceback_of(kept.error, wanted.script))
     if kept.graph is None:
-        print(f"adjoint: {wanted.script} has run no backward, so there is no graph to show", file=sys.stderr)
+        theirs = sys.modules.get("torch") not in (None, sys.modules[__package__])
+        missing = isinstance(kept.error, ModuleNotFoundError) and kept.error.name == "torch"
+        hint = "; with --as-torch, its `import torch` means adjoint" if theirs or missing else ""
+        print(f"adjoint: {wanted.script} has run no backward, so there is no graph to show{hint}", file=sys.stderr)
         return code or 1
     target = output or str(Path(tempfile.mkdtemp(prefix="adjoint-")) / "graph.html")
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .tracebacks import ending_at_caller
+
 TABLE = "docs/compatibility.md lists what there is."
 
 
@@ -12,6 +14,7 @@ class _Absent(type):
 
     instead: str
 
+    @ending_at_caller
     def __call__(cls, *args: Any, **names: Any) -> NoReturn:
         raise NotImplementedError(f"{cls.__module__}.{cls.__qualname__} is not in adjoint: {cls.instead}. {TABLE}")
 

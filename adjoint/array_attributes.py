@@ -123,6 +123,8 @@ class ArrayAttributes:
                 require_dims(self._array, dim)
             return self._array.shape[wrap_dim(dim, self._array.ndim)]
         except Exception as error:
+            if type(error) is TypeError:
+                error.args = (f"size(): argument 'dim' (position 1) must be int, not {type(dim).__name__}",)
             shorten(error)
             raise
 
@@ -148,6 +150,8 @@ class ArrayAttributes:
         array = self._array
         if type(array) is SparseArray and array.parts.layout != "sparse_coo":
             raise RuntimeError(f"Sparse {array.words.removeprefix('Sparse').upper()} tensors do not have strides")
+        if dim is not None and not hasattr(dim, "__index__"):
+            raise TypeError(f"stride(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
         steps = storages.element_strides(array)
         if dim is not None and not array.ndim:
             require_dims(array, dim)

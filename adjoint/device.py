@@ -202,10 +202,14 @@ class Size(tuple[int, ...]):
 
     def __new__(cls, *iterable: Iterable[SupportsIndex]) -> "Size":
         """Create a shape from `iterable`; each length must be a whole number."""
-        items = tuple(*iterable)
-        for item in items:
-            if type(item) is not int:
-                return tuple.__new__(cls, map(_checked_length, range(len(items)), items))
+        try:
+            items = tuple(*iterable)
+            for item in items:
+                if type(item) is not int:
+                    return tuple.__new__(cls, map(_checked_length, range(len(items)), items))
+        except Exception as error:
+            shorten(error)
+            raise
         return tuple.__new__(cls, items)
 
     def numel(self) -> int:

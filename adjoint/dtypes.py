@@ -286,6 +286,7 @@ def _read_promotions() -> dict[tuple[dtype, dtype], dtype]:
 _PAIRS = _read_promotions()
 
 
+@ending_at_caller
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest type that `type1` and `type2` both convert to without a change of category.
 
@@ -324,6 +325,7 @@ def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
     raise RuntimeError(f"Promotion for {kinds} is not supported, attempted to promote {one} and {other}")
 
 
+@ending_at_caller
 def can_cast(from_: dtype, to: dtype | None = None) -> "builtins.bool":
     """Whether `from_` converts to `to` without falling to a lower category (bool < integer < float < complex)."""
     if to is None:
@@ -416,6 +418,7 @@ class finfo:
     __slots__ = ("_kind", "bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
     __hash__ = None  # type: ignore[assignment]
 
+    @ending_at_caller
     def __init__(self, type: dtype | None = None) -> None:
         kind = get_default_dtype() if type is None else _limit_of("finfo", type).to_real()
         if not kind.is_floating_point:
@@ -453,6 +456,7 @@ class iinfo:
     __slots__ = ("_kind", "bits", "dtype", "max", "min")
     __hash__ = None  # type: ignore[assignment]
 
+    @ending_at_caller
     def __init__(self, type: dtype) -> None:
         kind = _limit_of("iinfo", type)
         if kind.numpy.kind not in "biu":

@@ -6,6 +6,8 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from .tracebacks import end_public_at_caller
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 _T = TypeVar("_T")
@@ -89,3 +91,6 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 def wait_all(futures: list[Future[_T]]) -> list[_T]:
     """Wait for all, and return the results in order."""
     return [future.wait() for future in collect_all(futures).wait()]
+
+
+end_public_at_caller(globals())

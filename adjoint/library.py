@@ -23,6 +23,7 @@ from typing import Any
 from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
 from .dispatch.schemas import FunctionSchema
 from .library_schemas import infer_schema
+from .tracebacks import end_public_at_caller
 
 __all__ = [
     "CustomOpDef",
@@ -351,3 +352,6 @@ def get_ctx() -> Any:
     raise RuntimeError(
         "get_ctx(): functions of register_fake make tensors of known sizes here; there is no other context."
     )
+
+
+end_public_at_caller(globals())

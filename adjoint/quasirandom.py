@@ -12,6 +12,7 @@ import numpy
 import adjoint as torch
 
 from .first_use import import_late
+from .tracebacks import end_public_at_caller
 
 __all__ = ["SobolEngine"]
 
@@ -145,3 +146,6 @@ def _direction_numbers(dimension: int) -> Any:
     except ImportError as error:
         raise ImportError("SobolEngine has its direction numbers from SciPy: pip install 'adjoint[scipy]'") from error
     return qmc.Sobol(dimension, scramble=False, bits=SobolEngine.MAXBIT)._sv.astype(numpy.int64)
+
+
+end_public_at_caller(globals())

@@ -46,6 +46,7 @@ class Generator:
 
     __slots__ = ("__weakref__", "_stream")
 
+    @ending_at_caller
     def __init__(self, device: "device_class | str | int | None" = cpu) -> None:
         if device is not None and device is not cpu:
             _check_device(device)
@@ -86,6 +87,7 @@ class Generator:
         """The state as a tensor of bytes, which PyTorch's generators accept too."""
         return wrap(self._stream.get_state())
 
+    @ending_at_caller
     def set_state(self, new_state: Tensor, /) -> None:
         """Continue from a state that `get_state`, here or in PyTorch, returned.
 
@@ -167,6 +169,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
+@ending_at_caller
 def set_rng_state(new_state: Tensor) -> None:
     """Set the default generator to a state that `get_rng_state` returned; see `Generator.set_state`."""
     default_generator.set_state(new_state)

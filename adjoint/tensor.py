@@ -85,7 +85,11 @@ class Tensor(Interchange, TensorMethods):
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """Create an uninitialised tensor of the given sizes, or a tensor of the given data."""
         names = others if cls is Tensor else None
-        return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
+        try:
+            return make_subclass(cls, LATE.legacy_array(args, dtypes.get_default_dtype(), device, names))
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __init_subclass__(cls, plain: bool | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -142,13 +146,11 @@ class Tensor(Interchange, TensorMethods):
         raise TypeError("Tensor does not support deleting items")
 
     def __contains__(self, element: Any) -> bool:
-        if isinstance(element, Tensor):
-            element = element._array
-        elif not isinstance(element, (int, float, complex)):
+        if not isinstance(element, (Tensor, int, float, complex)):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
-        return bool((self._array == element).any())
+        return bool((self == element).any())
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -97,6 +98,8 @@ def variables_in(frame: FrameType) -> dict[str, Any]:
 
 def ending_at_caller(function: _Function) -> _Function:
     """Let the errors of `function`, which the user's code calls, end at the line of that call."""
+    if "shorten" in getattr(function, "__code__", _NOTHING).co_names:
+        return function  # it sees to that itself
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -109,13 +112,27 @@ def ending_at_caller(function: _Function) -> _Function:
     return wrapper  # type: ignore[return-value]
 
 
+def frame_of_caller(levels: int = 1) -> FrameType:
+    """The frame that has called the function which asks, or one further up, without those of `ending_at_caller`."""
+    frame: Any = sys._getframe(1)
+    while levels:
+        frame = frame.f_back
+        levels -= frame.f_globals is not globals()
+    return frame
+
+
+_NOTHING = (lambda: None).__code__
+
+
 def end_at_caller(owner: Any, *names: str) -> None:
     """Let the errors of functions of a module, given by its namespace, or of methods of a class end at the user's call."""
     for name in names:
         if isinstance(owner, dict):
             owner[name] = ending_at_caller(owner[name])
         elif name in vars(owner):
-            setattr(owner, name, ending_at_caller(vars(owner)[name]))
+            method = vars(owner)[name]
+            bound = isinstance(method, (staticmethod, classmethod))
+            setattr(owner, name, type(method)(ending_at_caller(method.__func__)) if bound else ending_at_caller(method))
 
 
 def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
@@ -127,6 +144,21 @@ def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) ->
         name for name, value in names.items() if type(value) is FunctionType and value.__module__ == names["__name__"]
     ]
     end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
+
+
+def end_public_at_caller(names: dict[str, Any]) -> None:
+    """Let the errors of what a module exports, by its `__all__`, end at the user's call, wherever it is defined."""
+    for name in names["__all__"]:
+        value = names.get(name)
+        if not str(getattr(value, "__module__", "")).startswith(_INSIDE):
+            continue
+        if isinstance(value, type):
+            end_methods_at_caller(value)
+        elif type(value) is FunctionType:
+            names[name] = ending_at_caller(value)
+            home = vars(sys.modules[value.__module__])
+            if home.get(name) is value:
+                home[name] = names[name]
 
 
 def end_constructor_at_caller(kind: type) -> None:
@@ -162,6 +194,7 @@ def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
 
     `but`: methods that see to it themselves, because they are called often.
     """
-    if kind.__module__.startswith(_INSIDE):
-        functions = [name for name, value in vars(kind).items() if type(value) is FunctionType and name not in but]
+    if kind.__module__.partition(".")[0] in (__package__, "torch"):
+        kinds = (FunctionType, staticmethod, classmethod)
+        functions = [name for name, value in vars(kind).items() if type(value) in kinds and name not in but]
         end_at_caller(kind, *(name for name in functions if not name.startswith("_") or name.startswith("__")))

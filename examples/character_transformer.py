@@ -129,7 +129,7 @@ def main() -> None:
 
 def draw(model: Writer, letters: list[str], losses: list[float], written: str, path: object) -> None:
     """The loss on the left; on the right, where the heads look when they write a sentence."""
-    shown = written[: written.index(".") + 1]
+    shown = written.partition(".")[0][: CONTEXT - 1] + "."
     with torch.no_grad():
         _, heads = model(torch.tensor([[letters.index(letter) for letter in shown]]), weights=True)
     figure, grid = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained", width_ratios=(1, 1, 1))

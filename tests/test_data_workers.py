@@ -306,6 +306,7 @@ def test_errors_show_the_traceback_of_the_worker(error, kind, last):
         f"Caught {type(error).__name__} in DataLoader worker process 1.\nOriginal Traceback (most recent call last):\n"
     )
     assert text.endswith(last) and "raise error" in text
+    assert "adjoint" not in text
     assert [int(x) for x in iterator] == [4, 5, 6, 7]
 
 

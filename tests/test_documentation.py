@@ -1,8 +1,11 @@
 """The Python in README.md, CONTRIBUTING.md and docs/ runs and prints what the page says."""
 
 import doctest
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +68,35 @@ DRAW_GRAPH = runpy.run_path(str(ROOT / "docs" / "draw_graph.py"))
 def test_pictures_are_what_the_script_draws(name, tmp_path):
     DRAW_GRAPH["PICTURES"][name]().save(tmp_path / name)
     assert (tmp_path / name).read_text(encoding="utf-8") == (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+PRINTED = """
+import adjoint as torch
+x = torch.tensor(2.0)
+w = torch.tensor(3.0, requires_grad=True)
+y = w * x
+print(torch.inspect.graph(y))
+"""
+
+MISTAKEN = """
+import numpy
+from adjoint import nn
+
+model = nn.Linear(4, 2)
+
+model(numpy.ones((3, 4)))
+"""
+
+
+def test_what_the_readme_shows_of_programs_is_what_they_print(tmp_path):
+    shown = re.findall(
+        r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    for name, program in (("example.py", PRINTED), ("train.py", MISTAKEN)):
+        (tmp_path / name).write_text(program, encoding="utf-8")
+        done = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True, check=False)
+        lines = (done.stdout or done.stderr).replace(f"{tmp_path}{os.sep}", "").splitlines(True)
+        printed = "".join(line for line in lines if "Traceback" not in line)
+        assert any(printed.rstrip() == re.sub("^>>>.*\n", "", block, flags=re.MULTILINE).rstrip() for block in shown), (
+            printed
+        )

@@ -98,6 +98,17 @@ def test_light_and_dark(browser, server, page):
     assert seen["dark"] < 60
 
 
+def test_pictures_and_tables_stand_on_the_page_itself_in_the_dark(browser, server):
+    browser.evaluate("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark')")
+    visit(browser, server, "howto/notebooks.html")
+    grounds = browser.evaluate(
+        "[...document.querySelectorAll('.cell_output .text_html')].map((one) => getComputedStyle(one).backgroundColor)"
+    )
+    browser.evaluate("localStorage.clear()")
+    assert len(grounds) >= 3
+    assert set(grounds) == {"rgba(0, 0, 0, 0)"}
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,25 @@ def test_errors_of_hooks_show_the_hook_alone():
     assert names == ["test_errors_of_hooks_show_the_hook_alone", "hook"]
 
 
+@pytest.mark.parametrize("mode", [adjoint.no_grad(), adjoint.autocast("cpu"), adjoint.inference_mode()])
+def test_errors_of_decorated_functions_show_the_function_alone(mode):
+    @mode
+    def evaluate():
+        raise ValueError("no data")
+
+    @mode
+    def batches():
+        yield 1
+        raise ValueError("no data")
+
+    for call, name in ((evaluate, "evaluate"), (lambda: list(batches()), "batches")):
+        with pytest.raises(ValueError, match="no data") as caught:
+            call()
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert frames[-1].name == name
+        assert not any(PACKAGE in frame.filename for frame in frames)
+
+
 def test_an_error_that_the_user_handles_stays_visible():
     try:
         try:
@@ -109,3 +129,18 @@ def test_the_environment_asks_for_full_tracebacks(full):
     assert done.returncode == 1
     assert ("infer_size" in done.stderr) == full
     assert (PACKAGE in done.stderr) == full
+
+
+@pytest.mark.skipif(find_spec("mpi4py") is None, reason="mpi4py is not installed")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: adjoint.distributed.tensor.ones(2), "Default process group has not been initialized"),
+        (lambda: adjoint.distributed.fsdp.fully_shard(adjoint.nn.Linear(2, 2)), "Default process group has not been"),
+        (lambda: adjoint.distributed.checkpoint.save({}), "checkpoint_id is needed"),
+    ],
+)
+def test_what_needs_processes_says_so_at_the_call(call, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        call()
+    assert PACKAGE not in "".join(traceback.format_tb(caught.value.__traceback__))

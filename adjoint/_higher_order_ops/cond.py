@@ -6,9 +6,12 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import ending_at_caller
+
 __all__ = ["cond"]
 
 
+@ending_at_caller
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     """`true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 

@@ -7,9 +7,12 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import ending_at_caller
+
 __all__ = ["while_loop"]
 
 
+@ending_at_caller
 def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
     """The values after `body_fn` has run on `carried_inputs`, and on its own results, while `cond_fn` of them is true.
 

@@ -1,5 +1,6 @@
 """`torch.amp`: automatic mixed precision; names, no logic."""
 
+from ..tracebacks import end_public_at_caller
 from .autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -24,3 +25,6 @@ from .autocast_mode import (
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+
+end_public_at_caller(globals())

@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..device import device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..late_bound import LATE
 from ..notices import warn
 from ..overrides import resolve_name
 from ..tape.modes import STATE
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from ..uninterrupted import uninterrupted
 
 LOWER = frozenset(
@@ -175,6 +177,7 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type
+        device(device_type)  # raises an error for what is no device
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self.custom_backend_name = None
         if enabled and device_type != "cpu":
@@ -214,8 +217,12 @@ class autocast:
 
         @functools.wraps(func)
         def within(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return func(*args, **kwargs)
+            try:
+                with self:
+                    return func(*args, **kwargs)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return within
 

@@ -39,6 +39,7 @@ from adjoint import (
 )
 
 from ..late_bound import LATE
+from ..tracebacks import end_public_at_caller
 from . import (
     creation,
     data_types,
@@ -85,3 +86,7 @@ def _namespace(api_version: str | None) -> ModuleType:
 
 
 LATE.array_namespace = _namespace
+
+
+for _names in (globals(), vars(fft), vars(linalg)):
+    end_public_at_caller(_names)

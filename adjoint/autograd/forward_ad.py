@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..tracebacks import end_at_caller
+from ..tracebacks import end_at_caller, end_public_at_caller
 from ..transforms.forward_mode import (
     UnpackedDualTensor,
     current_level,
@@ -26,3 +26,4 @@ def __getattr__(name: str) -> Any:
 
 
 end_at_caller(globals(), "__getattr__")
+end_public_at_caller(globals())

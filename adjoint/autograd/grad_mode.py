@@ -16,6 +16,7 @@ from ..notices import warn
 from ..tape import modes
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
+from ..tracebacks import shorten
 from ..uninterrupted import SwitchesAtOnce, uninterrupted
 
 __all__ = [
@@ -53,8 +54,12 @@ class Decorating:
 
         @functools.wraps(function)
         def decorated(*args: Any, **keywords: Any) -> Any:
-            with self.clone():
-                return function(*args, **keywords)
+            try:
+                with self.clone():
+                    return function(*args, **keywords)
+            except Exception as error:
+                shorten(error)
+                raise
 
         return decorated  # type: ignore[return-value]
 
@@ -80,6 +85,9 @@ class Decorating:
                             value = generator.send(sent)
             except StopIteration as stop:
                 return stop.value
+            except Exception as error:
+                shorten(error)
+                raise
 
         return decorated
 
@@ -153,7 +161,11 @@ class set_grad_enabled(_Mode, SwitchesAtOnce):
     """Switch recording on or off immediately; as a context manager, restore it at the end of the block."""
 
     def __init__(self, mode: bool) -> None:
-        check_bool("set_grad_enabled", mode)
+        try:
+            check_bool("set_grad_enabled", mode)
+        except TypeError as error:
+            shorten(error)
+            raise
         self.prev = modes.STATE.grad_enabled
         self.mode = mode
         self.pending = True
@@ -221,7 +233,11 @@ class _Switch(SwitchesAtOnce, _Mode):
     flag: str
 
     def __init__(self, mode: bool = True) -> None:
-        check_bool(type(self).__name__, mode)
+        try:
+            check_bool(type(self).__name__, mode)
+        except TypeError as error:
+            shorten(error)
+            raise
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
         self.pending = True

@@ -1,6 +1,7 @@
 """PyTorch's name for the profiler of operators."""
 
 from ..absent import absent
+from ..tracebacks import end_public_at_caller
 from .debug.operator_calls import OperatorCalls
 from .debug.profiler import EventList, FunctionEvent, ProfilerActivity, profile, record_function
 
@@ -8,3 +9,6 @@ __all__ = ["EventList", "FunctionEvent", "OperatorCalls", "ProfilerActivity", "p
 
 emit_nvtx = absent("torch.autograd.profiler.emit_nvtx", "there is no GPU; use torch.profiler")
 emit_itt = absent("torch.autograd.profiler.emit_itt", "use torch.profiler")
+
+
+end_public_at_caller(globals())

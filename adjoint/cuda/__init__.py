@@ -8,7 +8,7 @@ device(type='cpu')
 from typing import Any, NoReturn
 
 from ..first_use import import_late
-from ..tracebacks import end_at_caller
+from ..tracebacks import end_at_caller, ending_at_caller
 
 _initialized = False
 
@@ -75,6 +75,7 @@ def ipc_collect() -> None:
 reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = empty_cache
 
 
+@ending_at_caller
 def _unavailable(*args: Any) -> NoReturn:
     """Raise AssertionError: there is no GPU."""
     raise AssertionError("Torch not compiled with CUDA enabled")

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from ..tracebacks import ending_at_caller
+
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
 
+@ending_at_caller
 def _not_installed(*args: Any, **options: Any) -> NoReturn:
     """Raise RuntimeError: there is no GPU."""
     raise RuntimeError("NVTX functions not installed. Are you sure you have a CUDA build?")

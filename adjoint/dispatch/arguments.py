@@ -134,7 +134,7 @@ def is_number(value: Any) -> bool:
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     """The error for arguments that no overload of `function` accepts."""
     call = call_of(function)
-    if args and args[0] is call.receiver:
+    if args and call.receiver is not None and args[0] is call.receiver:
         args = args[1:]
     if not names and call.named:
         args, names = _without(args, call.named), dict(sorted(call.named.items()))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ..tensor import Tensor
-from ..tracebacks import end_at_caller
+from ..tracebacks import end_functions_at_caller
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
 from .groups import ProcessGroup, resolve, resolve_or_warn
@@ -352,13 +352,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
     return _start(found, "barrier", steps(), async_op, [], ((), None, None))
 
 
-end_at_caller(
-    globals(),
-    *"""
-    all_gather all_gather_coalesced all_gather_into_tensor all_reduce all_reduce_coalesced all_to_all
-    all_to_all_single barrier broadcast gather reduce reduce_scatter reduce_scatter_tensor scatter
-    """.split(),
-)
+end_functions_at_caller(globals())
 
 all_gather_single = all_gather_into_tensor
 reduce_scatter_single = reduce_scatter_tensor

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..notices import warn
-from ..tracebacks import end_at_caller, shorten
+from ..tracebacks import end_functions_at_caller, shorten
 from . import bootstrap, mpi
 from .state import STATE, wait_for_saving
 
@@ -556,10 +556,4 @@ def new_subgroups_by_enumeration(
     return own, groups
 
 
-end_at_caller(
-    globals(),
-    *"""
-    destroy_process_group get_global_rank get_group_rank get_rank get_world_size init_process_group new_group
-    new_subgroups new_subgroups_by_enumeration
-    """.split(),
-)
+end_functions_at_caller(globals(), but=("show_error", "tell_launcher", "end_all"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tracebacks import end_at_caller
+from ..tracebacks import end_at_caller, end_functions_at_caller
 from .arguments import check_tensor
 from .groups import resolve, resolve_or_warn
 from .steps import receive_steps, send_steps, source, target
@@ -100,9 +100,5 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     return [work for work in works if work is not None]
 
 
-end_at_caller(
-    globals(),
-    *"""
-    batch_isend_irecv irecv isend recv send
-    """.split(),
-)
+end_at_caller(P2POp, "__init__", "__new__")
+end_functions_at_caller(globals())

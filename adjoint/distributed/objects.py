@@ -16,7 +16,7 @@ import numpy
 
 import adjoint as torch
 
-from ..tracebacks import end_at_caller
+from ..tracebacks import end_functions_at_caller
 from . import mpi
 from .groups import ProcessGroup, resolve, resolve_or_warn
 from .reductions import Array
@@ -264,10 +264,4 @@ def recv_object_list(
     return found.ranks[data[1]]
 
 
-end_at_caller(
-    globals(),
-    *"""
-    all_gather_object broadcast_object_list gather_object recv_object_list scatter_object_list
-    send_object_list
-    """.split(),
-)
+end_functions_at_caller(globals())

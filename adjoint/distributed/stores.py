@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ..tracebacks import end_public_at_caller
 from .errors import DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
@@ -499,3 +500,6 @@ class TCPStore(Store):
             self._connection.close()
             if self._server is not None:
                 self._server.close()
+
+
+end_public_at_caller(globals())

@@ -16,6 +16,8 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
+from ..tracebacks import end_public_at_caller
+
 __all__ = [
     "Constraint",
     "boolean",
@@ -443,3 +445,6 @@ positive_semidefinite: Constraint = _PositiveSemidefinite()
 positive_definite: Constraint = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+
+end_public_at_caller(globals())

@@ -6,7 +6,6 @@ import builtins
 import functools
 import inspect
 import math
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
@@ -15,6 +14,7 @@ from typing import Any
 import adjoint as torch
 
 from .._utils import _assert
+from ..tracebacks import frame_of_caller
 from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import Proxy, TracerBase
@@ -53,7 +53,7 @@ class ProxyableClassMeta(type):
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     """Let calls of a function of the calling module become nodes: `torch.fx.wrap("len")`, or as a decorator."""
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
-    frame = sys._getframe(1)
+    frame = frame_of_caller()
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped[id(frame.f_globals), name] = frame.f_globals

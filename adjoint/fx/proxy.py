@@ -5,13 +5,13 @@ from __future__ import annotations
 import dis
 import enum
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import adjoint as torch
 
 from .. import overrides
+from ..tracebacks import frame_of_caller
 from .graph import SYMBOLS, Graph
 from .node import Node, map_aggregate
 
@@ -90,7 +90,7 @@ class TracerBase:
 
     def iter(self, obj: Any) -> Iterator[Any]:
         """The items of a stand-in: unknown, unless they are unpacked to a known number of names."""
-        frame = sys._getframe(2)
+        frame = frame_of_caller(2)
         wanted = [each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti]
         if wanted and wanted[0].opname == "UNPACK_SEQUENCE":
             return (obj[number] for number in range(wanted[0].argval))

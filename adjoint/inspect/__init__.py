@@ -8,6 +8,7 @@ mention it, each call of a module is noted.
 """
 
 from ..sequence import note_calls
+from ..tracebacks import end_public_at_caller
 from .alive import live_graphs
 from .communicating import Communication, communication
 from .comparing import Comparison, compare
@@ -25,3 +26,6 @@ __all__ = [
 ]  # fmt: skip
 
 note_calls()
+
+
+end_public_at_caller(globals())

@@ -17,7 +17,7 @@ from ..tape.origin import is_internal, line_of
 from ..tape.packing import Packed
 from ..tape.views import CopySlices
 from ..tensor import Tensor
-from ..tracebacks import variables_in
+from ..tracebacks import frame_of_caller, variables_in
 from .reading import items_of
 from .snapshot import uncollected
 from .tables import Table
@@ -49,7 +49,7 @@ def live_graphs() -> Table:
     (3, 6, 1200)
     """
     with uncollected():
-        return _found(gc.get_objects(), sys._getframe(1))
+        return _found(gc.get_objects(), frame_of_caller())
 
 
 def _found(objects: list[Any], frame: FrameType) -> Table:

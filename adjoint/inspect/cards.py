@@ -266,7 +266,7 @@ class Writer:
 
     def group(self, group: Group) -> Card:
         """The card of a folded group: shapes, operations, parameters, saved bytes."""
-        title = label_of(group, 30) + (f" ×{group.times}" if group.times > 1 else "")
+        title = label_of(group, 36) + (f" ×{group.times}" if group.times > 1 else "")
         shapes, parameters = passing(group), plural(group.parameters, "parameter") if group.parameters else ""
         saved = f"{amount(group.bytes)} saved" if group.bytes else ""
         card = Card(group.id, "group", title)

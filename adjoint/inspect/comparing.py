@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import sys
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..tracebacks import frame_of_caller
 from .drawing import Graph, check
 from .model import OperationBox, Snapshot
 from .names import variables_of
@@ -42,7 +43,7 @@ def compare(before: Any, after: Any) -> Comparison:
             pictures.append(copy.deepcopy(each.snapshot))
         else:
             check(each, "compare")
-            pictures.append(Graph(snapshot([each], None, variables_of(sys._getframe(1)))).snapshot)
+            pictures.append(Graph(snapshot([each], None, variables_of(frame_of_caller()))).snapshot)
     return Comparison(*pictures)
 
 
@@ -129,11 +130,15 @@ def _models(picture: Snapshot) -> list[str]:
 
 
 def _keys(picture: Snapshot, renamed: dict[str, str]) -> list[tuple[str, str | None]]:
-    """The name and the module of each operation; the models in `renamed` have the names that are given there."""
+    """The name and the module of each operation; the models in `renamed` have the names that are given there.
+
+    Modules that are numbered count as the same: one that is put before others changes their numbers.
+    """
     modules: dict[str | None, str | None] = {}
     for node in picture.nodes:
         model, dot, rest = (node.module or "").partition(".")
-        modules[node.id] = f"{renamed[model]}{dot}{rest}" if model in renamed else node.module
+        path = f"{renamed[model]}{dot}{rest}" if model in renamed else node.module
+        modules[node.id] = path and re.sub(r"(?<![^.])\d+(?![^.])", "#", path)
     return [(operation.name, modules.get(operation.node)) for operation in picture.operations]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from math import prod
 
 from .model import Group, Snapshot, TensorBox
@@ -10,8 +10,11 @@ from .model import Group, Snapshot, TensorBox
 MOST_SHAPES = 3
 
 
-def describe(picture: Snapshot) -> None:
-    """Place the constants of `picture` in groups, and count what each group holds."""
+def describe(picture: Snapshot, arguments: Container[str | None] = ()) -> None:
+    """Place the constants of `picture` in groups, and count what each group holds.
+
+    `arguments`: the `AccumulateGrad` of leaves that are no parameters.
+    """
     groups = {group.id: group for group in picture.groups}
     home = {key: group.id for group in picture.groups for key in group.nodes}
     around = {None: ()} | {group.id: tuple(_around(group, groups)) for group in picture.groups}
@@ -24,19 +27,25 @@ def describe(picture: Snapshot) -> None:
     entered = {
         group
         for key, places in users.items()
-        if tensors[key].kind == "intermediate"
+        if tensors[key].kind == "intermediate" or tensors[key].node in arguments
         for place in places
         for group in around[place]
         if group not in around[of_tensor[key]]
     }
+    called_with = _arguments(picture, tensors, arguments)
+    modules = {group.id for group in picture.groups if group.kind == "module"}
     for tensor in picture.tensors:
         if tensor.node is None:
-            tensor.group = of_tensor[tensor.id] = _place(users.get(tensor.id, []), around, entered)
-    _count(picture, groups, home, around)
+            common = _common(users.get(tensor.id, []), around)
+            if tensor.id in called_with:
+                around_each = {group: next(filter(modules.__contains__, around[group]), group) for group in common}
+                common = tuple(group for group in common if around_each[group] in entered)
+            tensor.group = of_tensor[tensor.id] = common[0] if common else None
+    _count(picture, groups, home, around, arguments if modules else ())
     for tensor in picture.tensors:
         inside = around[of_tensor[tensor.id]]
         places = users.get(tensor.id, [])
-        if tensor.dtype:
+        if tensor.dtype and (tensor.kind != "leaf" or tensor.node in arguments):
             for key in {group for place in places for group in around[place] if group not in inside}:
                 _add(groups[key].takes, tensor)
         if tensor.kind == "intermediate" and (places or tensor.id in picture.roots):
@@ -54,14 +63,30 @@ def _around(group: Group, groups: dict[str, Group]) -> Iterator[str]:
         group = groups[group.parent]
 
 
-def _place(places: list[str | None], around: dict[str | None, tuple[str, ...]], entered: set[str]) -> str | None:
-    """The group of a constant: the innermost that holds all its users and that a result enters."""
+def _arguments(picture: Snapshot, tensors: dict[str, TensorBox], leaves: Container[str | None]) -> set[str]:
+    """The constants that may be what a model was called with.
+
+    A number is none of them, nor what some operation only joins to what the model has computed from others: a mask, say.
+    """
+    computed: dict[str, bool] = {}  # whether other constants took part: not so for the transpose of a weight
+    found = set()
+    for operation in picture.operations:
+        constants = [key for key in operation.inputs if tensors[key].kind == "constant" and tensors[key].shape]
+        from_others = any(computed.get(key) or tensors[key].node in leaves for key in operation.inputs)
+        if not from_others:
+            found.update(constants)
+        computed.update(dict.fromkeys(operation.outputs, from_others or bool(constants)))
+    return found
+
+
+def _common(places: list[str | None], around: dict[str | None, tuple[str, ...]]) -> tuple[str, ...]:
+    """The groups that hold all places, the innermost first."""
     if not places:
-        return None
+        return ()
     common = around[places[0]]
     for place in places[1:]:
         common = tuple(group for group in common if group in around[place])
-    return next((group for group in common if group in entered), None)
+    return common
 
 
 def _add(shapes: list[list[int]], tensor: TensorBox) -> None:
@@ -70,10 +95,15 @@ def _add(shapes: list[list[int]], tensor: TensorBox) -> None:
 
 
 def _count(
-    picture: Snapshot, groups: dict[str, Group], home: dict[str, str], around: dict[str | None, tuple[str, ...]]
+    picture: Snapshot,
+    groups: dict[str, Group],
+    home: dict[str, str],
+    around: dict[str | None, tuple[str, ...]],
+    arguments: Container[str | None],
 ) -> None:
     """Set the numbers of operations and parameters, and the saved bytes; each storage and each leaf counts once in a group."""
     leaves = {tensor.node: prod(tensor.shape) for tensor in picture.tensors if tensor.kind == "leaf"}
+    leaves = {node: size for node, size in leaves.items() if node not in arguments}
     held: dict[str, set[str]] = {key: set() for key in groups}
     used: dict[str, set[str]] = {key: set() for key in groups}
     for node in picture.nodes:

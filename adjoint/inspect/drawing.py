@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 import json
-import sys
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..autograd.gradient_edge import GradientEdge
 from ..tensor import Tensor
+from ..tracebacks import frame_of_caller
 from . import dot, mermaid, text
 from .model import NodeBox, Snapshot
 from .names import is_module, variables_of
@@ -48,7 +48,7 @@ def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
     """
     for tensor in tensors:
         check(tensor, "graph")
-    return Graph(snapshot(tensors, params, variables_of(sys._getframe(1)), values))
+    return Graph(snapshot(tensors, params, variables_of(frame_of_caller()), values))
 
 
 def check(tensor: Any, function: str) -> None:

@@ -29,21 +29,24 @@ class NotWritten(Exception):
     """The source is not of a form that can be written as a formula."""
 
 
-def written(source: str, names: Mapping[str, str], values: Mapping[str, Any]) -> str | None:
+def written(source: str, names: Mapping[str, str], values: Mapping[str, Any], conjugates: bool = False) -> str | None:
     r"""The formula that a function of the declarations returns, or None if it is not a plain expression.
 
     Args:
         source: the source of the function.
         names: how its parameters are written, where not by their own names.
         values: the values of parameters that are no tensors, which decide conditions.
+        conjugates: whether conjugates are written, as for complex numbers.
 
     >>> written("def grad_self(grad, other):\n    return grad * other.conj()", {"other": "x"}, {})
     'grad · x'
+    >>> written("def grad_self(grad, other):\n    return grad * other.conj()", {"other": "x"}, {}, conjugates=True)
+    'grad · conj(x)'
     """
     tree = _parsed(source)
     if tree is None:
         return None
-    writer = _Writer(names, values)
+    writer = _Writer(names, values, conjugates)
     try:
         text = writer.body(tree.body)
     except NotWritten:
@@ -63,7 +66,8 @@ def _parsed(source: str) -> ast.FunctionDef | None:
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, names: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    def __init__(self, names: Mapping[str, str], values: Mapping[str, Any], conjugates: bool) -> None:
+        self.conjugates = conjugates
         self.terms = {name: Term(text) for name, text in names.items()}
         self.values = dict(values)
 
@@ -153,7 +157,7 @@ class _Writer:
     def call(self, node: ast.Call) -> Term:
         function = node.func
         if isinstance(function, ast.Attribute) and function.attr in ("conj", "resolve_conj"):
-            return self.term(function.value)
+            return self.conjugate(self.term(function.value))
         if isinstance(function, ast.Attribute) and function.attr == "reshape":
             return self.term(function.value)
         name = (
@@ -164,6 +168,11 @@ class _Writer:
             else ""
         )
         given = [each for each in node.args if not (isinstance(each, ast.Name) and each.id in ("xp", "needs"))]
+        if name == "conjugate":
+            return self.conjugate(self.argument(given[0]))
+        if name in ("_like_first", "_like_second") and self.conjugates:
+            term = NOTATION[name](*map(self.argument, given[: ARITY[name]]))
+            return term._replace(text=term.text.replace("ᵀ", "ᴴ"))
         if name in NOTATION and not any(isinstance(each, ast.Starred) for each in given):
             return NOTATION[name](*map(self.argument, given[: ARITY[name]]))
         if isinstance(function, ast.Call):  # a function that is found by its name
@@ -175,6 +184,10 @@ class _Writer:
         terms = [self.argument(each).text for each in given if not isinstance(each, ast.Starred)]
         terms = [text for text in terms if text != "None"]
         return Term(f"{name.strip('_')}({', '.join(terms)})")
+
+    def conjugate(self, term: Term) -> Term:
+        """The complex conjugate."""
+        return Term(f"conj({term.text})") if self.conjugates else term
 
     def count(self, given: list[ast.expr]) -> Term:
         """How many elements a reduction joins."""
@@ -264,7 +277,6 @@ NOTATION: dict[str, Callable[..., Term]] = {
     "_like_first": lambda grad, other: Term(f"{grad.within(PRODUCT)} @ {transposed(other).text}", PRODUCT),
     "_like_second": lambda grad, first: Term(f"{transposed(first).text} @ {grad.within(POWER)}", PRODUCT),
     "_scaled": lambda term, factor: product(term, factor),
-    "conjugate": lambda term: term,
     "t": transposed,
     "transpose": transposed,
     "threshold_backward": lambda grad, at, bound: product(grad, Term(f"[{at.text} > {bound.text}]")),

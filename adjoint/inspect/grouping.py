@@ -7,7 +7,7 @@ picture with folded groups has no cycles, like the graph itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from itertools import count
 from math import isqrt
 from types import CodeType
@@ -108,21 +108,24 @@ class Part:
         self.size = 0
 
 
-def group(picture: Snapshot, codes: Sequence[Code], calls: Sequence[Call | None]) -> None:
+def group(
+    picture: Snapshot, codes: Sequence[Code], calls: Sequence[Call | None], arguments: Container[str | None] = ()
+) -> None:
     """Set the modules of the nodes and the groups of `picture`.
 
     Args:
         codes, calls: the code and the innermost call of a module that recorded each node but `AccumulateGrad`, in order.
+        arguments: the `AccumulateGrad` of leaves that models were called with; they are outside of modules.
     """
     nodes = [node for node in picture.nodes if not node.accumulate]
     for node, call in zip(nodes, calls, strict=True):
         node.module = None if call is None else call.path or call.kind.__name__
     whole = _calls(nodes, calls) if any(calls) else _functions(nodes, codes)
-    signatures = _Signatures(nodes, codes)
+    signatures = _Signatures(nodes, codes, {each.node: each.name for each in picture.operations})
     _tidy(whole)
     _fold(whole, signatures)
     _divide(whole)
-    _emit(whole, picture)
+    _emit(whole, picture, arguments)
 
 
 # --- modules and functions ----------------------------------------------------------------------------------------
@@ -187,9 +190,10 @@ def _tidy(part: Part) -> None:
 
 
 class _Signatures:
-    """Signatures of items: numbers that are equal if names, lines and the inner structure are equal."""
+    """Signatures of items: numbers that are equal if names, lines and the inner structure are equal; and their names."""
 
-    def __init__(self, nodes: Sequence[NodeBox], codes: Sequence[Code]) -> None:
+    def __init__(self, nodes: Sequence[NodeBox], codes: Sequence[Code], operations: Mapping[str | None, str]) -> None:
+        self.operations = operations
         self.numbers: dict[Hashable, int] = {}
         self.of_nodes = {
             id(node): self.number((node.name, id(code.code), code.lasti))
@@ -210,9 +214,14 @@ class _Signatures:
             item.size = sum(each.size if isinstance(each, Part) else 1 for each in item.items)
         return item.signature
 
+    def name(self, item: Part | NodeBox) -> str:
+        """The label of a part, or the name of a node's operation."""
+        return item.label if isinstance(item, Part) else self.operations.get(item.id, item.name)
+
 
 def _general(label: str) -> str:
-    return re.sub(r"\d+", "#", label)
+    """A label that is the same for all modules of a list: without the numbers in the path. The class keeps its own."""
+    return re.sub(r"\d+(?![^(]*\)$)", "#", label)
 
 
 def _fold(part: Part, signatures: _Signatures) -> None:
@@ -233,7 +242,7 @@ def _fold(part: Part, signatures: _Signatures) -> None:
         for each in found:
             items += part.items[end : each.start]
             end = each.start + each.period * each.times
-            items.append(_repeated(part.items[each.start : end], each))
+            items.append(_repeated(part.items[each.start : end], each, signatures))
         part.items = items + part.items[end:]
 
 
@@ -242,26 +251,24 @@ def _is_all(found: Repeat, part: Part) -> bool:
     return part.kind == "repeat" and found.period * found.times == len(part.items)
 
 
-def _repeated(items: list[Part | NodeBox], found: Repeat) -> Part:
-    first = items[: found.period]
-    part = Part("repeat", _summary(first), items=items)
+def _repeated(items: list[Part | NodeBox], found: Repeat, signatures: _Signatures) -> Part:
+    names = [signatures.name(item) for item in items]
+    shared = [
+        _general(name) if isinstance(item, Part) and any(item.path) else name
+        for name, item in zip(names, items[: found.period], strict=False)
+    ]
+    part = Part("repeat", _summary(shared), items=items)
     part.times = found.times
     if found.period > 1:
-        rounds = range(0, len(items), found.period)
-        part.items = [Part("block", part.label, items=items[start : start + found.period]) for start in rounds]
+        rounds = [slice(start, start + found.period) for start in range(0, len(items), found.period)]
+        part.items = [Part("block", _summary(names[each]), items=items[each]) for each in rounds]
     return part
 
 
-def _summary(items: Sequence[Part | NodeBox]) -> str:
+def _summary(names: Sequence[str]) -> str:
     """A name for several items: the names of the first few; the classes of modules only where there is one."""
-    words = [_general(item.label) if isinstance(item, Part) else _short(item.name) for item in items[:4]]
-    if len(items) > 1:
-        words = [re.sub(r" \(\w+\)$", "", word) for word in words]
-    return ", ".join(words[:3]) + (", …" if len(items) > 3 else "")
-
-
-def _short(name: str) -> str:
-    return re.sub(r"Backwards?\d*$", "", name)
+    words = [re.sub(r" \(\w+\)$", "", name) for name in names] if len(names) > 1 else names
+    return ", ".join(words[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _divide(part: Part) -> None:
@@ -284,7 +291,7 @@ def _divide(part: Part) -> None:
 # --- the result ---------------------------------------------------------------------------------------------------
 
 
-def _emit(whole: Part, picture: Snapshot) -> None:
+def _emit(whole: Part, picture: Snapshot, arguments: Container[str | None]) -> None:
     """Write the parts as groups, outer ones first; a leaf belongs to the innermost group that contains all its users."""
     home: dict[str, Group] = {}
     depths: dict[str, int] = {}
@@ -315,6 +322,12 @@ def _emit(whole: Part, picture: Snapshot) -> None:
     for node in picture.nodes:
         if node.accumulate:
             place = _around(users.get(node.id, []), groups, depths)
+            outer = place
+            while outer is not None:
+                parent = groups[outer.parent] if outer.parent else None
+                if outer.kind == "module" and node.id in arguments:
+                    place = parent
+                outer = parent
             if place is not None:
                 place.nodes.append(node.id)
 

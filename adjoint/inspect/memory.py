@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..tracebacks import frame_of_caller
 from .drawing import check
 from .model import NodeBox
 from .names import variables_of
@@ -38,7 +38,7 @@ def saved_memory(*tensors: Any, params: Any = None) -> SavedMemory:
     """
     for tensor in tensors:
         check(tensor, "saved_memory")
-    walk = walked(tensors, params, variables_of(sys._getframe(1)))
+    walk = walked(tensors, params, variables_of(frame_of_caller()))
     entries: list[tuple[NodeBox, int]] = []
     seen: set[str] = set(walk.leaf_bytes)
     for node in walk.picture.nodes:

@@ -138,8 +138,13 @@ class Walk:
         self.picture.bytes = sum(self.picture.storages.values())
         self.picture.leaf_bytes = sum(self.leaf_bytes.values())
         codes = [Code(getattr(node, "_code", None), getattr(node, "_lasti", -1)) for node in self.order]
-        group(self.picture, codes, places(numbers, calls))
-        describe(self.picture)
+        arguments = {box.node for box in self.leaves.values() if self.is_argument(box)}
+        group(self.picture, codes, places(numbers, calls), arguments)
+        describe(self.picture, arguments)
+
+    def is_argument(self, box: TensorBox) -> bool:
+        """Whether a leaf is no parameter, so that a model may have been called with it."""
+        return box.node is not None and not getattr(self.variables.get(box.id), "_is_param", False)
 
     # --- tensors ------------------------------------------------------------------------------------------------
 
@@ -339,14 +344,16 @@ class Walk:
             called = {name: text for name, text in named.items() if text.isidentifier() and len(text) <= 8}
         needed = tuple(target is not None for target, _ in box.next)
         absent = frozenset(saved.name for saved in box.saved if saved.state == "none")
-        key = type(node), needed, absent, *called.items(), *box.values.values()
+        kinds = (tensors[int(key[1:]) - 1].dtype for key in (*performed.inputs, *performed.outputs))
+        conjugates = any(kind.startswith("complex") for kind in kinds)
+        key = type(node), needed, absent, conjugates, *called.items(), *box.values.values()
         if key not in self.derivatives:
             kind = kind_of(type(node))
             values = {name: getattr(node, slot, None) for name, slot in kind.values}
             values |= {slot.name: None for slot in kind.slots if slot.name in absent}
             wanted = {name for name, (target, _) in zip(box.inputs, box.next, strict=True) if target is not None}
             sources = {name: source for name, source in box.formula.items() if name in wanted or name not in box.inputs}
-            found = {name: written(source, called, values) for name, source in sources.items()}
+            found = {name: written(source, called, values, conjugates) for name, source in sources.items()}
             self.derivatives[key] = {name: text for name, text in found.items() if text is not None}
         return self.derivatives[key]
 

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from ..tape.node import Node
 from ..tensor import Tensor, wrap
+from ..tracebacks import frame_of_caller
 from .model import NodeBox, Step
 from .snapshot import Walk
 from .tracing import Trace, Tracer, leaf_names, results, run, walk_of
@@ -62,7 +63,7 @@ def step(
     (step)
       w.grad = [3, 3]
     """
-    walk = walk_of(tensors, params, sys._getframe(1), "step")
+    walk = walk_of(tensors, params, frame_of_caller(), "step")
     stepper = Stepper(walk, commands, output if output is not None else sys.stdout)
     stepper.write(f"{len(walk.picture.nodes)} nodes; h for help")
     return run(stepper, tensors, gradient, retain_graph, create_graph, inputs)

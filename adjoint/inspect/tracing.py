@@ -6,7 +6,6 @@ registered on nodes or tensors.
 
 from __future__ import annotations
 
-import sys
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
 from ..tensor import Tensor
+from ..tracebacks import frame_of_caller
 from .drawing import Graph, check
 from .model import Flow, NodeBox, Step
 from .names import variables_of
@@ -64,7 +64,7 @@ def trace_backward(
     tensor([2., 4.])
     """
     return run(
-        Tracer(walk_of(tensors, params, sys._getframe(1), "trace_backward")),
+        Tracer(walk_of(tensors, params, frame_of_caller(), "trace_backward")),
         tensors, gradient, retain_graph, create_graph, inputs,
     )  # fmt: skip
 

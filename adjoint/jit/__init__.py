@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from .. import nn
 from ..absent import absent
+from ..tracebacks import ending_at_caller
 from .annotations import matches
 
 _T = TypeVar("_T")
@@ -107,6 +108,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return matches(obj, target_type)
 
 
+@ending_at_caller
 def fork(func: Callable[..., Any], *args: Any, **names: Any) -> Any:
     """Call the function at once, and return its result as a future."""
     from ..futures import Future
@@ -116,6 +118,7 @@ def fork(func: Callable[..., Any], *args: Any, **names: Any) -> Any:
     return future
 
 
+@ending_at_caller
 def wait(future: Any) -> Any:
     """The result of a `fork`."""
     return future.wait()

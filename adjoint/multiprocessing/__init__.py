@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *
 
-from ..tracebacks import end_functions_at_caller
+from ..tracebacks import end_functions_at_caller, end_public_at_caller
 from . import arenas, channels, compiled, reductions, sharing, watching
 from .spawning import (
     ProcessContext,
@@ -64,3 +64,6 @@ reductions.init_reductions()
 
 
 end_functions_at_caller(globals())
+
+
+end_public_at_caller(globals())

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..notices import warn
+from ..tracebacks import shorten
 from .watching import end_with_parent
 
 
@@ -50,8 +51,9 @@ def _run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], errors: Any
         fn(number, *args)
     except KeyboardInterrupt:
         pass
-    except Exception:  # noqa: BLE001  (raised by who waits)
-        errors.send(traceback.format_exc())
+    except Exception as error:  # noqa: BLE001  (raised by who waits)
+        shorten(error)
+        errors.send("".join(traceback.format_exception(error)))
         sys.exit(1)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import end_public_at_caller
 from .lr_scheduler import LRScheduler
 from .optimizer import Optimizer
 
@@ -231,3 +232,6 @@ class SWALR(LRScheduler):
             start = final if before == 1 else (lr - before * final) / (1 - before)
             found.append(final * after + start * (1 - after))
         return found
+
+
+end_public_at_caller(globals())

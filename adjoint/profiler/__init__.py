@@ -15,6 +15,7 @@ from ..autograd import profiler as profilers
 from ..autograd.profiler import ProfilerActivity, record_function
 from ..autograd.profiler_util import DeviceType, EventList
 from ..notices import warn
+from ..tracebacks import end_public_at_caller
 from ..uninterrupted import uninterrupted
 from . import itt as itt
 
@@ -292,3 +293,6 @@ class profile:
 def kineto_available() -> bool:
     """Whether PyTorch's library for traces of devices is there; never. Profiles of operators need no library."""
     return False
+
+
+end_public_at_caller(globals())

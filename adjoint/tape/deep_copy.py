@@ -7,9 +7,11 @@ from typing import Any
 
 from ..kernels.memory import storage as storages
 from ..tensor import LEAF, Tensor, make_subclass
+from ..tracebacks import ending_at_caller
 from .inference_tensors import mark_if_inference
 
 
+@ending_at_caller
 def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """Implement `copy.deepcopy` for a leaf: copy its memory, its gradient and its attributes."""
     if not self.is_leaf:

@@ -269,6 +269,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     structure = tree_flatten(tuple(copies))[1]
     outside = reverse.is_tracked_outside(outputs)
 
+    @ending_at_caller
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_shape = tree_flatten(cotangents)
         if given_shape != shape:

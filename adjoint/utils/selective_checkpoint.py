@@ -9,6 +9,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ..tracebacks import end_public_at_caller
+
 __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
 
@@ -144,3 +146,6 @@ def create_selective_checkpoint_contexts(
     return torch.autograd.graph.caching_results(_FirstRun(kept)), torch.autograd.graph.caching_results(
         _Recomputation(kept)
     )
+
+
+end_public_at_caller(globals())

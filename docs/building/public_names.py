@@ -25,6 +25,40 @@ PYTORCH_NAMES = Path(__file__).parents[2] / "scripts" / "pytorch_names.txt"
 OWN_MODULES = ("torch.inspect", "torch.as_torch", "torch.array_api", "torch.array_api.fft", "torch.array_api.linalg")
 """Public modules that PyTorch does not have."""
 
+FURTHER_MODULES = {
+    "torch.autograd.gradcheck": "GradcheckError",
+    "torch.cuda.nvtx": "mark range range_pop range_push",
+    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": """
+        allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper
+    """,
+    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
+    "torch.distributed.algorithms.join": "Join JoinHook Joinable",
+    "torch.distributed.checkpoint": "CheckpointException FileSystemReader FileSystemWriter Metadata async_save load save",
+    "torch.distributed.checkpoint.format_utils": "dcp_to_torch_save torch_save_to_dcp",
+    "torch.distributed.checkpoint.state_dict": """
+        StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict
+        set_optimizer_state_dict set_state_dict
+    """,
+    "torch.distributed.fsdp": """
+        CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy UnshardHandle fully_shard
+        register_fsdp_forward_method
+    """,
+    "torch.distributed.nn.functional": "",
+    "torch.distributed.optim": "ZeroRedundancyOptimizer",
+    "torch.distributed.tensor": """
+        DTensor Partial Placement Replicate Shard distribute_module distribute_tensor empty full ones rand randn zeros
+    """,
+    "torch.distributions.utils": "",
+    "torch.fx.subgraph_rewriter": "",
+    "torch.nn.attention.bias": "",
+    "torch.nn.grad": "",
+    "torch.nn.modules.module": "",
+    "torch.optim.optimizer": "register_optimizer_step_post_hook register_optimizer_step_pre_hook",
+    "torch.utils.module_tracker": "",
+    "torch.utils.tensorboard": "",
+}
+"""Modules of PyTorch's that its list of names leaves out, and their names besides those of their `__all__`."""
+
 NOT_LISTED = ("torch.ops.aten",)
 """PyTorch's modules that have no names of their own: `torch.ops.aten` says every operator a second time."""
 
@@ -259,6 +293,7 @@ def public_names() -> tuple[PublicName, ...]:
     """Every public name, sorted by module: those of PyTorch's that there are, and what modules export besides."""
     modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items() if module not in NOT_LISTED}
     modules.update({module: set() for module in OWN_MODULES})
+    modules.update({module: set(names.split()) for module, names in FURTHER_MODULES.items()})
     found = []
     for module, names in modules.items():
         owner = owner_of(module)

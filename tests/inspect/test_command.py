@@ -167,3 +167,16 @@ def test_inspection_is_imported_when_it_is_used():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     )
     assert finished.stdout == "[]\n"
+
+
+def test_a_script_for_pytorch_is_drawn_as_it_is(tmp_path):
+    script, target = tmp_path / "train.py", tmp_path / "graph.txt"
+    script.write_text("import torch\ntorch.ones(3, requires_grad=True).exp().sum().backward()\n")
+
+    def run(*options):
+        command = [sys.executable, "-m", "adjoint", "graph", *options, str(script), "-o", str(target)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "with --as-torch, its `import torch` means adjoint" in run().stderr
+    assert run("--as-torch").returncode == 0
+    assert "ExpBackward0" in target.read_text()

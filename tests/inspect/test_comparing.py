@@ -27,6 +27,14 @@ def test_a_layer_that_was_added():
     assert not any(mark == "changed" for _, mark in marks(found.before))
 
 
+def test_what_follows_a_layer_that_was_added_is_the_same():
+    one, two = nn.Linear(4, 4), nn.Linear(4, 2)
+    before = nn.Sequential(one, two)(torch.ones(3, 4)).sum()
+    after = nn.Sequential(one, nn.Tanh(), two)(torch.ones(3, 4)).sum()
+    found = inspect.compare(before, after)
+    assert [(mark, each.name) for mark, each in found.differences] == [("added", "tanh")]
+
+
 def test_what_is_equal_has_no_marks():
     found = inspect.compare(network(nn.Tanh()), network(nn.Tanh()))
     assert found.differences == []

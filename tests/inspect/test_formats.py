@@ -54,7 +54,7 @@ def test_a_large_graph_is_shown_as_its_groups():
     for _ in range(300):
         y = (y * w).tanh()
     text = str(graph(y))
-    assert "Mul, Tanh × 300  600 nodes" in text
+    assert "mul, tanh × 300  600 nodes" in text
     assert len(text.splitlines()) < 12
 
 

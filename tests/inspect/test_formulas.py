@@ -87,3 +87,12 @@ def test_most_operators_have_a_formula():
     found = [written(source_of(formula), {}, {}) for formula in formulas_of]
     assert len(found) > 300
     assert sum(text is not None for text in found) / len(found) > 0.8
+
+
+def test_conjugates_are_written_for_complex_numbers_alone():
+    def formulas(dtype):
+        z, u = (torch.ones(2, 2, dtype=dtype, requires_grad=True) for _ in range(2))
+        return [snapshot([result]).nodes[-1].derivative["self"] for result in (z * u, z @ u, z.sin())]
+
+    assert formulas(torch.float32) == ["grad · other", "grad @ mat2ᵀ", "grad · cos(self)"]
+    assert formulas(torch.complex64) == ["grad · conj(other)", "grad @ mat2ᴴ", "grad · conj(cos(self))"]

@@ -170,7 +170,7 @@ def test_rounds_of_a_loop():
         h = a.tanh()
     picture = snapshot([h.sum()])
     repeat, *rounds = picture.groups
-    assert (repeat.kind, repeat.times, repeat.label) == ("repeat", 20, "Mul, Tanh")
+    assert (repeat.kind, repeat.times, repeat.label) == ("repeat", 20, "mul, tanh")
     assert [group.kind for group in rounds] == ["block"] * 20
     names = {node.id: node.name for node in picture.nodes}
     assert all([names[key] for key in group.nodes] == ["MulBackward0", "TanhBackward0"] for group in rounds)
@@ -263,6 +263,36 @@ def test_groups_of_random_programs_are_sound(kinds, branches):
             old = h
         h = new
     assert_sound(snapshot([h.sum() + old.sum()], model))
+
+
+class Ladder(nn.Module):
+    """A way down with pooling by a function, and a way up."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.ModuleList([nn.Conv2d(3, 3, 3, padding=1) for _ in range(3)])
+        self.up = nn.ModuleList([nn.ConvTranspose2d(3, 3, 2, 2) for _ in range(3)])
+
+    def forward(self, x):
+        for layer in self.down:
+            x = nn.functional.avg_pool2d(layer(x), 2)
+        for layer in self.up:
+            x = layer(x).tanh()
+        return x
+
+
+def test_rounds_have_the_names_of_what_they_hold():
+    model = Ladder()
+    picture = snapshot([model(torch.ones(1, 3, 8, 8)).sum()], model)
+    labels = [group.label for group in picture.groups if group.kind in ("repeat", "block")]
+    assert labels == [
+        "down.#, avg_pool2d", "up.#, tanh",
+        "down.0, avg_pool2d", "down.1, avg_pool2d", "down.2, avg_pool2d", "up.0, tanh", "up.1, tanh", "up.2, tanh",
+    ]  # fmt: skip
+    with_class = snapshot(
+        [nn.Sequential(*(nn.ConvTranspose2d(3, 3, 1) for _ in range(3)))(torch.ones(1, 3, 2, 2)).sum()]
+    )
+    assert [group.label for group in with_class.groups if group.kind == "repeat"] == ["ConvTranspose2d"]
 
 
 def test_repeats_are_found_from_left_to_right():

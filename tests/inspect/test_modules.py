@@ -385,6 +385,44 @@ def test_a_model_of_two_thousand_layers_has_all_its_frames():
     assert [call.label for call in calls[-3:]] == ["Sequential", "Tanh", "ReLU"]
 
 
+def described(loss):
+    """The shapes that enter and leave each group, and its number of parameters."""
+    return {group.label: (group.takes, group.gives, group.parameters) for group in snapshot([loss]).groups}
+
+
+def test_an_input_that_requires_grad_is_no_parameter():
+    net = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
+    found = described(net(torch.ones(3, 8, requires_grad=True)).sum())
+    assert found == {
+        "Sequential": ([[3, 8]], [[3, 4]], 36),
+        "0 (Linear)": ([[3, 8]], [[3, 4]], 36),
+        "1 (ReLU)": ([[3, 4]], [[3, 4]], 0),
+    }
+
+
+def test_a_weight_of_two_modules_is_no_input():
+    net = nn.Sequential(nn.Embedding(50, 16), nn.Linear(16, 50, bias=False))
+    net[1].weight = net[0].weight
+    found = described(net(torch.arange(4)).sum())
+    assert found["0 (Embedding)"] == ([[4]], [[4, 16]], 800)
+    assert found["1 (Linear)"] == ([[4, 16]], [[4, 50]], 800)
+    assert found["Sequential"] == ([[4]], [[4, 50]], 800)
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.layer(x) * 0.5 * torch.ones(3, 4).tril()
+
+
+def test_a_mask_and_a_number_are_no_inputs():
+    net = Masked()
+    assert described(net(torch.ones(3, 8)).sum())["Masked"] == ([[3, 8]], [[3, 4]], 36)
+
+
 def test_a_module_is_no_tensor_and_the_error_says_what_to_do():
     with pytest.raises(TypeError, match=r"got the module Linear.*inspect\.graph\(model\(inputs\)\)"):
         torch.inspect.graph(nn.Linear(2, 2))

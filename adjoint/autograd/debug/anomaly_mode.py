@@ -14,6 +14,7 @@ from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
 from ...tensor import Tensor
+from ...tracebacks import ending_at_caller
 from ...uninterrupted import SwitchesAtOnce, uninterrupted
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
@@ -29,6 +30,7 @@ def is_anomaly_check_nan_enabled() -> bool:
     return modes.ANOMALY.check_nan
 
 
+@ending_at_caller
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """Switch anomaly detection on or off, in all threads."""
     for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan)), 1):

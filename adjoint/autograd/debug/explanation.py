@@ -14,6 +14,7 @@ from ...tape.edges import edge_of
 from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tensor import Tensor, ndarray
+from ...tracebacks import ending_at_caller
 from ..engine import deliver, discover
 from ..graph_task import Capture, GraphTask
 from ..roots import first_grad
@@ -44,6 +45,7 @@ class Explanation(str):
         return str(self)
 
 
+@ending_at_caller
 def explain(subject: BaseException | Tensor) -> Explanation:
     """Explain the origin of an error, a nan or a missing gradient.
 

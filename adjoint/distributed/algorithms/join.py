@@ -129,3 +129,6 @@ def _sum(group: ProcessGroup, value: int) -> int:
     total = torch.full((1,), float(value))
     all_reduce(total, ReduceOp.SUM, group)
     return int(total.item())
+
+
+Joinable.register(torch.nn.parallel.DistributedDataParallel)

@@ -9,6 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
+from ...tracebacks import end_public_at_caller
 from ..state import wait_for_saving
 from ..tensor.dtensor import DTensor
 from ..tensor.placement_types import spans
@@ -172,3 +173,6 @@ def _replace(state: Any, keys: Keys, value: Any) -> None:
 def _own_key(state: Any, key: Any) -> Any:
     """The key of a dict that is written so."""
     return key if isinstance(state, list) or key in state else next(own for own in state if str(own) == key)
+
+
+end_public_at_caller(globals())

@@ -14,6 +14,7 @@ from typing import Any
 import adjoint as torch
 
 from ...nn import Parameter
+from ...tracebacks import ending_at_caller
 from ..device_mesh import DeviceMesh
 from ..groups import ProcessGroup
 from ..tensor.dtensor import whole_mesh
@@ -349,6 +350,7 @@ def _checked(modules: Iterable[Any]) -> list[Any]:
     return found
 
 
+@ending_at_caller
 def fully_shard(
     module: Any,
     *,

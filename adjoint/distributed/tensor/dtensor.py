@@ -15,6 +15,7 @@ import adjoint as torch
 from ...dispatch.declaration import Operator
 from ..collectives import all_gather_into_tensor, all_reduce
 from ..device_mesh import DeviceMesh
+from ..groups import default_group
 from ..reductions import ReduceOp
 from .placement_types import Partial, Placement, Replicate, Shard, span, spans
 from .products import product_placements, with_summed_gradient
@@ -442,8 +443,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 def whole_mesh() -> DeviceMesh:
     """All processes, in a line."""
-    group = torch.distributed.group.WORLD
-    return DeviceMesh.from_group(group, "cpu")
+    return DeviceMesh.from_group(default_group(), "cpu")
 
 
 def part_of(whole: Any, mesh: DeviceMesh, placements: Sequence[Placement]) -> Any:

@@ -204,7 +204,7 @@ class Cards {
 
   /** The card of a folded group. */
   group(group) {
-    const title = labelOf(group, this.narrow && this.detail === OUTLINE ? 18 : 30) + (group.times > 1 ? ` ×${group.times}` : "");
+    const title = labelOf(group, this.narrow && this.detail === OUTLINE ? 18 : 36) + (group.times > 1 ? ` ×${group.times}` : "");
     const parameters = group.parameters ? plural(group.parameters, "parameter") : "";
     if (this.detail === OUTLINE) return this.groupLine(group, title);
     const rows = [];

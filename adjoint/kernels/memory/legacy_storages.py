@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
+from ...tracebacks import ending_at_caller
 from .storages import TypedStorage, UntypedStorage
 
 
@@ -26,6 +27,7 @@ class LegacyStorage(metaclass=_LegacyKind):
     [1.0, 2.0]
     """
 
+    @ending_at_caller
     def __new__(cls, *args: Any, wrap_storage: UntypedStorage | None = None, **options: Any) -> Any:
         """Make a storage of a size, with the values of a sequence, or on an untyped storage."""
         if cls is LegacyStorage:

@@ -15,6 +15,7 @@ from ...device import device as Device
 from ...dtypes import from_numpy, get_default_dtype
 from ...first_use import import_late
 from ...late_bound import LATE
+from ...tracebacks import end_methods_at_caller
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, parked, remade
@@ -534,3 +535,7 @@ for _name, _dtype in {
     "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
 }.items():  # fmt: skip
     setattr(UntypedStorage, _name, _converted_to(_name, _dtype.numpy))
+
+
+for _kind in (UntypedStorage, TypedStorage):
+    end_methods_at_caller(_kind)

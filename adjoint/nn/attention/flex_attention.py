@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import adjoint as torch
 
+from ...tracebacks import ending_at_caller
+
 __all__ = [
     "AuxOutput",
     "AuxRequest",
@@ -248,6 +250,7 @@ def _check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_g
         )
 
 
+@ending_at_caller
 def flex_attention(
     query: torch.Tensor,
     key: torch.Tensor,

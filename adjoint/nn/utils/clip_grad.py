@@ -8,7 +8,7 @@ from typing import Any
 import adjoint as torch
 
 from ...notices import warn
-from ...tracebacks import end_at_caller
+from ...tracebacks import end_functions_at_caller
 
 Tensors = torch.Tensor | Iterable[torch.Tensor]
 
@@ -110,6 +110,4 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
         grad.clamp_(min=-clip_value, max=clip_value)
 
 
-end_at_caller(
-    globals(), "get_total_norm", "clip_grads_with_norm_", "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"
-)
+end_functions_at_caller(globals())

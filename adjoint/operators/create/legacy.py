@@ -16,6 +16,7 @@ from ...late_bound import LATE
 from ...notices import warn
 from ...tape import mode_switches, modes
 from ...tensor import Tensor, tensor_array, wrap
+from ...tracebacks import ending_at_caller
 from ..memory.conversion import check_device, converted, is_meta
 
 
@@ -94,6 +95,7 @@ class tensortype(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return not cls.is_cuda and isinstance(instance, Tensor) and instance.dtype is cls.dtype
 
+    @ending_at_caller
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         cls.check_available()
         return wrap(legacy_array(args, cls.dtype, device, exact=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
-from ...dispatch.annotations import Array
+from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import operator, unary
 from ...kernels.math import pointwise as kernels
 
@@ -71,7 +71,7 @@ class signbit:
 class nan_to_num:
     """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
 
-    def forward(self: Array, nan=None, posinf=None, neginf=None): ...
+    def forward(self: Array, nan: Float = None, posinf: Float = None, neginf: Float = None): ...
 
     def grad_self(grad, self, xp):
         return xp.zero_where(grad, xp.isnan(self) | xp.isinf(self))

@@ -9,6 +9,7 @@ from ...dispatch.decorators import public
 from ...tape.node import live_accumulator
 from ...tape.versions import Mark
 from ...tensor import Tensor
+from ...tracebacks import ending_at_caller
 from .subclassing import SLOTS
 
 
@@ -28,6 +29,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     return other.detach() if assign else self.copy_(other).detach()
 
 
+@ending_at_caller
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange what two tensors hold, their classes included: each name then shows what the other showed.
 

@@ -382,8 +382,10 @@ def _conv(count):
         around = padding if isinstance(padding, str) else _integers(padding, count)
         fits = isinstance(input, Tensor) and isinstance(weight, Tensor) and (bias is None or isinstance(bias, Tensor))
         if not fits or by is None or around is None or gap is None or type(groups) is not int:
-            given = {"bias": bias, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-            raise invalid_arguments(name, input, weight, *given.values())
+            given = [input, weight, bias, stride, padding, dilation, groups]
+            while len(given) > 2 and given[-1] is defaults[len(given) - 1]:
+                del given[-1]
+            raise invalid_arguments(name, *given)
         batch, single = _batched(name, input, count)
         if around == "same":
             batch, around = _same_padding(batch, weight, by, gap)
@@ -394,12 +396,18 @@ def _conv(count):
         result = _applied(batch, weight, bias, by, around, gap, False, (0,) * count, groups)
         return result.squeeze(0) if single else result
 
+    defaults = function.__defaults__ or ()
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The convolution over {count} dimension{'s' if count > 1 else ''} of `input` (N, C, ...) with `weight` (out, C / "
         f"groups, ...); `padding` may be 'same' or 'valid'. Without N for a single sample."
     )
-    return public(namespace="torch")(function)
+    forms = tuple(
+        f"Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {around}, tuple of ints dilation = 1, "
+        "int groups = 1"
+        for around in ("tuple of ints padding = 0", 'str padding = "valid"')
+    )
+    return public(namespace="torch", forms=forms)(function)
 
 
 conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)

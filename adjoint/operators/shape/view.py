@@ -286,9 +286,9 @@ class unsqueeze:
 
 def _squeezing(kernel, number, **options):
     """Declare one of the operators that `squeeze` chooses among."""
-    shared: dict[str, Any] = {"view": True, "inplace": True, "namespace": None, "method": (), "aten_name": "squeeze"}
+    names: dict[str, Any] = {"namespace": None, "method": (), "aten_name": "squeeze", "function_name": "squeeze"}
     nodes: dict[str, Any] = {"node": f"SqueezeBackward{number}", "inplace_node": f"SqueezeBackward{number + 3}"}
-    return operator(kernel=kernel, **shared, **nodes, **options)
+    return operator(kernel=kernel, view=True, inplace=True, **names, **nodes, **options)
 
 
 @_squeezing(kernels.squeeze_all, 0)

@@ -141,6 +141,9 @@ class LRScheduler:
             )
 
 
+end_methods_at_caller(LRScheduler)
+
+
 class _LRScheduler(LRScheduler):
     """The name that `LRScheduler` had before PyTorch 2.0, for schedulers that derive from it."""
 

@@ -14,6 +14,7 @@ import numpy
 
 import adjoint as torch
 
+from ...tracebacks import shorten
 from .dataset import IterableDataset
 from .fetching import fetcher
 from .worker_info import WorkerInfo, become
@@ -43,6 +44,9 @@ class Task:
     init: Callable[[int], None] | None
 
 
+_HEADER = "Traceback (most recent call last):\n"
+
+
 class WorkerError:
     """An error on its way to the loader's process: its class, and what it said, with the traceback."""
 
@@ -50,7 +54,10 @@ class WorkerError:
         self.kind: Any = type(error)
         self.name = self.kind.__name__
         # Without the chain's objects, which may hold what cannot be sent.
+        shorten(error)
         self.text = "".join(traceback.format_exception(error))
+        if error.__traceback__ is None:
+            self.text = _HEADER + self.text
         self.where = where
 
     def reraise(self) -> None:
