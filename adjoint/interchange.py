@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from . import dtypes
 from .array_attributes import ArrayAttributes, methods_of_tensor
-from .kernels.memory import legacy_storages
+from .first_use import import_late
 from .kernels.memory import storage as storages
 from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import TypedStorage, UntypedStorage
@@ -94,7 +94,8 @@ class Interchange(ArrayAttributes):
     def storage_type(self) -> Any:
         """The class by which programs name the storage of this tensor's dtype, as `torch.FloatStorage`; None if there is none."""
         kind = dtypes.from_numpy(self._array.dtype)
-        return None if self.is_meta else getattr(legacy_storages, f"{kind.scalar_type}Storage", None)
+        storages = import_late("adjoint.kernels.memory.legacy_storages")
+        return None if self.is_meta else getattr(storages, f"{kind.scalar_type}Storage", None)
 
     @ending_at_caller
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:
