@@ -119,12 +119,18 @@ complex128 = cdouble = _declare("complex128", numpy.complex128, "c128", "Complex
 bool = _declare("bool", numpy.bool_, "b8", "Bool")
 
 # Types whose elements kernels move and convert, and compute with only where PyTorch does.
-_ROLES = "moves converts computes alike"
+_ROLES = "moves converts reads alike"
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = (
-    _declare(name := f"float8_{form}", getattr(ml_dtypes, name), f"f8{form}", f"Float8_{form}", f"{_ROLES} eighths")
+    _declare(
+        name := f"float8_{form}",
+        getattr(ml_dtypes, name),
+        f"f8{form}",
+        f"Float8_{form}",
+        _ROLES if form == "e8m0fnu" else f"{_ROLES} computes eighths",
+    )
     for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
 )
-complex32 = chalf = _declare("complex32", ml_dtypes.complex32, "c32", "ComplexHalf", f"{_ROLES} halves")
+complex32 = chalf = _declare("complex32", ml_dtypes.complex32, "c32", "ComplexHalf", f"{_ROLES} computes halves")
 
 
 def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:

@@ -4,7 +4,8 @@ A dtype by its `roles`, and an operator by the option `narrow`, say what they ta
 
     moves     the kernel runs on the bytes of elements
     converts  it takes such arrays as they are
-    computes  it runs on float32 or complex64, and what it makes of them is rounded
+    reads     it runs on float32 or complex64, and what it makes of them is rounded
+    computes  the same; float8_e8m0fnu, which has no sign, takes no part
     alike     the same, but for floats of eight bits times one number
     halves    the same, for complex numbers of two halves alone
     eighths   the same, for floats of eight bits alone
@@ -45,7 +46,7 @@ def computed_narrow(op: Operator, arrays: list[Any], compute: Callable[..., Any]
     if of_others or (asked is not None and not is_narrow(asked)):
         return compute(op, with_elements(arrays, widened), kernel)
     roles = [(from_numpy(array.dtype).roles or "").split() for array in narrow]
-    by_number = role == "alike" and "eighths" in roles[0] and narrow[-1].ndim == 0
+    by_number = role == "alike" and "halves" not in roles[0] and narrow[-1].ndim == 0
     trivial = role == "trivial" and not any(array.size and array.ndim for array in narrow)
     if by_number or not (trivial or all(role in each for each in roles)):
         raise refusal(op, arrays, dtype, compute, name or f"{op.function_name}_cpu")

@@ -115,6 +115,10 @@ EXPRESSIONS = """
     x.softmax(0, dtype=torch.float32)                         x.sort()                      x.isfinite()
     x + torch.ones(3)            x[0, 0] + torch.ones(3)      x + 1j                        x.nonzero()
     torch.rand(2, dtype=x.dtype)                              torch.arange(3, dtype=x.dtype)
+    torch.zeros_like(x.to(torch.float8_e8m0fnu)).view(torch.uint8)
+    x.to(torch.float8_e8m0fnu).abs()                          x.to(torch.float8_e8m0fnu) == 2
+    x[0].to(torch.float8_e8m0fnu) * x[0].to(torch.float8_e8m0fnu)
+    x.to(torch.float8_e8m0fnu) @ x.to(torch.float8_e8m0fnu).T
     torch.empty(2, dtype=x.dtype).normal_()                   torch.randperm(3, dtype=x.dtype)
     torch.set_default_dtype(x.dtype)                          torch.promote_types(x.dtype, torch.int8)
     c                            c.conj()                     c.conj() + c                  -c.conj()

@@ -248,7 +248,7 @@ def fill_with_(self: Array, value: Array) -> None:
 
 def zero_(self: Array) -> None:
     """Write zero to every element of `self`."""
-    if type(self) is Narrow:
+    if is_narrow(self.dtype):
         self = self.view(f"u{self.itemsize}")
     if 0 in self.strides:
         self = distinct(self)

@@ -61,7 +61,9 @@ def _filled_like(name, value, on_arrays, doc):
                 )
             return leaf(array, requires_grad, device) if kept else create(input.to_dense(), requires_grad=requires_grad)
         array = empty_array_like(input, name, dtype, memory_format)
-        if value is not None:
+        if value == 0 and array.dtype.isbuiltin != 1:
+            copying.zero_(array)
+        elif value is not None:
             array.fill(value)
         return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 

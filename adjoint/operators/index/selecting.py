@@ -208,7 +208,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     return is_among(elements, test_elements, invert, out=out)
 
 
-@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True, narrow="computes")
+@operator(kernel=indexing_kernels.nonzero_static, same_out=STRICT, shape_of_elements=True, narrow="reads")
 class nonzero_static:
     """The indices of the first `size` nonzero elements, one row for each; rows of `fill_value` where there are fewer."""
 

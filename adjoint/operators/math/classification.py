@@ -16,7 +16,7 @@ from ...kernels.math import pointwise as kernels
     inplace=False,
     out=False,
     sparse="values",
-    narrow="computes",
+    narrow="reads",
 )
 class isnan:
     """Whether elements are nan."""
@@ -55,7 +55,7 @@ class isneginf:
     """Whether elements are infinite and negative."""
 
 
-@unary(kernels.isreal, promote=None, inplace=False, out=False, narrow="computes")
+@unary(kernels.isreal, promote=None, inplace=False, out=False, narrow="reads")
 class isreal:
     """Whether the imaginary part is 0."""
 

@@ -58,7 +58,7 @@ def _comparison(kernel, alias=(), narrow=None, **options):
     return declare
 
 
-@_comparison(numpy.equal, takes_arrays=True, narrow="computes")
+@_comparison(numpy.equal, takes_arrays=True, narrow="reads")
 class eq:
     """Whether elements are equal.
 
@@ -68,7 +68,7 @@ class eq:
     """
 
 
-@_comparison(numpy.not_equal, alias=("not_equal",), narrow="computes")
+@_comparison(numpy.not_equal, alias=("not_equal",), narrow="reads")
 class ne:
     """Whether elements differ."""
 

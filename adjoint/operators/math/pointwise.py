@@ -358,7 +358,7 @@ class _neg_view:
     tangent="linear",
     batch="elementwise",
     sparse="values",
-    narrow="computes",
+    narrow="reads",
 )
 class conj_physical:
     """The complex conjugate, elementwise."""

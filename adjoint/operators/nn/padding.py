@@ -16,7 +16,7 @@ from ...kernels.runtime.layout import following_images
     out=False,
     node="ConstantPadNdBackward0",
     batch="leading",
-    narrow="computes",
+    narrow="reads",
 )
 class constant_pad_nd:
     """`input` with `pad` (before, after) elements of `value` around the last dimensions; negative ones crop."""

@@ -309,14 +309,14 @@ class argmin:
 # --- truth ----------------------------------------------------------------------------------------------------
 
 
-@reduction(kernels.all, whole=True, same_out=TRUTH, narrow="computes")
+@reduction(kernels.all, whole=True, same_out=TRUTH, narrow="reads")
 class all:
     """Whether all elements are nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False): ...
 
 
-@reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element", narrow="computes")
+@reduction(kernels.any, whole=True, same_out=TRUTH, sparse="reductions.any_element", narrow="reads")
 class any:
     """Whether any element is nonzero, along `dim` or of all; bool, of uint8 uint8."""
 
