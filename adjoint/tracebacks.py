@@ -196,5 +196,10 @@ def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
     """
     if kind.__module__.partition(".")[0] in (__package__, "torch"):
         kinds = (FunctionType, staticmethod, classmethod)
+        but += _UNDIVIDED + ("__init__",) * hasattr(kind, "pending")  # a context that its constructor switches
         functions = [name for name, value in vars(kind).items() if type(value) in kinds and name not in but]
         end_at_caller(kind, *(name for name in functions if not name.startswith("_") or name.startswith("__")))
+
+
+_UNDIVIDED = ("__enter__", "__exit__", "__del__")
+"""Methods that no interrupt may divide: a function around them would be a place for one."""

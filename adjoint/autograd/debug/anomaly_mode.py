@@ -53,7 +53,7 @@ class set_detect_anomaly(SwitchesAtOnce):
         self.prev = modes.ANOMALY.enabled
         self.prev_check_nan = modes.ANOMALY.check_nan
         self.pending = True
-        set_anomaly_enabled(mode, check_nan)
+        set_anomaly_enabled.__wrapped__(mode, check_nan)  # type: ignore[attr-defined]  # without a place for an interrupt
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
