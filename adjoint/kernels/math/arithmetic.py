@@ -532,9 +532,6 @@ def _logaddexp2_of_floats(self: Array, other: Array) -> Any:
 @in_float32
 def logaddexp2(self: Array, other: Array) -> Array:
     """`log2(2 ** self + 2 ** other)`, without overflow."""
-    if self.dtype.kind == "c":
-        scale = numpy.asarray(math.log(2), self.real.dtype)
-        return _complex_logaddexp(self * scale, other * scale) / scale
     if self.dtype.kind != "f":
         raise refuse("logaddexp2_cpu", self)
     return numpy.logaddexp2(self, other)

@@ -286,7 +286,7 @@ def avg_pool(
         NotImplementedError: for complex numbers and bool.
     """
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
-    if input.dtype.kind not in "fV" and input.dtype != _INT64:
+    if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
         raise _refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
     spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
     divisors = divisor(windows.dims, count_include_pad, divisor_override)
