@@ -384,11 +384,15 @@ def _plus_quotient(self: Array, tensor1: Array, tensor2: Array, value: float) ->
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     """`self + weight * (end - self)`, from whichever end is nearer; `weight` is an array or a number.
 
+    The dtype of a weight without dimensions does not matter if the ends have some.
+
     Raises:
         RuntimeError: if the dtypes differ.
     """
     if end.dtype is self.dtype and type(weight) is float and self.dtype.kind not in "iub":
         return _lerp(self, end, weight)
+    if isinstance(weight, numpy.ndarray) and not weight.ndim and self.ndim and weight.dtype.kind != "c":
+        weight = weight.astype(self.dtype)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
             kinds = [dtypes.C_NAMES[dtypes.from_numpy(array.dtype)] for array in (self, other)]
