@@ -233,11 +233,8 @@ def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, outp
     if min(dilation) < 0:
         raise RuntimeError("dilation should be greater than zero")
     if min(dilation) == 0:
-        gaps = (1, *dilation) if count == 1 else dilation
-        names = ("depth", "height", "width")[-len(gaps) :]
-        named = ", ".join(f"dilation_{name}: {gap}" for name, gap in zip(names, gaps, strict=True))
-        given = named if transposed else list(gaps)
-        raise RuntimeError(f"dilation should be greater than zero, but got {given}")
+        gaps = [1, *dilation] if count == 1 else list(dilation)
+        raise RuntimeError(f"dilation should be greater than zero, but got {gaps}")
     if len(shape) != len(wshape):
         raise _wrong_ndim(shape, wshape, " ")
     _check_channels(shape, wshape, bshape, transposed, groups)
