@@ -35,7 +35,7 @@ def _given(input: Any, mask: Mask) -> tuple[Any, Mask]:
 
 
 def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> torch.Tensor:
-    """The mask that a reduction of the input with these arguments uses: that of a masked tensor, or the given one."""
+    """The mask of a masked tensor, or the given one."""
     found = _given(input, mask)[1]
     if found is None:
         raise ValueError("_input_mask requires explicit mask")

@@ -123,7 +123,7 @@ class Adam(Declared):
         xp.mul_(square, options.beta2)
         xp.addcmul_(square, grad, grad, value=1 - options.beta2)
         if largest is not None:
-            xp.copy_(largest, xp.maximum(largest + 0, square))  # a record of it would save what is written to
+            xp.copy_(largest, xp.maximum(largest + 0, square))  # not saved and then written to
             square = largest
         denominator = xp.sqrt(square) / options.root
         denominator += options.eps

@@ -110,7 +110,7 @@ class Optimizer:
 
     # Options added later: their values for groups without them, loaded from an older state.
     _later_options: dict[str, Any] = {}
-    # Tensors of a parameter's state that are numbers in an older state.
+    # Tensors that are numbers in an older state.
     _later_tensors: tuple[str, ...] = ()
 
     param_groups: list[dict[str, Any]]

@@ -7,7 +7,7 @@ handler raises, as of an alarm, is no refusal: it goes on to the caller, and the
 from __future__ import annotations
 
 import threading
-from _signal import NSIG, getsignal  # type: ignore[import-not-found]  # those of `signal` make members of enumerations
+from _signal import NSIG, getsignal  # type: ignore[import-not-found]  # of `signal`, each answer costs a member
 from functools import partial
 from types import CodeType
 from typing import Any

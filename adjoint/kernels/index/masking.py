@@ -39,7 +39,7 @@ def common_dtype(*values: Any) -> numpy.dtype[Any]:
 
 def promoted(*arrays: Array) -> list[Array]:
     """The arrays in their common dtype."""
-    whole = [numpy.asarray(array) for array in arrays]  # an operation of arrays without dimensions gives a scalar
+    whole = [numpy.asarray(array) for array in arrays]  # some may be scalars
     dtype = common_dtype(*whole)
     return [array.astype(dtype, copy=False) for array in whole]
 

@@ -129,6 +129,6 @@ def refuse(name: str, of: Any) -> NotImplementedError:
 
 
 def check_floating(name: str, array: ndarray) -> None:
-    """Refuse, as PyTorch's kernel `name`, what is not of a real floating-point type."""
+    """Refuse what is not of a real floating-point type."""
     if not is_floating(array.dtype):
         raise refuse(name, array)
