@@ -51,15 +51,15 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         decay_rates({"betas": betas})
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        for kind, refused, words in (
-            ("Sparse", lambda param: param.is_sparse, "requires dense parameter tensors"),
-            ("Complex", torch.is_complex, "does not support complex parameters"),
+        for kind, words in (
+            ("Sparse", "requires dense parameter tensors"),
+            ("Complex", "does not support complex parameters"),
         ):
             places = [
                 [place, index]
                 for place, group in enumerate(self.param_groups)
                 for index, param in enumerate(group["params"])
-                if refused(param)
+                if (param.is_sparse if kind == "Sparse" else param.is_complex())
             ]
             if places:
                 raise ValueError(f"{kind} params at indices {places}: SparseAdam {words}")

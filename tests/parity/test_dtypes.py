@@ -198,8 +198,6 @@ KERNELS = [
     "torch.polar(x, x)",
     "torch.logaddexp2(x, x)",
     "x[0, 0].index_reduce(0, torch.tensor([0]), x[0, 0, :1], 'amax')",
-    "torch.logspace(0, 1, 3, dtype=x.dtype)",
-    "torch.logspace(0, 1, 1, dtype=x.dtype)",
     "torch.special.zeta(x, x)",
     *(f"torch.special.{name}(x / 2)" for name in ("ndtri", "log_ndtr", "erfcx", "spherical_bessel_j0")),
 ]

@@ -271,7 +271,7 @@ PROGRAMS = {
         coo = eye.to_sparse() * 5
         raises(lambda: show((coo // 2).to_dense(), coo.div(2, rounding_mode="trunc").to_dense(), coo.int().floor_divide_(torch.tensor(2)).to_dense()))
         raises(lambda: coo // coo); raises(lambda: eye // coo); raises(lambda: coo / ones(2))
-        raises(lambda: coo @ ones(3, 1)); raises(lambda: ones(1, 3) @ coo); raises(lambda: coo @ torch.eye(3).to_sparse())
+        raises(lambda: coo @ torch.eye(3).to_sparse())
         for count in (0, 3, -1):
             raises(lambda: eye.to_sparse(count))
         show(torch.empty(2, 2, layout=torch.sparse_coo)._nnz())
@@ -281,19 +281,15 @@ PROGRAMS = {
         for weight in (torch.tensor(0.5, dtype=torch.double), torch.tensor(1), torch.tensor(0.25, dtype=torch.bfloat16), ones(2, dtype=torch.double)):
             raises(lambda: show(torch.lerp(ones(2), torch.zeros(2), weight)))
         raises(lambda: torch.movedim(ones(2, 3, 4, 5, 6), (1, 0, -4), (0, 4, -5)))
-        raises(lambda: torch.gradient(ones(3, 3), spacing=(ones(3), ones(3, device="meta"))))
         raises(lambda: torch.linalg.norm(eye, dim=(0, 1, 5))); raises(lambda: torch.linalg.norm(eye, 2, dim=(0, 1, 2)))
         for beta in (2, 0.5, True):
             raises(lambda: show(torch.addr(eye.bool(), ones(2).bool(), ones(2).bool(), beta=beta)))
         raises(lambda: torch.fft.fftfreq(4, dtype=torch.int)); raises(lambda: torch.return_types.max((1, 2, 3)))
         for key in ((0, 5), (0, 0, 9), (..., 9), (None, 5), (0, ..., 9), (0, slice(0, 1), 9), (None, 0, None, 9)):
             raises(lambda: torch.zeros(3, 4, 5)[key])
-        raises(lambda: F.conv1d(ones(1, 1, 3), ones(1, 1, 2), dilation=0))
-        raises(lambda: F.conv3d(ones(1, 1, 3, 3, 3), ones(1, 1, 2, 2, 2), dilation=0))
         a = ones(1, 2, 2)
         attend = F.scaled_dot_product_attention
-        raises(lambda: attend(a, a, a.double())); raises(lambda: attend(a, a, a, ones(2, 2, dtype=torch.int)))
-        raises(lambda: attend(ones(1, 4, 2, 2), ones(1, 3, 2, 2), ones(1, 3, 2, 2), enable_gqa=True))
+        raises(lambda: attend(a, a, a.double()))
         show(F.max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2, return_indices=True))
         show(torch.masked._input_mask(eye, mask=torch.tensor([True, False])))
         raises(lambda: torch.masked._input_mask(eye)); raises(lambda: torch.masked._input_mask(eye, mask=ones(1, 2, 2).bool()))

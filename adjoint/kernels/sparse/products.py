@@ -61,11 +61,6 @@ def check_matrices(self: Any, mat2: Any) -> None:
         wrong, which = (self, "self") if self.ndim != 2 else (mat2, "mat2")
         raise RuntimeError(f"mm: expected {which} to be a matrix, but got a {wrong.ndim}-D tensor")
     if self.shape[1] != mat2.shape[0]:
-        inner = self.shape[1], mat2.shape[0]
-        layouts = [array.parts.layout if isinstance(array, SparseArray) else None for array in (self, mat2)]
-        if set(layouts) == {"sparse_coo", None}:
-            wanted, given = inner if layouts[0] else inner[::-1]
-            raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {wanted}, got {given}")
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
         )

@@ -55,8 +55,6 @@ def scaled_dot_product_attention(
     if found is not None:
         return found
     if enable_gqa:
-        if any(query.size(-3) % each.size(-3) for each in (key, value)):
-            raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     scores = (query @ key.transpose(-2, -1)) * scale

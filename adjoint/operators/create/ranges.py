@@ -186,8 +186,6 @@ def logspace(
 ):
     """`base` to the powers `linspace(start, end, steps)`."""
     start, end, steps, kind = _spaced_arguments("logspace", start, end, steps, dtype, out)
-    if kind is dtypes.bool and steps > 1:
-        raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
     array = kernels.logspace(start, end, steps, base, kind)
     return finished("logspace", array, out, requires_grad, device, pin_memory, layout)
 

@@ -230,11 +230,8 @@ def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, outp
         raise RuntimeError("negative output_padding is not supported")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    if min(dilation) < 0:
+    if min(dilation) <= 0:
         raise RuntimeError("dilation should be greater than zero")
-    if min(dilation) == 0:
-        gaps = [1, *dilation] if count == 1 else list(dilation)
-        raise RuntimeError(f"dilation should be greater than zero, but got {gaps}")
     if len(shape) != len(wshape):
         raise _wrong_ndim(shape, wshape, " ")
     _check_channels(shape, wshape, bshape, transposed, groups)

@@ -264,14 +264,7 @@ def _check_spacings(input, spacing, spacings, dim, dims, edge_order):
     if input._array.dtype == numpy.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     for step in spacings:
-        if not isinstance(step, Tensor):
-            continue
-        if step.device != input.device:
-            raise RuntimeError(
-                "torch.gradient expected each tensor to be on the same device, but got devices "
-                f"{input.device} and {step.device}!"
-            )
-        if step._array.ndim != 1:
+        if isinstance(step, Tensor) and step._array.ndim != 1:
             raise RuntimeError(
                 "torch.gradient expected each element of spacing to have one dimension, but got an element with "
                 f"{step._array.ndim} dimensions!"
