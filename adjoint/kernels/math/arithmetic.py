@@ -384,8 +384,6 @@ def _plus_quotient(self: Array, tensor1: Array, tensor2: Array, value: float) ->
 def lerp(self: Array, end: Array, weight: Any) -> Array:
     """`self + weight * (end - self)`, from whichever end is nearer; `weight` is an array or a number.
 
-    The dtype of a weight without dimensions does not matter if the ends have some.
-
     Raises:
         RuntimeError: if the dtypes differ.
     """
