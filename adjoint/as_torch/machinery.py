@@ -96,6 +96,18 @@ OF_VALUE: list[tuple[Any, str]] = [
             "_higher_order_ops.invoke_subgraph.mark_compile_region"
         ),
     ),
+    (
+        lambda dtype: (
+            bool
+            if dtype is adjoint.bool
+            else float
+            if dtype.is_floating_point
+            else complex
+            if dtype.is_complex
+            else int
+        ),
+        "_prims_common.dtype_to_type",
+    ),
     (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
     (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),
     (nullcontext, "overrides.enable_reentrant_dispatch"),

@@ -162,7 +162,7 @@ class Program:
                 values = [item.item() if isinstance(item, ndarray) else item for item in scalars]
                 break
         half = dtype.itemsize == 2 and dtype in HALVES
-        if not half and dtype.kind not in self.kinds:
+        if "d" in self.kinds if half else dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
         compute = FLOAT32 if half else dtype
         if out is not None and (
@@ -224,8 +224,8 @@ def pointwise(
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Create a `Kernel` from an expression of elements.
 
-    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (NumPy's) are refused with
-    `refusal`. `contiguous`: the result is row-major, whatever the memory order of the operands.
+    Half types are computed in float32 and rounded once. Dtypes outside the given `kinds` (NumPy's; "fd": without
+    half types) are refused with `refusal`. `contiguous`: the result is row-major, whatever the memory order of the operands.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:

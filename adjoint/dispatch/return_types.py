@@ -26,6 +26,10 @@ def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     def make(cls: Any, *values: Any) -> Any:
         if len(values) == 1 and len(fields) > 1:
             values = tuple(values[0])
+        if len(values) != len(fields):
+            raise TypeError(
+                f"torch.return_types.{name}() takes a {len(fields)}-sequence ({len(values)}-sequence given)"
+            )
         return tuple.__new__(cls, values)
 
     def show(self: Any) -> str:

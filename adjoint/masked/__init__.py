@@ -2,6 +2,7 @@
 
 from ..first_use import late_names
 from .reductions import (
+    _input_mask,
     amax,
     amin,
     argmax,

@@ -34,6 +34,14 @@ def _given(input: Any, mask: Mask) -> tuple[Any, Mask]:
     return input, mask.bool().broadcast_to(input.shape)
 
 
+def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> torch.Tensor:
+    """The mask of a masked tensor, or the given one."""
+    found = _given(input, mask)[1]
+    if found is None:
+        raise ValueError("_input_mask requires explicit mask")
+    return found
+
+
 def _filled(input: torch.Tensor, mask: Mask, identity: Any) -> torch.Tensor:
     """The input with `identity` where the mask is False."""
     if mask is None:

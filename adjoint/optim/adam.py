@@ -123,7 +123,7 @@ class Adam(Declared):
         xp.mul_(square, options.beta2)
         xp.addcmul_(square, grad, grad, value=1 - options.beta2)
         if largest is not None:
-            xp.copy_(largest, xp.maximum(largest, square))
+            xp.copy_(largest, xp.maximum(largest + 0, square))  # not saved and then written to
             square = largest
         denominator = xp.sqrt(square) / options.root
         denominator += options.eps
@@ -221,8 +221,7 @@ class Adamax(Declared):
     def _update(xp: Any, options: Any, param: Any, grad: Any, mean: Any, largest: Any) -> None:
         grad = direction(options, param, grad)
         xp.lerp_(mean, grad, 1 - options.beta1)
-        xp.mul_(largest, options.beta2)
-        xp.copy_(largest, xp.maximum(largest, xp.abs(grad) + options.eps))
+        xp.copy_(largest, xp.maximum(largest * options.beta2, xp.abs(grad) + options.eps))
         xp.addcdiv_(param, mean, largest, value=-options.size)
 
 
@@ -262,6 +261,7 @@ class NAdam(Declared):
         *("maximize", "foreach", "capturable", "differentiable"),
     )
     _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay", "momentum_decay"))
+    _later_tensors = ("step", "mu_product")
     _state = ("exp_avg", "exp_avg_sq")
     _own_numbers = True
 

@@ -26,6 +26,7 @@ class Declared(Optimizer):
 
     # The options in the order of groups and state dicts, which differs from that of the constructor.
     _options: tuple[str, ...] = ()
+    _later_tensors: tuple[str, ...] = ("step",)
     # The conditions on the options, in the order in which they are checked.
     _checks: tuple[Check, ...] = ()
     # The state tensors of a parameter that the formula takes, in its order. Their initial values are zeros.

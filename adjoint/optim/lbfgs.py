@@ -188,9 +188,9 @@ def _quasi_newton_direction(state: dict[str, Any], grad: torch.Tensor, history_s
     q = grad.neg()
     for i in range(len(old_dirs) - 1, -1, -1):
         factors[i] = old_stps[i].dot(q) * ro[i]
-        q.add_(old_dirs[i], alpha=-factors[i])
+        q.add_(old_dirs[i], alpha=-factors[i].item())
     direction = q.mul(state["H_diag"])
     for i in range(len(old_dirs)):
         correction = old_dirs[i].dot(direction) * ro[i]
-        direction.add_(old_stps[i], alpha=factors[i] - correction)
+        direction.add_(old_stps[i], alpha=(factors[i] - correction).item())
     return direction

@@ -32,6 +32,8 @@ class Adafactor(Optimizer):
         maximize: ascend.
     """
 
+    _later_tensors = ("step",)
+
     def __init__(
         self,
         params: Params,

@@ -110,6 +110,8 @@ class Optimizer:
 
     # Options added later: their values for groups without them, loaded from an older state.
     _later_options: dict[str, Any] = {}
+    # Tensors that are numbers in an older state.
+    _later_tensors: tuple[str, ...] = ()
 
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, Any]
@@ -363,6 +365,10 @@ class Optimizer:
         for group in self.param_groups:
             for name, value in self._later_options.items():
                 group.setdefault(name, value)
+        for values in self.state.values():
+            for name in self._later_tensors:
+                if name in values and not isinstance(values[name], torch.Tensor):
+                    values[name] = torch.tensor(float(values[name]), dtype=torch.float32)
 
     def __repr__(self) -> str:
         text = type(self).__name__ + " ("

@@ -132,6 +132,7 @@ class ASGD(Declared):
     )
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _checks = (learning_rate, not_negative("weight_decay"))
+    _later_tensors = ("step", "eta", "mu")
     _state = ("ax",)
     _own_numbers = True
 

@@ -51,14 +51,18 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         decay_rates({"betas": betas})
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        sparse = [
-            [place, index]
-            for place, group in enumerate(self.param_groups)
-            for index, param in enumerate(group["params"])
-            if param.is_sparse
-        ]
-        if sparse:
-            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        for kind, words in (
+            ("Sparse", "requires dense parameter tensors"),
+            ("Complex", "does not support complex parameters"),
+        ):
+            places = [
+                [place, index]
+                for place, group in enumerate(self.param_groups)
+                for index, param in enumerate(group["params"])
+                if (param.is_sparse if kind == "Sparse" else param.is_complex())
+            ]
+            if places:
+                raise ValueError(f"{kind} params at indices {places}: SparseAdam {words}")
 
     def _update_group(self, group: dict[str, Any]) -> None:
         for param in group["params"]:

@@ -6,8 +6,8 @@ handler raises, as of an alarm, is no refusal: it goes on to the caller, and the
 
 from __future__ import annotations
 
-import signal
 import threading
+from _signal import NSIG, getsignal  # type: ignore[import-not-found]  # of `signal`, each answer costs a member
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -32,7 +32,7 @@ def is_refusal(error: BaseException) -> bool:
         return False
     if threading.current_thread() is not threading.main_thread():
         return True  # handlers run in the main thread
-    handlers = {code for number in signal.valid_signals() if (code := _code_of(signal.getsignal(number))) is not None}
+    handlers = {_code_of(handler) for number in range(1, NSIG) if callable(handler := getsignal(number))}
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code in handlers:

@@ -431,12 +431,15 @@ def _sparse_difference(actual: Tensor, expected: Tensor, rtol: float, atol: floa
 def _elements_difference(
     actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules, named: str = "Tensor-likes"
 ) -> str | None:
+    if actual.is_meta or expected.is_meta:
+        return None  # there are no elements
+    first, second = actual, expected
     actual, expected = _of_one_dtype(actual, expected)
     close = torch.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
     if close.all():
         return None
     if actual.ndim == 0 and named == "Tensor-likes":
-        return _scalar_difference(actual.item(), expected.item(), rtol, atol, rules.equal_nan)
+        return _scalar_difference(first.item(), second.item(), rtol, atol, rules.equal_nan)
     return _report(actual, expected, ~close, rtol, atol, named)
 
 

@@ -258,7 +258,7 @@ _FUNCTIONAL = {
         sample(index(3, 2, 2), real(3, 2), mode="sum", per_sample_weights=real(2, 2)),
     ],
     "interpolate": [
-        both(real(1, 2, 3), scale_factor=2),
+        sample(real(1, 2, 3), scale_factor=2),
         sample(_IMAGES, size=3, mode="bicubic", align_corners=True),
         sample(_IMAGES, size=3, mode="area"),
     ],

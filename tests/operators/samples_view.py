@@ -154,14 +154,14 @@ SAMPLES = {
         both(real(0, 8, 6), (3, 4), (2, 2), (1, 1), (0, 0), (1, 1)),
     ],
     **{
-        name: [both(real(1, 2, *(2, 3, 4)[-dims:]), (3,) * dims, False, (None,) * dims), empty]
+        name: [sample(real(1, 2, *(2, 3, 4)[-dims:]), (3,) * dims, False, (None,) * dims), empty]
         for name, dims in _UPSAMPLINGS.items()
-        for empty in [both(real(0, 2, *(2, 3, 4)[-dims:]), (3,) * dims, False, (1.5,) * dims)]
+        for empty in [sample(real(0, 2, *(2, 3, 4)[-dims:]), (3,) * dims, False, (1.5,) * dims)]
     },
     "resample_gradient": [
-        both(real(1, 2, 3, 3), (2, 3), "linear", True, False, (None, None)),
-        both(real(1, 2, 3), (2,), "nearest", False, False, (None,)),
-        both(real(0, 2, 3), (2,), "nearest", False, False, (None,)),
+        sample(real(1, 2, 3, 3), (2, 3), "linear", True, False, (None, None)),
+        sample(real(1, 2, 3), (2,), "nearest", False, False, (None,)),
+        sample(real(0, 2, 3), (2,), "nearest", False, False, (None,)),
     ],
     "pixel_shuffle": [both(real(1, 4, 2, 3), 2), both(real(0, 4, 2, 3), 2)],
     "pixel_unshuffle": [both(real(1, 1, 4, 6), 2), both(real(0, 1, 4, 6), 2)],

@@ -379,3 +379,50 @@ def test_optimizers_step_in_several_threads_at_once():
     expected = [run(seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(run, range(4))) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "Adafactor"]
+)
+def test_numbers_in_an_older_state_become_tensors(name):
+    w = parameter(1.0, -2.0)
+    optimizer = getattr(optim, name)([w])
+    (w * w).sum().backward()
+    optimizer.step()
+    state = copy.deepcopy(optimizer.state_dict())
+    tensors = {key: value.dtype for key, value in state["state"][0].items() if value.dim() == 0}
+    state["state"][0].update({key: state["state"][0][key].item() for key in tensors})
+    again = parameter(*w.tolist())
+    again.grad = w.grad.clone()
+    resumed = getattr(optim, name)([again])
+    resumed.load_state_dict(state)
+    assert {key: resumed.state[again][key].dtype for key in tensors} == tensors
+    optimizer.step()
+    resumed.step()
+    assert again.tolist() == w.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("Adam", {"amsgrad": True}), ("AdamW", {"amsgrad": True}), ("Adamax", {})]
+)
+def test_largest_values_so_far_are_written_over_after_they_are_recorded(name, options):
+    w, grad = (
+        torch.tensor([1.0, 2.0], dtype=torch.float64),
+        torch.tensor([0.5, 0.3], dtype=torch.float64, requires_grad=True),
+    )
+
+    def stepped(grad):
+        moved = w.clone()
+        moved.grad = grad
+        optimizer = getattr(optim, name)([moved], lr=0.1, differentiable=True, **options)
+        optimizer.step()
+        return moved
+
+    assert torch.autograd.gradcheck(stepped, (grad,))
+
+
+def test_sparse_adam_names_complex_parameters():
+    with pytest.raises(
+        ValueError, match=r"Complex params at indices \[\[0, 1\]\]: SparseAdam does not support complex"
+    ):
+        optim.SparseAdam([torch.ones(2), torch.ones(2, dtype=torch.complex64)])

@@ -174,3 +174,47 @@ def test_devices(arguments):
 )
 def test_sizes_layouts_and_formats(use):
     assert outcome(use, adjoint) == outcome(use, torch)
+
+
+F = "torch.nn.functional."
+# Computations of a tensor x of 2 x 2 x 3 ones whose kernels are not there for every dtype.
+KERNELS = [
+    f"{F}layer_norm(x, (3,))",
+    f"{F}batch_norm(x, None, None, training=True)",
+    f"{F}batch_norm(x, x[0, :, 0].clone(), x[0, :, 0].clone())",
+    f"{F}group_norm(x, 1)",
+    f"{F}instance_norm(x)",
+    f"{F}mse_loss(x, x)",
+    f"{F}binary_cross_entropy(x, x)",
+    f"{F}glu(x, 1)",
+    f"{F}rrelu(x * 2, training=True)",
+    f"{F}avg_pool3d(x[None], 1)",
+    *(f"{F}conv{dims}d({x}, {x}, dilation={gap})" for dims, x in ((1, "x"), (2, "x[None]")) for gap in (1, 2)),
+    *(f"{F}conv_transpose{dims}d({x}, {x})" for dims, x in ((1, "x"), (2, "x[None]"), (3, "x[None, None]"))),
+    *(f"{F}interpolate(x, size=2, mode={mode!r})" for mode in ("nearest", "nearest-exact", "linear")),
+    *(f"{F}interpolate(x[None], size=2, mode={mode!r})" for mode in ("nearest", "bilinear", "bicubic")),
+    *(f"{F}interpolate(x[None, None], size=2, mode={mode!r})" for mode in ("nearest", "trilinear")),
+    "x[0, :, :2].trace()",
+    "torch.polar(x, x)",
+    "torch.logaddexp2(x, x)",
+    "x[0, 0].index_reduce(0, torch.tensor([0]), x[0, 0, :1], 'amax')",
+    "torch.special.zeta(x, x)",
+    *(f"torch.special.{name}(x / 2)" for name in ("ndtri", "log_ndtr", "erfcx", "spherical_bessel_j0")),
+]
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if not name.startswith(("uint1", "uint3", "uint6", "float8", "complex32"))]
+)
+@pytest.mark.parametrize("line", KERNELS)
+def test_kernels_refuse_the_same_dtypes(line, name):
+    def outcome(library):
+        try:
+            return str(eval(line, {"torch": library, "x": library.ones(2, 2, 3, dtype=getattr(library, name))}).dtype)
+        except NotImplementedError as error:
+            return str(error)
+        except (RuntimeError, TypeError) as error:  # before a kernel is asked
+            return type(error).__name__
+
+    assert outcome(adjoint) == outcome(torch)

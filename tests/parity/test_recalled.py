@@ -266,6 +266,40 @@ PROGRAMS = {
                 torch.manual_seed(0)
                 raises(lambda: show(torch.vmap(f, randomness=randomness)(torch.ones(2, 3))))
     """,
+    "tables_of_operators": """
+        eye, F, ones = torch.eye(2), torch.nn.functional, torch.ones
+        coo = eye.to_sparse() * 5
+        raises(lambda: show((coo // 2).to_dense(), coo.div(2, rounding_mode="trunc").to_dense(), coo.int().floor_divide_(torch.tensor(2)).to_dense()))
+        raises(lambda: coo // coo); raises(lambda: eye // coo); raises(lambda: coo / ones(2))
+        raises(lambda: coo @ torch.eye(3).to_sparse())
+        for count in (0, 3, -1):
+            raises(lambda: eye.to_sparse(count))
+        show(torch.empty(2, 2, layout=torch.sparse_coo)._nnz())
+        csr = eye.to_sparse_csr()
+        show(csr.sum(0, keepdim=True).to_dense())
+        raises(lambda: csr.sum(0)); raises(lambda: csr.to_sparse_csc().sum(1, keepdim=True))
+        for weight in (torch.tensor(0.5, dtype=torch.double), torch.tensor(1), torch.tensor(0.25, dtype=torch.bfloat16), ones(2, dtype=torch.double)):
+            raises(lambda: show(torch.lerp(ones(2), torch.zeros(2), weight)))
+        raises(lambda: torch.movedim(ones(2, 3, 4, 5, 6), (1, 0, -4), (0, 4, -5)))
+        raises(lambda: torch.linalg.norm(eye, dim=(0, 1, 5))); raises(lambda: torch.linalg.norm(eye, 2, dim=(0, 1, 2)))
+        for beta in (2, 0.5, True):
+            raises(lambda: show(torch.addr(eye.bool(), ones(2).bool(), ones(2).bool(), beta=beta)))
+        raises(lambda: torch.fft.fftfreq(4, dtype=torch.int)); raises(lambda: torch.return_types.max((1, 2, 3)))
+        for key in ((0, 5), (0, 0, 9), (..., 9), (None, 5), (0, ..., 9), (0, slice(0, 1), 9), (None, 0, None, 9)):
+            raises(lambda: torch.zeros(3, 4, 5)[key])
+        a = ones(1, 2, 2)
+        attend = F.scaled_dot_product_attention
+        raises(lambda: attend(a, a, a.double()))
+        show(F.max_pool2d_with_indices(torch.arange(16.0).view(1, 4, 4), 2, return_indices=True))
+        show(torch.masked._input_mask(eye, mask=torch.tensor([True, False])))
+        raises(lambda: torch.masked._input_mask(eye)); raises(lambda: torch.masked._input_mask(eye, mask=ones(1, 2, 2).bool()))
+        half = torch.tensor(2.0, dtype=torch.bfloat16, requires_grad=True)
+        torch.dist(half, torch.tensor(1.0, dtype=torch.bfloat16), 4).backward()
+        show(half.grad)
+        meta = ones(2, device="meta")
+        show(torch.testing.assert_close(meta, meta))
+        raises(lambda: torch.testing.assert_close(torch.tensor(True), torch.tensor(False)))
+    """,
 }
 
 test_recalled = program_test(PROGRAMS)

@@ -39,8 +39,9 @@ def common_dtype(*values: Any) -> numpy.dtype[Any]:
 
 def promoted(*arrays: Array) -> list[Array]:
     """The arrays in their common dtype."""
-    dtype = common_dtype(*arrays)
-    return [array.astype(dtype, copy=False) for array in arrays]
+    whole = [numpy.asarray(array) for array in arrays]  # some may be scalars
+    dtype = common_dtype(*whole)
+    return [array.astype(dtype, copy=False) for array in whole]
 
 
 # --- by a condition -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LOOPS, MOVED
 from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
-from ..runtime.floating import compute_dtype, type_name, widen
+from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.shapes import normalize_dim, require_dims
 
 _INT64 = numpy.dtype(numpy.int64)
@@ -496,6 +496,8 @@ def index_reduce(
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source, "index_reduce_")
+    if x.ndim < 2 and x.dtype.kind in "bc":
+        raise refuse("index_func_", x)
     index = index.astype(_INT64, copy=False).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
     return scatter_reduce(x, dim, numpy.broadcast_to(index, source.shape), source, reduce, include_self)
 

@@ -389,6 +389,8 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
     """
     if end.dtype is self.dtype and type(weight) is float and self.dtype.kind not in "iub":
         return _lerp(self, end, weight)
+    if isinstance(weight, numpy.ndarray) and not weight.ndim and self.ndim and weight.dtype.kind != "c":
+        weight = weight.astype(self.dtype)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
             kinds = [dtypes.C_NAMES[dtypes.from_numpy(array.dtype)] for array in (self, other)]
@@ -532,9 +534,6 @@ def _logaddexp2_of_floats(self: Array, other: Array) -> Any:
 @in_float32
 def logaddexp2(self: Array, other: Array) -> Array:
     """`log2(2 ** self + 2 ** other)`, without overflow."""
-    if self.dtype.kind == "c":
-        scale = numpy.asarray(math.log(2), self.real.dtype)
-        return _complex_logaddexp(self * scale, other * scale) / scale
     if self.dtype.kind != "f":
         raise refuse("logaddexp2_cpu", self)
     return numpy.logaddexp2(self, other)

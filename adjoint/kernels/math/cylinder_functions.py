@@ -216,7 +216,7 @@ def airy_ai(x: ndarray) -> ndarray:
     )
 
 
-@pointwise("spherical_bessel_j0_cpu")
+@pointwise("spherical_bessel_j0_cpu", "fd")
 def spherical_bessel_j0(x: Array) -> Any:
     """`sin(x) / x`, 1 at 0 and 0 at infinity."""
     return xp.where(x == 0, 1.0, xp.where(xp.abs(x) == math.inf, 0.0, xp.sin(x) / x))

@@ -45,7 +45,7 @@ class _Polynomial:
         return result
 
 
-def _pointwise(refusal: str) -> Callable[[Callable[..., Any]], Any]:
+def _pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]], Any]:
     """Make a function `_name` of float64 arrays into the elementary function `name`, and return the kernel of that alone."""
 
     def declare(function: Callable[..., Any]) -> Any:
@@ -61,7 +61,7 @@ def _pointwise(refusal: str) -> Callable[[Callable[..., Any]], Any]:
         expression = of_one if function.__code__.co_argcount == 1 else of_two
         expression.__annotations__ = dict.fromkeys(("self", "other"), ARRAY)
         expression.__name__, expression.__doc__ = name, function.__doc__
-        return pointwise(refusal)(expression)
+        return pointwise(refusal, kinds)(expression)
 
     return declare
 
@@ -208,7 +208,7 @@ def _erfcx(x: ndarray) -> ndarray:
     )
 
 
-erfcx = _pointwise("erfcx_cpu")(_erfcx)
+erfcx = _pointwise("erfcx_cpu", "fd")(_erfcx)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def _ndtri(x: ndarray) -> ndarray:
     return _quantile(asarray(x - 0.5), asarray(numpy.minimum(x, 1 - x)))
 
 
-ndtri = _pointwise("ndtri_cpu")(_ndtri)
+ndtri = _pointwise("ndtri_cpu", "fd")(_ndtri)
 
 
 def _erfinv(x: ndarray) -> ndarray:
@@ -275,7 +275,7 @@ def _log_ndtr(x: ndarray) -> ndarray:
     )
 
 
-log_ndtr = _pointwise("log_ndtr_cpu")(_log_ndtr)
+log_ndtr = _pointwise("log_ndtr_cpu", "fd")(_log_ndtr)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def _zeta(x: ndarray, q: ndarray) -> ndarray:
     return numpy.where(x == 1, math.inf, result)
 
 
-zeta = _pointwise("zeta_cpu")(_zeta)
+zeta = _pointwise("zeta_cpu", "fd")(_zeta)
 
 
 # B(2k) / (2k)! for k from 1 up.

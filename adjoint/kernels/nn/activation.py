@@ -16,7 +16,7 @@ from ...codegen.expression import OPERATIONS, Operation
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..math import special  # noqa: F401 - it declares the error function
-from ..runtime.floating import refuse, type_name
+from ..runtime.floating import BFLOAT16, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 
@@ -353,16 +353,16 @@ def glu(self: Array, dim: int) -> Array:
     return gated(first, second)
 
 
-@pointwise("glu_cpu", "fc")
+@pointwise("glu_cpu")
 def gated(first: Array, second: Array) -> Any:
     """`first * sigmoid(second)`."""
     return first / (xp.exp(-second) + 1)
 
 
-@pointwise("glu_backward_cpu", "fc")
+@pointwise("glu_backward_cpu")
 def _gated_backward(grad: Array, first: Array, second: Array) -> Any:
     sigmoid = xp.reciprocal(xp.exp(-second) + 1)
-    return grad * xp.conjugate(sigmoid), grad * xp.conjugate(first * sigmoid * (1 - sigmoid))
+    return grad * sigmoid, grad * first * sigmoid * (1 - sigmoid)
 
 
 def glu_backward(grad: Array, self: Array, dim: int) -> Array:
@@ -383,6 +383,8 @@ def rrelu_mean(self: Array, negative_slope: float) -> Array:
 
 def rrelu_noise(self: Array, slopes: Array) -> Array:
     """1 where `x` is positive, elsewhere the next of `slopes`."""
+    if self.dtype.char not in "fd" and self.dtype != BFLOAT16:
+        raise refuse("rrelu_with_noise_out_cpu", self)
     noise = numpy.ones(self.shape, self.dtype)
     noise[self <= 0] = slopes
     return noise

@@ -15,7 +15,7 @@ from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
 from ..index.masking import clamp
 from ..index.scatter import out_of_bounds
 from ..reduce.reduction import total as total_of
-from ..runtime.floating import compute_dtype, is_floating, quietly, refuse, type_name, widen
+from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -78,8 +78,7 @@ def shared_difference(
 
 def mse_loss(self: Array, target: Array, reduction: str) -> Array:
     """`(self - target)²`."""
-    if self.dtype.kind in "iub":
-        raise refuse("mse_cpu", self)
+    check_floating("mse_cpu", self)
     if LOOPS.takes(self.size, LARGE):
         return reduced(_squared_distance.general(self, target), reduction, self.dtype)
     difference = widen(self) - widen(target)
@@ -102,6 +101,7 @@ def huber_loss(self: Array, target: Array, reduction: str, delta: float) -> Arra
 
 def binary_cross_entropy(self: Array, target: Array, weight: Array | None, reduction: str) -> Array:
     """`-(target log self + (1 - target) log(1 - self))`, each logarithm at least -100."""
+    check_floating("binary_cross_entropy", self)
     for name, given in ("input", self), ("target", target):
         if given.size and not ((given >= 0) & (given <= 1)).all():
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
@@ -324,8 +324,7 @@ def _check(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
         raise _target_mismatch(shape, target.shape)
     if target.dtype != _INT64 and target.dtype != numpy.uint8:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
-    if not is_floating(log_probs.dtype):
-        raise refuse("nll_loss_out_frame", log_probs)
+    check_floating("nll_loss_out_frame", log_probs)
     if weight is None:
         return
     classes = log_probs.shape[_class_dim(log_probs)]

@@ -16,7 +16,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LARGE, accelerated
 from ...codegen.rows import SMALL, ChannelProgram, row_program
 from ...codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row, xp
-from ..runtime.floating import widen
+from ..runtime.floating import check_floating, widen
 from ..runtime.layout import has_channels_last, row_major
 
 Array = numpy.ndarray[Any, Any]
@@ -74,6 +74,7 @@ def layer_norm(
 
     Mean and inverse deviation keep the normalized dimensions, with length 1.
     """
+    check_floating("LayerNormKernelImpl", input)
     kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
     rows = input.reshape(math.prod(kept), math.prod(normalized_shape))
     result, mean, rstd = layer_norm_rows.run((rows, weight, bias), 1, (eps,))
@@ -266,6 +267,7 @@ def batch_norm(
     In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
     backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
+    check_floating("batch_norm", input)
     x = input if has_channels_last(input) else row_major(input)
     channels = _Channels(x)
     if training and channels.are_whole_rows:
@@ -342,6 +344,7 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
 
     Mean and inverse deviation are (batch, groups).
     """
+    check_floating("GroupNormKernelImpl", input)
     batch, channels = input.shape[:2]
     size = math.prod(input.shape[2:])
     length = channels // groups * size

@@ -28,10 +28,6 @@ _INT64 = numpy.dtype(numpy.int64)
 _SMALL = 1 << 13  # elements of all windows together: so many are rather gathered than reduced by dimension
 
 
-def _refuse(kernel: str, x: ndarray) -> NotImplementedError:
-    return refuse(f"{kernel}", x)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The maximum
 
@@ -60,7 +56,7 @@ def max_pool(
         if pooled is not None:
             return _in_order_of(input, dims, pooled[0]), _in_order_of(input, dims, pooled[1])
     if input.dtype.kind in "cb":
-        raise _refuse(f"max_pool{dims}d", input)
+        raise refuse(f"max_pool{dims}d", input)
 
     def pool(values: ndarray, inner: list[ndarray], axis: int, nan: bool) -> tuple[ndarray, list[ndarray]]:
         return _max_along(values, inner, axis, windows.dims[axis], nan)
@@ -101,7 +97,7 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Pair:
     dims = len(output_size)
     spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
-        raise _refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
+        raise refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
     if all(size and length % size == 0 for length, size in zip(spatial, output_size, strict=True)) and input.size:
         kernel = tuple(length // size for length, size in zip(spatial, output_size, strict=True))
         return max_pool(input, dims, kernel, kernel, (0,), (1,))
@@ -286,8 +282,8 @@ def avg_pool(
         NotImplementedError: for complex numbers and bool.
     """
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
-    if input.dtype.kind not in "fV" and input.dtype != _INT64:
-        raise _refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
+    if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
+        raise refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
     spatial, shape = windows.lengths, input.shape[: input.ndim - dims] + windows.sizes
     divisors = divisor(windows.dims, count_include_pad, divisor_override)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
@@ -401,7 +397,7 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> ndarray:
     dims = len(output_size)
     spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
-        raise _refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
+        raise refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
     total = widen(input)
     if all(size == 1 for size in output_size):
         every = tuple(range(input.ndim - dims, input.ndim))

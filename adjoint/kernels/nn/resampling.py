@@ -10,7 +10,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS, MOVED
 from ..index.scatter import take_rows
-from ..runtime.floating import is_inexact, refuse
+from ..runtime.floating import is_floating, refuse
 
 Array = numpy.ndarray[Any, Any]
 
@@ -86,8 +86,12 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
         raise RuntimeError(
             f"Non-empty {self.ndim}D data tensor expected but got a tensor with sizes {list(self.shape)}"
         )
-    if not is_inexact(self.dtype) and self.dtype != numpy.uint8:
-        raise refuse(f"upsample_{mode}", self)
+    nearest = mode in NEAREST
+    if not is_floating(self.dtype) and (self.dtype != numpy.uint8 or not (nearest or len(size) == 2)):
+        form = "nearest" if nearest else mode.removeprefix("bi")
+        if len(size) == 2 and form != "cubic":
+            raise refuse(f"upsample_{'' if nearest else 'bi'}{form}2d_channels_last", self)
+        raise refuse(f"compute_indices_weights_{form}", self)
 
 
 class Weights:

@@ -126,3 +126,9 @@ def refuse(name: str, of: Any) -> NotImplementedError:
     """The error for a dtype (adjoint's or NumPy's, or that of an array) that PyTorch's kernel `name` is not defined for."""
     kind = of.scalar_type if isinstance(of, dtypes.dtype) else type_name(getattr(of, "dtype", of))
     return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+
+def check_floating(name: str, array: ndarray) -> None:
+    """Refuse what is not of a real floating-point type."""
+    if not is_floating(array.dtype):
+        raise refuse(name, array)

@@ -16,7 +16,7 @@ from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
 from ...notices import warn
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
-from ..runtime.floating import widen
+from ..runtime.floating import refuse, widen
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import ZERO, scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim
@@ -418,5 +418,7 @@ def trace(self: Array) -> Array:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    kind = self.dtype if self.dtype.kind not in "biu" else numpy.dtype(numpy.int64)
+    if self.dtype.kind == "b":
+        raise refuse("trace", self)
+    kind = self.dtype if self.dtype.kind not in "iu" else numpy.dtype(numpy.int64)
     return numpy.asarray(self.diagonal().sum(dtype=kind))

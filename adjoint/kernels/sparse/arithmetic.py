@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ...late_bound import LATE
+from ..math import arithmetic as pointwise
 from ..runtime.shapes import broadcast_shapes
 from ..runtime.sparse_array import Coordinates, SparseArray, sparse
 from .layouts import Array, coalesce, coo, coordinates, elements_at, keys, like, to_dense
@@ -153,9 +154,20 @@ def _product(first: SparseArray, second: SparseArray) -> SparseArray:
 
 def div(self: Any, other: Any) -> Any:
     """`self / other`, where `other` has no dimensions."""
-    if isinstance(other, SparseArray) or other.ndim:
-        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor")
-    return sparse(self.parts.with_values(numpy.true_divide(self.parts.values, other)), self.shape)
+    return _divided(self, other, "division", numpy.true_divide)
+
+
+def div_rounded(self: Any, other: Any, rounding_mode: str = "floor") -> Any:
+    """`self / other`, rounded, where `other` is a number or has no dimensions."""
+    return _divided(self, other, "floor division", pointwise.div_rounded, rounding_mode)
+
+
+def _divided(self: Any, other: Any, name: str, function: Any, *options: Any) -> Any:
+    if isinstance(other, SparseArray) or numpy.ndim(other):
+        raise RuntimeError(
+            f"Sparse {name} requires a scalar or zero-dim dense tensor divisor (got shape {list(other.shape)} for divisor)"
+        )
+    return sparse(self.parts.with_values(function(self.parts.values, other, *options)), self.shape)
 
 
 def power(self: Any, exponent: Any) -> Any:

@@ -78,7 +78,8 @@ def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
     """The elements that are not zero; with `sparse_dim`, the slices of the first dimensions that are not zero."""
     count = array.ndim if sparse_dim is None else sparse_dim
     if not 0 < count <= array.ndim and not count == array.ndim == 0:
-        raise RuntimeError(f"sparse_dim must be in [1, {array.ndim}] range, but {count} is given")
+        wanted = f"[0,{array.ndim}] range, but {count} is given" if count else ">0 when self.dim()>0"
+        raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in {wanted}")
     found = array != 0
     if count < array.ndim:
         found = found.any(axis=tuple(range(count, array.ndim)))

@@ -8,7 +8,7 @@ import numpy
 
 from ..reduce import moments
 from ..runtime.sparse_array import Coordinates, SparseArray
-from .layouts import Array, coalesce, coo, coordinates, keys, like, summed
+from .layouts import Array, coalesce, coo, coordinates, keys, layout_name, like, summed
 
 
 def total(array: SparseArray, *, dtype: Any = None) -> Any:
@@ -23,6 +23,14 @@ def _sum_dtype(array: Any, dtype: Any) -> Any:
 
 def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sums over some dimensions: sparse, if a sparse dimension is left."""
+    layout = array.parts.layout
+    if layout not in ("sparse_coo", "sparse_csr"):
+        raise RuntimeError(
+            "Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got layout "
+            f"{layout_name(layout)}"
+        )
+    if layout == "sparse_csr" and not keepdim:
+        raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
     dims = sorted({d % array.ndim for d in ((dim,) if isinstance(dim, int) else dim or range(array.ndim))})
     parts = coalesce(coordinates(array)).parts
     count = len(parts.indices)

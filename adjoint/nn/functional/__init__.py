@@ -91,8 +91,11 @@ from .pooling import (
     lp_pool2d,
     lp_pool3d,
     max_pool1d,
+    max_pool1d_with_indices,
     max_pool2d,
+    max_pool2d_with_indices,
     max_pool3d,
+    max_pool3d_with_indices,
 )
 
 # Functions that are operators.
@@ -121,9 +124,6 @@ leaky_relu_ = operators.leaky_relu_
 grid_sample = operators.grid_sample
 linear = operators.linear
 logsigmoid = operators.logsigmoid
-max_pool1d_with_indices = operators.max_pool1d_with_indices
-max_pool2d_with_indices = operators.max_pool2d_with_indices
-max_pool3d_with_indices = operators.max_pool3d_with_indices
 max_unpool1d = operators.max_unpool1d
 max_unpool2d = operators.max_unpool2d
 max_unpool3d = operators.max_unpool3d

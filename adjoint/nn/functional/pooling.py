@@ -45,9 +45,15 @@ def _adaptive_max_pool(name: str, with_indices: Callable[..., Any]) -> Callable[
     return adaptive_max_pool
 
 
-max_pool1d = _max_pool("max_pool1d", operators.max_pool1d, operators.max_pool1d_with_indices)
-max_pool2d = _max_pool("max_pool2d", operators.max_pool2d, operators.max_pool2d_with_indices)
-max_pool3d = _max_pool("max_pool3d", operators.max_pool3d, operators.max_pool3d_with_indices)
+max_pool1d, max_pool2d, max_pool3d, max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _max_pool(
+        f"max_pool{dims}d{form}",
+        getattr(operators, f"max_pool{dims}d{form}"),
+        getattr(operators, f"max_pool{dims}d_with_indices"),
+    )
+    for form in ("", "_with_indices")
+    for dims in (1, 2, 3)
+)
 adaptive_max_pool1d = _adaptive_max_pool("adaptive_max_pool1d", operators.adaptive_max_pool1d)
 adaptive_max_pool2d = _adaptive_max_pool("adaptive_max_pool2d", operators.adaptive_max_pool2d)
 adaptive_max_pool3d = _adaptive_max_pool("adaptive_max_pool3d", operators.adaptive_max_pool3d)

@@ -516,6 +516,8 @@ def empty(
     if out is not None and out._array.shape == shape:
         return out.requires_grad_() if requires_grad else out
     array = copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape)))
+    if layout is not None and layout is not strided:
+        array[...] = 0  # nothing is stored
     return finished("empty", array, out, requires_grad, device, pin_memory, layout)
 
 

@@ -134,6 +134,11 @@ def _scatter_overload(src, reduce, value):
         return (scatter_source if several else scatter_number), (src,)
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
+    if several:
+        warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
+            "Use torch.scatter_reduce instead for more reduction options."
+        )
     return (scatter_combined if several else scatter_number_combined), (src, reduce)
 
 
@@ -141,11 +146,6 @@ def _scatter_overload(src, reduce, value):
 def scatter(input, dim, index, src=None, *, reduce=None, value=None, out=None):
     """A copy with `src` (a tensor or number) at `index` along `dim`: `out[index[i][j]][j] = src[i][j]` for `dim` 0."""
     overload, arguments = _scatter_overload(src, reduce, value)
-    if overload is scatter_combined:
-        warn(
-            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
-            "Use torch.scatter_reduce instead for more reduction options."
-        )
     return overload(input, dim, index, *arguments, out=out)
 
 

@@ -90,13 +90,13 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
     total = sum(map(counted, items, parts))
     if total > ndim:
         if ndim == 0 and len(parts) == 1 and type(parts[0]) is int:
-            check_integer(input, 0, parts[0])
+            check_integer(input, 0, parts[0], 0)
         if ndim == 0 and len(parts) == 1 and isinstance(parts[0], _slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     indices: list[Tensor | None] = []
     result, dim = input, 0
-    for part in parts:
+    for place, part in enumerate(parts):
         if part is Ellipsis:
             indices += [None] * (ndim - total)
             dim += ndim - total
@@ -109,7 +109,7 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
             indices.append(wrap(numpy.zeros(int(part), numpy.int64)))
             dim += 1
         elif type(part) is int:
-            check_integer(result, dim, part)
+            check_integer(result, dim, part, place)
             result = select(result, dim, part)
         elif isinstance(part, _slice):
             result = sliced(result, dim, part, whole)
@@ -136,8 +136,8 @@ def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
     return slice(input, dim, start, stop, 1 if step is None else step)
 
 
-def check_integer(input: Tensor, dim: int, position: int) -> None:
-    """Raise if `position` is outside dimension `dim`."""
+def check_integer(input: Tensor, dim: int, position: int, place: int) -> None:
+    """Raise if `position` is outside dimension `dim`; the error names the place in the key."""
     array = input._array
     if array.ndim == 0:
         raise IndexError(
@@ -146,4 +146,4 @@ def check_integer(input: Tensor, dim: int, position: int) -> None:
         )
     size = array.shape[wrap_dim(dim, array.ndim)]
     if not -size <= position < size:
-        raise IndexError(f"index {position} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(f"index {position} is out of bounds for dimension {place} with size {size}")

@@ -80,7 +80,7 @@ def lobpcg(
     n = (k if n is None else n) if X is None else X.shape[-1]
     if m < 3 * n:
         raise ValueError(
-            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
             f"eigenpairs (={n})"
         )
     method = "ortho" if method is None else method

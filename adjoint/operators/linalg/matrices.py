@@ -198,6 +198,8 @@ def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 def _norm(input, ord, dim, keepdim, dtype):
+    if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is None:
         return vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
     if dim is None:
@@ -208,8 +210,6 @@ def _norm(input, ord, dim, keepdim, dtype):
             )
         dim = (0, 1) if ndim == 2 else (0,)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    if len(dims) not in (1, 2):
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if len(dims) == 2 or isinstance(ord, str):
         return linalg_matrix_norm(input, ord, dims, keepdim, dtype=dtype)
     return vector_norm(input, ord, dims, keepdim, dtype=dtype)

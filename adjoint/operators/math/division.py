@@ -41,6 +41,7 @@ class div:
 
 @operator(
     promote="common",
+    sparse="arithmetic.div_rounded",
     kernel=kernels.div_rounded,
     namespace=None,
     method=(),
@@ -132,10 +133,13 @@ def _floor_divide_of_numbers(input, other, out):
     return floor_divide(tensors.scalar_tensor(input, dtype=dtypes.scalar_dtype(input)), other, out=out)
 
 
+_FLOORED = {"node": "NotImplemented", "aten_inplace": "Tensor", "sparse": "arithmetic.div_rounded"}
+
+
 @overloads(
     kernels.floor_divide,
-    by_tensor={"number_first": True, "node": "NotImplemented", "aten_inplace": "Tensor"},
-    by_number={"node": "NotImplemented", "aten_inplace": "Tensor"},
+    by_tensor={**_FLOORED, "number_first": True},
+    by_number=_FLOORED,
     of_numbers=_floor_divide_of_numbers,
     dunder="__floordiv__",
     reflected="__rfloordiv__",

@@ -333,7 +333,7 @@ hfft2, ihfft2 = _over_two("hfft", hfftn), _over_two("ihfft", ihfftn)
 def _frequencies(name, n, d, onesided, dtype, out, **options):
     kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
-        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        raise RuntimeError(f"{name[4:]} requires a floating point or complex dtype")
     return finished(name, kernels.frequencies(n, d, kind.numpy, onesided), out, **options)
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy
 
+from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
@@ -83,6 +84,12 @@ _WIDEST = 256
 def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, grouped):
     """Attention that holds no scores; None if it is not for these tensors, or these are small."""
     arrays = [each._array for each in (query, key, value)]
+    if not query.dtype is key.dtype is value.dtype:
+        names = [dtypes.C_NAMES[each.dtype] for each in (query, key, value)]
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: {names[1]} and "
+            f"value.dtype: {names[2]} instead."
+        )
     shapes = [array.shape for array in arrays]
     ndim = len(shapes[0])
     if not 2 <= ndim <= 4 or any(len(shape) != ndim for shape in shapes):

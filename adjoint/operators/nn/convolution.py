@@ -231,9 +231,7 @@ def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, outp
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if min(dilation) <= 0:
-        raise RuntimeError(
-            "non-positive dilation is not supported" if min(dilation) == 0 else "dilation should be greater than zero"
-        )
+        raise RuntimeError("dilation should be greater than zero")
     if len(shape) != len(wshape):
         raise _wrong_ndim(shape, wshape, " ")
     _check_channels(shape, wshape, bshape, transposed, groups)
@@ -306,11 +304,14 @@ def _check_kernel(shape, wshape, padding, dilation):
         )
 
 
-def _check_types(input, weight, bias, transposed):
+def _check_types(input, weight, bias, transposed, dilation):
     kind, names = input._array.dtype, {"bias": bias, "weight": weight}
-    if kind.kind == "b":
-        function = "slow_conv_transpose2d_out_cpu" if transposed else "slow_conv2d_cpu"
-        raise NotImplementedError(f"\"{function}\" not implemented for 'Bool'")
+    dims, dilated = len(dilation), max(dilation) > 1
+    if kind.kind == "b" or (kind.kind in "iu" and kind.itemsize < 8 and (transposed or dilated)):
+        name = "slow_conv_dilated<>" if dilated else "compute_columns3d" if dims == 3 else "slow_conv2d_cpu"
+        if transposed:
+            name = f"slow_conv_transpose{max(dims, 2)}d_out_cpu"
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.scalar_type}'")
     for name, other in names.items():
         if other is None or other._array.dtype == kind:
             continue
@@ -369,8 +370,8 @@ def _applied(input, weight, bias, stride, padding, dilation, transposed, output_
         output_padding, groups,
     )  # fmt: skip
     kind = array.dtype
-    if kind is not kernel.dtype or (added is not None and kind is not added.dtype) or kind.kind == "b":
-        _check_types(input, weight, bias, transposed)
+    if kind is not kernel.dtype or (added is not None and kind is not added.dtype) or kind.kind in "biu":
+        _check_types(input, weight, bias, transposed, dilation)
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 

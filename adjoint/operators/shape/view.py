@@ -488,7 +488,8 @@ def movedim(input, source, destination):
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
             f"as destination ({list(destination)} dims)"
         )
-    moved = dict(zip(_unique(destination, ndim, "destination"), _unique(source, ndim, "source"), strict=True))
+    taken = _unique(source, ndim, "source")
+    moved = dict(zip(_unique(destination, ndim, "destination"), taken, strict=True))
     if not ndim:
         return alias(input)
     rest = iter([dim for dim in range(ndim) if dim not in moved.values()])
