@@ -88,7 +88,7 @@ def main() -> None:
         for each in schemas
         if each.name.startswith("aten::") and OF_TENSORS.search(str(each))
     }
-    aten = {name for name in aten if not ELSEWHERE.match(name.lstrip("_"))}
+    aten = {name for name in aten if "attention" in name or not ELSEWHERE.match(name.lstrip("_"))}
     aten -= packets()  # `aten_schemas.txt` has these
     lines.append(f"torch.ops.aten: {' '.join(sorted(name for name in aten if name.isidentifier()))}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
