@@ -15,19 +15,12 @@ MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
 REASONS = (
     (r"torch\.(package|monitor)\b.*", "there is one process"),
-    (r"torch\.(nn\.parallel\.(Dist|gather|paral|repl|scat)).*", "there is one device"),
     (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
-    (
-        r"torch\.Tensor\.(xpu|mtia|ipu|hpu|is_\w*(xpu|mtia|ipu|hpu|xla|vulkan|maia)|record_stream)",
-        "there is only the CPU",
-    ),
-    (r"torch\.nn\.Module\.(xpu|mtia|ipu)", "there is only the CPU"),
     (
         r"torch\.(Stream|Event|StreamObjType|DeviceObjType|get_device_module)",
         "there is only the CPU",
     ),
     (r"torch\.(cudnn|miopen|mkldnn|fbgemm|batch_norm_(?!)|_cudnn)\w*", "it names a library that is not used"),
-    (r"torch\.Tensor\.to_mkldnn", "it names a library that is not used"),
     (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
     (
         (
@@ -37,9 +30,7 @@ REASONS = (
         "there are no quantized tensors",
     ),
     (r"torch\.nested\b.*", "there are no nested tensors"),
-    (r"torch\.Tensor\.to_padded_tensor", "there are no nested tensors"),
     (r"torch\.export\b.*", "graphs are not exported; `torch.fx` captures them, and `torch.onnx.export` writes them"),
-    (r"torch\.onnx\b.*", "it belongs to PyTorch's older exporter, or to its own machinery"),
     (
         (
             r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"
@@ -51,7 +42,6 @@ REASONS = (
         ),
         MACHINERY,
     ),
-    (r"torch\.jit\..*", "there is no TorchScript; functions run as they are"),
     (
         r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
         AHEAD,
@@ -63,14 +53,6 @@ REASONS = (
     (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "PyTorch itself refuses it; use `torch.linalg`"),
     (r"torch\.(\w+Storage|Storage\w*|storage)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
     (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),
-    (
-        r"torch\.utils\.(ThroughputBenchmark|throughput_\w+|cpp\w*|get_cpp\w*|rename_priv\w*|generate_methods\w*|backend_reg\w*)",
-        "there is no compiled part",
-    ),
-    (
-        r"torch\.utils\.data\.(DF|Iter|Map|functional|guar|non_|runtime|argument|data|datapipes|graph).*",
-        "there are no data pipes; use `Dataset`",
-    ),
 )
 """Patterns of full names, and why what they match is not there."""
 
@@ -90,9 +72,9 @@ def missing_names() -> dict[str, frozenset[str]]:
     return names_in(Path(__file__).parent / "missing_names.txt")
 
 
-def reason(name: str) -> str:
-    """Why something that PyTorch has is missing, by its full name."""
-    return next((why for pattern, why in REASONS if re.fullmatch(pattern, name)), OTHERWISE)
+def reason(name: str, more: tuple[tuple[str, str], ...] = ()) -> str:
+    """Why something that PyTorch has is missing, by its full name; `more`: patterns that go before `REASONS`."""
+    return next((why for pattern, why in (*more, *REASONS) if re.fullmatch(pattern, name)), OTHERWISE)
 
 
 def stand_in(module: str, name: str, everything: bool = False) -> Any:

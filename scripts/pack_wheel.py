@@ -1,6 +1,6 @@
 """Pack a wheel again when it has been built: `deflate` finds shorter forms than Python's `zlib`, in the same format.
 
-Scripts and styles of the page lose what only their readers need: indentation, and lines of comments.
+Scripts and styles of the page lose what only their readers need: indentation and comments.
 
 A build hook of hatchling; `pyproject.toml` names it.
 """
@@ -30,9 +30,13 @@ VERSION, DEFLATED, UNIX = 20, 8, 3
 WHOLE_COMMENT = re.compile(r"^[ \t]*(/\*(?s:.*?)\*/|//.*)[ \t]*$", re.MULTILINE)
 
 
+LAST_COMMENT = re.compile(r"""(?<=[;{},(]) // [^'"`/\n]*$""", re.MULTILINE)
+
+
 def bare(text: str) -> str:
-    """A script or a style without indentation, empty lines and lines of comments; none has text of several lines."""
-    return "".join([f"{line.strip()}\n" for line in WHOLE_COMMENT.sub("", text).splitlines() if line.strip()])
+    """A script or a style without indentation, empty lines and comments; none has text of several lines."""
+    lines = LAST_COMMENT.sub("", WHOLE_COMMENT.sub("", text)).splitlines()
+    return "".join([f"{line.strip()}\n" for line in lines if line.strip()])
 
 
 def contents(archive: zipfile.ZipFile) -> dict[str, bytes]:

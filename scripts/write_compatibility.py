@@ -23,6 +23,28 @@ EXPLAINED = {
 }
 """The modules that call `adjoint.missing.stand_in`."""
 
+OTHER_REASONS = (
+    (r"torch\.(nn\.parallel\.(Dist|gather|paral|repl|scat)).*", "there is one device"),
+    (
+        r"torch\.Tensor\.(xpu|mtia|ipu|hpu|is_\w*(xpu|mtia|ipu|hpu|xla|vulkan|maia)|record_stream)",
+        "there is only the CPU",
+    ),
+    (r"torch\.nn\.Module\.(xpu|mtia|ipu)", "there is only the CPU"),
+    (r"torch\.Tensor\.to_mkldnn", "it names a library that is not used"),
+    (r"torch\.Tensor\.to_padded_tensor", "there are no nested tensors"),
+    (r"torch\.onnx\b.*", "it belongs to PyTorch's older exporter, or to its own machinery"),
+    (r"torch\.jit\..*", "there is no TorchScript; functions run as they are"),
+    (
+        r"torch\.utils\.(ThroughputBenchmark|throughput_\w+|cpp\w*|get_cpp\w*|rename_priv\w*|generate_methods\w*|backend_reg\w*)",
+        "there is no compiled part",
+    ),
+    (
+        r"torch\.utils\.data\.(DF|Iter|Map|functional|guar|non_|runtime|argument|data|datapipes|graph).*",
+        "there are no data pipes; use `Dataset`",
+    ),
+)
+"""Reasons, as those of `adjoint.missing`, for names of modules that explain nothing."""
+
 MISSING = Path(__file__).parents[1] / "adjoint" / "missing_names.txt"
 
 HEAD = """# Compatibility
@@ -79,7 +101,7 @@ def page() -> str:
     for module, names in names_in(NAMES).items():
         missing: dict[str, list[str]] = defaultdict(list)
         for name in missing_names()[module]:
-            missing[reason(f"{module}.{name}")].append(name)
+            missing[reason(f"{module}.{name}", OTHER_REASONS)].append(name)
         count = sum(map(len, missing.values()))
         rows.append(f"| `{module}` | {len(names) - count} of {len(names)} | {count or ''} |")
         if not missing or module == "torch.ops.aten":
