@@ -7,6 +7,7 @@ Run it with the PyTorch whose names are wanted: `python scripts/list_pytorch_nam
 from __future__ import annotations
 
 import importlib
+import re
 import types
 import warnings
 from pathlib import Path
@@ -15,6 +16,12 @@ import torch
 from list_aten_schemas import ELSEWHERE, OF_TENSORS
 
 from adjoint.dispatch.schemas import packets
+
+INTERNAL = re.compile(
+    r"_(sparse|philox|cast_|validate|make_|has_|no_grad|wrapped|sp|list_to|tensor_to|efficientzero|foobar|ncf|propagate|lazy_clone|"
+    r"saturate|use_|fill_mem|copy_from|assert|functional_|histogramdd|to_|values|indices|linalg_check|compute_|dim|resize_output)"
+)
+"""Operators that PyTorch's own functions call and no program names."""
 
 TARGET = Path(__file__).with_name("pytorch_names.txt")
 
@@ -88,7 +95,9 @@ def main() -> None:
         for each in schemas
         if each.name.startswith("aten::") and OF_TENSORS.search(str(each))
     }
-    aten = {name for name in aten if "attention" in name or not ELSEWHERE.match(name.lstrip("_"))}
+    aten = {
+        name for name in aten if "_attention" in name or not (ELSEWHERE.match(name.lstrip("_")) or INTERNAL.match(name))
+    }
     aten -= packets()  # `aten_schemas.txt` has these
     lines.append(f"torch.ops.aten: {' '.join(sorted(name for name in aten if name.isidentifier()))}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
