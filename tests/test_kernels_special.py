@@ -128,6 +128,10 @@ def test_products_with_logarithms():
 def test_types_and_shapes(name, dtype):
     function = getattr(special, name)
     x = numpy.linspace(0.1, 0.9, 6).astype(dtype)
+    if name in ("erfcx", "ndtri", "log_ndtr") and x.itemsize == 2:
+        with pytest.raises(NotImplementedError, match="not implemented for '(Half|BFloat16)'"):
+            function(x)
+        return
     whole = function(x)
     for shape in ((2, 3), (6, 1), (1, 6, 1)):
         result = function(x.reshape(shape))

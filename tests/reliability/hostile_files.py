@@ -478,6 +478,7 @@ def results(files: Callable[[], Iterator[bytes]], start: int) -> Iterator[str | 
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
     signal.signal(signal.SIGALRM, _too_long)
     harmless = ("object.", "array.", "marshal", "cpython.run", "gc.", "sys._getframe", "builtins.id", "code.__new__")
+    harmless += ("ctypes.cdata",)  # where the elements of an array lie is read from the array
     torch.manual_seed(0)
     auditing = [True]
     sys.addaudithook(
