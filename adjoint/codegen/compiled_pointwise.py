@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.addresses import IN_OBJECTS, may_share_memory
+from ..kernels.runtime.addresses import IN_OBJECTS, overlap
 from ..kernels.runtime.floating import FLOAT32
 from .acceleration import LARGE, LOOPS, Plans
 from .elementary import FUNCTIONS
@@ -139,12 +139,12 @@ class CompiledPointwise:
         """
         namespace |= {
             "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self._direct, "LOOPS": LOOPS, "launch": launch,
-            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1, "may_share_memory": may_share_memory,
+            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1, "overlap": overlap,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
         known = [f"type({name}) is ndarray" for name in arrays]
         if into:
-            known += [f"({name} is out or not may_share_memory({name}, out))" for name in arrays]
+            known += [f"({name} is out or not overlap({name}, out))" for name in arrays]
         lines = [f"if LOOPS._enabled and {' and '.join(known)}:"]
         if self.parameters:
             lines += [
@@ -293,16 +293,7 @@ class CompiledPointwise:
 
 def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
     """Whether no element of `out` is written before it has been read: NumPy copies what it is going to write over."""
-    return all(item is out or not numpy.may_share_memory(out, item) or _same_place(out, item) for item in operands)
-
-
-def _same_place(first: ndarray, second: ndarray) -> bool:
-    """Whether two arrays have each element at one address: then it is read before it is written."""
-    return (
-        first.__array_interface__["data"] == second.__array_interface__["data"]
-        and first.shape == second.shape
-        and first.strides == second.strides
-    )
+    return not any(item is not out and overlap(item, out) for item in operands)
 
 
 def _mode(view: ndarray) -> str:

@@ -97,17 +97,15 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
             array = arrays[0] = distinct(array)
 
     def change() -> None:
-        if change_kernel is not None:
-            (computed_narrow if special is Narrow else _computed)(op, arrays, compute, change_kernel)
-        else:
+        if change_kernel is None:
             numpy.copyto(array, result, casting="unsafe")
+        elif special is Narrow:
+            computed_narrow(op, arrays, compute, change_kernel)
+        else:
+            compute(op, arrays, change_kernel)
 
     record_change(op, args, tensors, edges, change)
     return target
-
-
-def _computed(op: Operator, arrays: list[Any], compute: Any, kernel: Any = None) -> Any:
-    return compute(op, arrays, kernel)
 
 
 def is_unknown_operand(args: tuple[Any, ...]) -> bool:
@@ -131,8 +129,10 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any], spe
     """The value to be written to the first of `tensors`, checked."""
     target = tensors[op.tensors[0]]
     try:
-        made = computed_narrow if special is Narrow else computed_sparse if special else _computed
-        result = as_array(made(op, arrays, compute))
+        if special is None:
+            result = as_array(compute(op, arrays))
+        else:
+            result = as_array((computed_narrow if special is Narrow else computed_sparse)(op, arrays, compute))
     except NotImplementedError:
         if op.promote and (kind := result_dtype(op, tensors)):
             check_castable(kind, target.dtype)

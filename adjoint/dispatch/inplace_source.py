@@ -26,6 +26,7 @@ def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
 def overwriting_body(op: Operator, leave: str) -> list[str]:
     """Overwrite the first argument: without recording, or if its history is not that of a view and has no hooks."""
     target = public_name(op.tensors[0])
+    count = bump_lines(target, f"{op.function_name}_")
     unrecorded = ["node = None", *guard(may_share_memory(op, target), leave)]
     with_history = [
         *block(f"if {RECORDING}:", recorded_change(op, target, leave)),
@@ -42,10 +43,8 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
     lines += [
         *block("else:", ["node = None"]),
         *block("try:", overwriting_lines(op, leave)),
-        *or_leave(
-            leave, struck=bump_lines(target, f"{op.function_name}_")
-        ),  # what strikes from outside may do so half-way
-        *bump_lines(target, f"{op.function_name}_"),
+        *or_leave(leave, struck=count),  # what strikes from outside may have done so half-way
+        *count,
     ]
     if is_recorded_inplace(op):
         results = [
@@ -77,14 +76,15 @@ def out_lines(op: Operator, leave: str) -> list[str]:
         unusual.append(f"({given}({in_history(public)}))")
         same = f"{public} is out or" if op.out_no_overlap else f"{public} is not out and"
         shared.append(f"({given}({same} may_share_memory({name}_array, out_array)))")
+    count = bump_lines("out", op.name)
     return [
         *guard(unusual, leave),
         "out_array = out._array",
         *guard(shared, leave),
         *frame_lines(op.caller + 2),
         *block("try:", into_lines(op, leave)),
-        *or_leave(leave, struck=bump_lines("out", op.name)),
-        *bump_lines("out", op.name),
+        *or_leave(leave, struck=count),
+        *count,
         "return out",
     ]
 

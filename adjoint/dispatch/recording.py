@@ -21,7 +21,7 @@ from ..tape.saved import save_input
 from ..tape.versions import about_to_change, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap
 from .declaration import ARRAYS, Operator
-from .sparse_layouts import sparse_node_class
+from .sparse_layouts import node_class_on_tensors
 
 
 def make_view(view: Tensor, source: Tensor, recording: bool, creation: str | None) -> None:
@@ -70,13 +70,13 @@ def record(
     edges: list[Any],
     outputs: list[Tensor],
     several: bool,
-    sparse: bool = False,
+    on_tensors: bool = False,
 ) -> None:
-    """Create the node of this operation, and make it the history of the outputs; `sparse`: one of the operands is."""
+    """Create the node of this operation, and make it the history of the outputs; `on_tensors`: as sparse operands ask for."""
     given, edges = edges, [None if edge is NOWHERE else edge for edge in edges]
-    sparse = sparse or type(outputs[0]._array) in (SparseArray, Narrow)
+    on_tensors = on_tensors or type(outputs[0]._array) in (SparseArray, Narrow)
     kind: Any = op.node_class
-    node: Any = object.__new__(sparse_node_class(kind) if sparse else kind)
+    node: Any = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
     start(node, tuple(edges), 2)
     # A node of one input runs even if its gradient is dropped.
     op.saving.inputs(node, given if len(given) == 1 else edges, with_tensors(op, args, tensors), None)
@@ -137,8 +137,8 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
         kind: Any = op.inplace_node_class
-        sparse = type(target._array) in (SparseArray, Narrow)
-        node = object.__new__(sparse_node_class(kind) if sparse else kind)
+        on_tensors = type(target._array) in (SparseArray, Narrow)
+        node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
         start(node, tuple(edges), 2)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), target)
         if modes.STATE.saved_tensor_hooks:

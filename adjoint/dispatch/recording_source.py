@@ -107,12 +107,12 @@ def value_lines(op: Operator) -> list[str]:
     """Save parameters, shapes and dtypes."""
     lines = []
     for item in op.saved_values:
-        value = value_expression(op, item)
-        if value.startswith("["):  # a loop takes less time than Python 3.11's comprehension, which is a function
-            each, _, source = value.strip("[]").partition(" for each in ")
-            lines += [f"node.saved_{item} = values = []", *block(f"for each in {source}:", [f"values.append({each})"])]
+        name, _, what = item.rpartition("_")
+        if op.kinds.get(name) == ARRAYS:  # a loop takes less time than Python 3.11's comprehension, which is a function
+            lines.append(f"node.saved_{item} = values = []")
+            lines += block(f"for each in {name}_array:", [f"values.append(each.{what})"])
         else:
-            lines.append(f"node.saved_{item} = {value}")
+            lines.append(f"node.saved_{item} = {value_expression(op, item)}")
     return lines
 
 

@@ -188,7 +188,7 @@ def _lines() -> dict[str, dict[str, str]]:
     """The text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     path = Path(__file__).parents[1] / "aten_schemas.txt"
-    lines = [*_in_full(path.read_text(encoding="utf-8").splitlines()[1:])]
+    lines = list(_in_full(path.read_text(encoding="utf-8").splitlines()[1:]))
     whole = {line.partition("(")[0]: line for line in lines if "(" in line}
     for line in lines:
         name = line.partition("(")[0]

@@ -84,8 +84,9 @@ def change(op: Operator, target: Tensor, arrays: list[Any], compute: Callable[..
 
 
 @cache
-def sparse_node_class(kind: Any) -> Any:
-    """The node class of an operation with sparse operands or results: its formulas always run on tensors."""
+@cache
+def node_class_on_tensors(kind: Any) -> Any:
+    """The node class of an operation with operands or results that are sparse or narrow: its formulas always run on tensors."""
 
     def backward(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
         before = modes.STATE.grad_enabled

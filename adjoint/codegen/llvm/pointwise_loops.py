@@ -248,9 +248,8 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
-        if (
-            streamed or count > ALIGNED_FROM * W
-        ):  # the first elements, up to an aligned address, are written like the last
+        if streamed or count > ALIGNED_FROM * W:
+            # The first elements, up to where vectors are aligned, are written like the last ones.
             before = elements_before_aligned(places[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
         ends = [

@@ -39,7 +39,7 @@ if IN_OBJECTS:
 
 
 def overlap(first: Any, second: Any) -> bool:
-    """Whether two arrays may have elements in common and are not the same elements in the same order."""
+    """Whether two arrays may share memory otherwise than element by element, as two views of the same elements do."""
     if not may_share_memory(first, second):
         return False
     return address(first) != address(second) or first.strides != second.strides or first.shape != second.shape
