@@ -86,13 +86,14 @@ class Host:
         return str(self.llvm.get_host_cpu_name())
 
     @computed_once
-    def _features(self) -> str:
+    def features(self) -> str:
+        """The instructions that it has, in LLVM's words."""
         return str(self.llvm.get_host_cpu_features().flatten())
 
     @computed_once
     def vector_bytes(self) -> int:
         """How many bytes a vector register holds: 64 with AVX-512, 32 with AVX2, else 16."""
-        features = self._features.split(",")
+        features = self.features.split(",")
         if "+avx512f" in features and "+avx512vl" in features:
             return 64
         return 32 if "+avx2" in features else 16
@@ -196,7 +197,7 @@ class Host:
         """
         target = self.llvm.Target.from_default_triple()
         return target.create_target_machine(
-            cpu=self.cpu, features=self._features, opt=1, reloc="pic", codemodel="jitdefault"
+            cpu=self.cpu, features=self.features, opt=1, reloc="pic", codemodel="jitdefault"
         )
 
     def assembly(self, code: MachineCode) -> str:

@@ -1,8 +1,8 @@
 """Products of matrices, and of stacks of matrices, on the threads of compiled kernels.
 
 A product is cut into parts, by rows and by columns of the result, each computed on the thread that takes it: of register tiles
-(`panels`), or by BLAS where the result leaves much of its tiles empty. A bias is what sums begin with; for
-BLAS it is there before, and BLAS adds to it.
+(`panels`), or by BLAS where the result leaves much of its tiles empty, or by the processor's units for matrices where it has them
+(`pieces`). A bias is what sums begin with; for BLAS it is there before, and BLAS adds to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ....codegen.llvm.atomics import call_address
+from ....codegen.llvm.amx import TILES
+from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
+from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -22,6 +24,8 @@ from ....codegen.llvm.language import (
     T,
     address,
     as_pointer,
+    bf16,
+    f16,
     f32,
     f64,
     i32,
@@ -31,15 +35,18 @@ from ....codegen.llvm.language import (
     minimum,
     store,
 )
-from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
+from ....codegen.llvm.workers import PIECES as PIECES_OF_WORK
+from ....codegen.llvm.workers import WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
+from .pieces import PIECES, SIDE, SPACE, STEP, multiply_by_pieces, pack
 from .tiles import VECTORS, tile_rows
 
 Array = numpy.ndarray[Any, Any]
 
-_TYPES = {"f": f32, "d": f64}
+_TYPES = {"f": f32, "d": f64, "e": f16, "E": bf16}
+_RESULTS = {char: numpy.dtype("d" if char == "d" else "f") for char in _TYPES}
 _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 _PARALLEL = 1 << 18
@@ -54,6 +61,9 @@ _FILLED = 0.8
 _CACHED = 1 << 19
 """For each panel, tiles read the rows of the first factor again: a part has so few that as many bytes stay in cache."""
 
+_BY_VECTORS, _MULTIPLIED, _TAKEN_APART = 13, {1: 1, 2: 4, 3: 6}, 220
+"""How many picoseconds a product of two numbers takes: by vectors, and by one, two or three pieces; and to make pieces of one."""
+
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
 
@@ -62,10 +72,11 @@ FRESH, OFFSET = range(2)
 
 (
     RESULT, A, B, VECTOR, RESULT_STEP, A_STEP, B_STEP, RESULT_ROW, A_ROW, B_ROW, A_FORM, B_FORM, ROWS, DEPTH, COLUMNS, TALL,
-    WIDE, ACROSS, PARTS, BEGINS,
-) = range(20)  # fmt: skip
+    WIDE, ACROSS, PARTS, BEGINS, SPACES, REFUSED, IN_USE,
+) = range(23)  # fmt: skip
 """The table: where the arrays are; how far apart matrices of a stack and rows of a matrix are, in elements; how the factors lie;
-sizes; the rows and columns of a part, how many parts stand side by side, how many a matrix has; what the product begins with."""
+sizes; the rows and columns of a part, how many parts stand side by side, how many a matrix has; what the product begins with; memory
+for pieces; 1 where numbers have been met whose pieces would not do, and where a thread uses its part of that memory."""
 
 
 @loops(plain=True)
@@ -124,6 +135,29 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
         )  # fmt: skip
 
 
+@loops(noalias=False, explicit=True, plain=True)
+def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: Static, PACK: Static) -> None:
+    """As `multiply_parts`, by pieces of bfloat16. Threads have a part of the memory for pieces each."""
+    rows, columns, across, parts = table[ROWS], table[COLUMNS], table[ACROSS], table[PARTS]
+    result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
+    a_along, b_along = table[A_FORM] == PLAIN, table[B_FORM] == TURNED
+    own = i64(0)
+    while atomic_exchange(table + (IN_USE + own), 1) != 0:
+        own += 1
+    for index in range(start, stop):
+        matrix = index // parts
+        top = index % parts // across * table[TALL]
+        left = index % parts % across * table[WIDE]
+        multiply_by_pieces(
+            as_pointer(table[RESULT], f32) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
+            minimum(table[TALL], rows - top), minimum(table[WIDE], columns - left),
+            as_pointer(table[A], T) + (matrix * table[A_STEP] + top * (a_row if a_along else 1)), a_row, a_along,
+            as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if b_along else 1)), b_row, b_along, table[DEPTH],
+            as_pointer(table[VECTOR], f32) + left, table[BEGINS] == OFFSET, table + REFUSED, table[SPACES] + own * SPACE, PACK, P,
+        )  # fmt: skip
+    atomic_store(table + (IN_USE + own), 0)
+
+
 @loops(noalias=False, plain=True)
 def multiply_alone(
     state: Pointer[i64], function: Int, table: Int, count: Int, threads: Int, shared: Pointer[i64]
@@ -153,17 +187,21 @@ class _Plan(NamedTuple):
     """How many of them a thread takes at a time."""
     threads: int
     by_blas: bool
+    by_pieces: bool
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
+def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool) -> _Plan | None:
     """The plan for factors of these shapes and strides; None if there is none for them, or NumPy's BLAS is not OpenBLAS."""
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
     if char not in _TYPES or len(a[0]) != len(b[0]) or min(count, rows, depth, columns) == 0:
         return None
-    BLAS.require()
     kind = _TYPES[char]
+    by_pieces = by_pieces and kind in PIECES and TILES.usable and _repays_pieces(rows, depth, columns, PIECES[kind])
+    if kind.storage_only and not by_pieces:
+        return None
+    BLAS.require()
     item = kind.bits // 8
     width, height = HOST.vector_bytes // item, tile_rows(HOST.vector_bytes)
     filled = rows * columns / (_rounded(rows, height) * _rounded(columns, VECTORS * width))
@@ -175,13 +213,13 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
-    by_blas = filled < _FILLED
-    if not by_blas:
+    by_blas = filled < _FILLED and not by_pieces
+    unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
+    if by_pieces:
+        unit_down = unit_across = SIDE
+    elif not by_blas:
         down *= -(-(-(-rows // down) * min(depth, PANEL_ROWS) * item) // _CACHED)
-    tall, wide = (
-        _rounded(-(-rows // down), _UNIT),
-        _rounded(-(-columns // across), _UNIT if by_blas else VECTORS * width),
-    )
+    tall, wide = _rounded(-(-rows // down), unit_down), _rounded(-(-columns // across), unit_across)
     across = -(-columns // wide)
     parts = -(-rows // tall) * across
     lies_a, lies_b = _lies(*a, item), _lies(*b, item)
@@ -190,13 +228,22 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int) -> _Plan | None:
     numbers = (
         rows * columns, a_step, b_step, columns, a_row, b_row, a_form, b_form, rows, depth, columns, tall, wide, across, parts,
     )  # fmt: skip
-    if by_blas:
+    if by_pieces:
+        given = {"T": kind, "P": PIECES[kind]}
+        code = multiply_pieces.compiled(**given, PACK=apart(pack, **given)).code
+    elif by_blas:
         code = multiply_parts.compiled(T=kind, W=width, GEMM=gemm(kind)).code
     else:
         code = multiply_tiles.compiled(T=kind, W=width, R=height).code
     copied = lies_a is None, lies_b is None
-    piece = max(1, count * parts // (PIECES * threads))
-    return _Plan(code.address, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas)
+    piece = max(1, count * parts // (PIECES_OF_WORK * threads))
+    return _Plan(code.address, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
+
+
+def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
+    """Whether a product of these sizes by pieces is faster, by times that were measured."""
+    rounded = _rounded(rows, SIDE) * _rounded(columns, SIDE) * _rounded(depth, STEP) * _MULTIPLIED[pieces]
+    return rounded + (rows + columns) * depth * _TAKEN_APART < rows * columns * depth * _BY_VECTORS
 
 
 def _rounded(number: int, unit: int) -> int:
@@ -216,10 +263,10 @@ def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[
     return None
 
 
-def product(a: Array, b: Array, added: Array | None = None) -> Any:
-    """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row."""
+def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = True) -> Any:
+    """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row. Half types give float32."""
     kind = a.dtype
-    plan = _plan((a.shape, a.strides), (b.shape, b.strides), kind.char, get_num_threads())
+    plan = _plan((a.shape, a.strides), (b.shape, b.strides), kind.char, get_num_threads(), by_pieces)
     if plan is None or b.dtype is not kind:
         return NotImplemented
     vector, begins = 0, FRESH
@@ -231,11 +278,18 @@ def product(a: Array, b: Array, added: Array | None = None) -> Any:
         a = numpy.ascontiguousarray(a)
     if plan.copied[1]:
         b = numpy.ascontiguousarray(b)
-    result = numpy.empty(plan.shape, kind)
-    table = array("q", (address(result), address(a), address(b), vector, *plan.numbers, begins))
+    result = numpy.empty(plan.shape, _RESULTS[kind.char])
+    places = address(result), address(a), address(b), vector
+    rest: tuple[int, ...] = (begins,)
+    if plan.by_pieces:
+        spaces = numpy.empty(plan.threads * SPACE, numpy.uint8)
+        rest = begins, address(spaces), 0, *[0] * plan.threads
+    table = array("q", (*places, *plan.numbers, *rest))
     shared, place = WORKERS.ready(plan.threads), table.buffer_info()[0]
     if plan.by_blas:
         multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
     else:
         run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, plan.piece, plan.threads)
+        if plan.by_pieces and table[REFUSED]:
+            return product(a, b, added, False)
     return result

@@ -1,0 +1,71 @@
+"""Functions of the language of kernels for the tile registers of Intel's Advanced Matrix Extensions (AMX).
+
+There are eight of them, named by number. A tile has up to 16 rows of up to 64 bytes. Before a thread uses tiles it says how large
+each is, and afterwards it gives them back, so that the system need not keep them when threads change.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+from ...first_use import computed_once
+from .functions import Builtin
+from .host import HOST
+from .language import i64
+from .lowering import Lowering
+
+_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18
+
+
+class Tiles:
+    """Whether this process may use tile registers."""
+
+    @computed_once
+    def usable(self) -> bool:
+        """Whether the processor has them for bfloat16, and Linux has permitted them: it is asked here, once for all threads."""
+        if sys.platform != "linux" or not {"+amx-tile", "+amx-bf16"} <= set(HOST.features.split(",")):
+            return False
+        return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA) == 0)
+
+
+TILES = Tiles()
+"""The tile registers of this machine."""
+
+
+def _instruction(name: str, tiles: int, *types: str) -> Any:
+    """An instruction that takes the numbers of so many tiles, then values of these types."""
+
+    def write(lowering: Lowering, *arguments: Any) -> None:
+        declared = ["i8 immarg"] * tiles + list(types)
+        lowering.declarations.add(f"declare void @llvm.x86.{name}({', '.join(declared)})")
+        given = [f"i8 {number}" for number in arguments[:tiles]]
+        for type_, value in zip(types, arguments[tiles:], strict=True):
+            given.append(str(value if type_ == "ptr" else lowering.as_type(value, i64)))
+        lowering.emit(f"call void @llvm.x86.{name}({', '.join(given)})")
+
+    write.__name__ = name
+    return Builtin(write)
+
+
+configure_tiles = _instruction("ldtilecfg", 0, "ptr")
+"""Say how large all tiles are: 64 bytes, as the processor's manual describes them."""
+
+release_tiles = _instruction("tilerelease", 0)
+"""Give all tiles back."""
+
+zero_tile = _instruction("tilezero", 1)
+"""Fill a tile with zeros."""
+
+load_tile = _instruction("tileloadd64", 1, "ptr", "i64")
+"""Fill a tile from an address with rows that are so many bytes apart."""
+
+store_tile = _instruction("tilestored64", 1, "ptr", "i64")
+"""Write a tile to an address with rows that are so many bytes apart."""
+
+multiply_tiles = _instruction("tdpbf16ps", 3)
+"""Add the product of the second and the third tile, of bfloat16, to the first one, of float32.
+
+A row of the third tile has pairs of numbers, one from each of two rows of the matrix.
+"""

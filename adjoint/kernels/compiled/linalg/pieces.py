@@ -1,0 +1,253 @@
+"""Products of float32 matrices by tile registers (`codegen.llvm.amx`), which multiply bfloat16.
+
+A number of float32 is the sum of three of bfloat16, exactly: 24 bits are three times 8. Six of the nine products of such pieces
+make a product that is as accurate as one of float32; the three left out are smaller than its rounding. The processor multiplies
+bfloat16 16 times as fast as float32, so this is more than twice as fast. The method is that of G. Henry, P. T. P. Tang and
+A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", ARITH 2019.
+
+Tiles take numbers below 2**-126 for zero, and pieces of large numbers may overflow. So the largest and the smallest numbers are
+looked at; where they are not far from either end, or not finite, the product is refused, to be made of float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....codegen.llvm.amx import configure_tiles, load_tile, multiply_tiles, release_tiles, store_tile, zero_tile
+from ....codegen.llvm.atomics import atomic_load, atomic_store
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    as_pointer,
+    bf16,
+    bits,
+    boolean,
+    broadcast,
+    f16,
+    f32,
+    from_bits,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    maximum,
+    minimum,
+    reduce_max,
+    reduce_min,
+    rolled,
+    store,
+    table,
+    u8,
+    u32,
+    unrolled,
+    unsigned,
+    vector,
+    where,
+)
+from .tiles import transposed
+
+TILE = 16
+"""Rows of a tile, and words in one of its rows."""
+
+SIDE, STEP = 2 * TILE, 2 * TILE
+"""Rows and columns of a square of the result that is in tiles at a time, and how many products an instruction sums for each."""
+
+SQUARE = TILE * TILE
+"""Words of a tile."""
+
+PIECES = {bf16: 1, f16: 2, f32: 3}
+"""Of so many numbers of bfloat16 a number of each type is the sum."""
+
+TERMS = {1: ((0, 0),), 2: ((1, 1), (1, 0), (0, 0), (0, 1)), 3: ((0, 2), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0))}
+"""Which pieces are multiplied; in this order those of one factor stay in their tiles."""
+
+DEEP = 512
+"""At most so many products are summed at a time."""
+
+KEPT_A, KEPT_B = 1 << 15, 3 << 16
+"""Of so many numbers of the factors the pieces are kept, where they stay in the second cache."""
+
+SPACE = 6 * (KEPT_A + KEPT_B) + 64
+"""How many bytes a thread needs for them."""
+
+_SIZES = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[TILE] * 8, *[0] * 8]
+
+LARGEST, SMALLEST, SMALLEST_FACTOR = 370, 152, 24
+"""Bounds of the sum of two exponents, and of one (each 127 too large): sums of `DEEP` products are finite, and what gets lost
+below 2**-126 is less than the rounding of any product."""
+
+
+@loops
+def highest(x: Any) -> Any:
+    """The number of bfloat16 next to `x`."""
+    return from_bits((bits(x) + 0x8000) & -0x10000, f32)
+
+
+@loops
+def store_pieces(target: Pointer[i32], x: Any, y: Any, P: Static) -> None:
+    """The pieces of two vectors, side by side in words, each kind of pieces in tiles of its own."""
+    for PIECE in unrolled(P):
+        first, second = x, y
+        if PIECE < P - 1:
+            first, second = highest(x), highest(y)
+        store(target + PIECE * (2 * SQUARE), vector(i32, TILE)(unsigned(bits(first)) >> 16) | bits(second))
+        x, y = x - first, y - second
+
+
+@loops
+def pack_tile(
+    target: Pointer[i32], range_: Pointer[u32], source: Pointer[T], row: Int, lines: Int, depth: Int, along: boolean,
+    turned: boolean, P: Static,
+) -> None:  # fmt: skip
+    """The pieces of up to 16 lines, `STEP` deep. If `along`, a line lies in a row of the source, else in a column.
+
+    `turned`: a line becomes a column of the tile, else a row. Which numbers make a pair is the same in both factors: they are 16
+    apart. `range_` has the largest numbers that were met, and the smallest, less 1, both as bits without a sign.
+    """
+    zeros = table(T, [0] * TILE)
+    high, low = load(range_, TILE), load(range_ + TILE, TILE)
+    first_mask = lanes(i32, TILE) < broadcast(i32(depth if along else lines), TILE)
+    second_mask = lanes(i32, TILE) < broadcast(i32(depth - TILE if along else lines), TILE)
+    first_rows, second_rows, gap = depth, depth - TILE, TILE * row
+    if along:
+        first_rows, second_rows, gap = lines, lines, i64(TILE)
+    for r in range(TILE):
+        place = source + r * row
+        x = vector(f32, TILE)(load(where(r < first_rows, place, zeros), TILE, first_mask))
+        y = vector(f32, TILE)(load(where(r < second_rows, place + gap, zeros), TILE, second_mask))
+        for NUMBER in unrolled(2):
+            size = unsigned(bits(x if NUMBER == 0 else y) & 0x7FFFFFFF)
+            high, low = maximum(high, size), minimum(low, size - 1)
+        store_pieces(target + r * TILE, x, y, P)
+    store(range_, high)
+    store(range_ + TILE, low)
+    if turned:
+        for piece in rolled(P):
+            square = target + piece * (2 * SQUARE)
+            columns = transposed([load(square + ROW * TILE, TILE) for ROW in unrolled(TILE)], TILE)
+            for ROW in unrolled(TILE):
+                store(square + ROW * TILE, columns[ROW])
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def pack(
+    target: Pointer[i32], range_: Pointer[u32], source: Pointer[T], row: Int, lines: Int, depth: Int, along: boolean,
+    turned: boolean, T: Static, P: Static,
+) -> None:  # fmt: skip
+    """The pieces of lines of a factor, in strips of `SIDE` lines, each `STEP` after `STEP`."""
+    store(range_, vector(u32, TILE)(0))
+    store(range_ + TILE, vector(u32, TILE)(0xFFFFFFFF))
+    steps = (depth + (STEP - 1)) // STEP
+    halves = (lines + (SIDE - 1)) // SIDE * 2
+    for index in range(halves * steps):
+        half, step = index % halves, index // halves
+        if along:
+            half, step = index // steps, index % steps
+        k, line = step * STEP, half * TILE
+        start = line * row + k if along else k * row + line
+        place = (half // 2 * steps + step) * (2 * P * SQUARE) + half % 2 * SQUARE
+        pack_tile(target + place, range_, source + start, row, maximum(lines - line, 0), depth - k, along, turned, P)
+
+
+@loops
+def multiply_strips(
+    result: Pointer[f32], row: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32], begin_row: Int, P: Static
+) -> None:
+    """A square of the result: the product of strips of two factors, added to what begins at `begin`."""
+    for SUM in unrolled(4):
+        load_tile(SUM, begin + (SUM // 2 * TILE * begin_row + SUM % 2 * TILE), 4 * begin_row)
+    for k in range(steps):
+        strips = a + k * (2 * P * SQUARE), b + k * (2 * P * SQUARE)
+        for TERM in unrolled(len(TERMS[P])):
+            for FACTOR in unrolled(2):
+                if TERM == 0 or TERMS[P][TERM][FACTOR] != TERMS[P][TERM - 1][FACTOR]:
+                    for HALF in unrolled(2):
+                        place = strips[FACTOR] + (2 * TERMS[P][TERM][FACTOR] + HALF) * SQUARE
+                        load_tile(4 + 2 * FACTOR + HALF, place, 4 * TILE)
+            for SUM in unrolled(4):
+                multiply_tiles(SUM, 4 + SUM // 2, 6 + SUM % 2)
+    for SUM in unrolled(4):
+        store_tile(SUM, result + (SUM // 2 * TILE * row + SUM % 2 * TILE), 4 * row)
+
+
+@loops
+def copy_square(target: Pointer[f32], row: Int, source: Pointer[f32], source_row: Int, rows: Int, columns: Int) -> None:
+    """A square that is not full."""
+    for HALF in unrolled(2):
+        mask = lanes(i32, TILE) < broadcast(i32(columns - HALF * TILE), TILE)
+        for r in range(rows):
+            store(target + (r * row + HALF * TILE), load(source + (r * source_row + HALF * TILE), TILE, mask), mask)
+
+
+@loops
+def are_far_from_ends(a: Pointer[u32], b: Pointer[u32]) -> Any:
+    """Whether products of numbers in these ranges, and of their pieces, are finite and not too small."""
+    high = (reduce_max(load(a, TILE)) >> 23) + (reduce_max(load(b, TILE)) >> 23)
+    low_a, low_b = reduce_min(load(a + TILE, TILE)) >> 23, reduce_min(load(b + TILE, TILE)) >> 23
+    return high <= LARGEST and low_a + low_b >= SMALLEST and minimum(low_a, low_b) >= SMALLEST_FACTOR
+
+
+@loops
+def multiply_blocks(
+    result: Pointer[f32], row: Int, rows: Int, columns: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32],
+    begin_row: Int, begin_step: Int, P: Static,
+) -> None:  # fmt: skip
+    """A part of the result, added to what begins at `begin`."""
+    square = local(f32, SIDE * SIDE)
+    for j in range(0, columns, SIDE):
+        for i in range(0, rows, SIDE):
+            tall, wide = minimum(rows - i, SIDE), minimum(columns - j, SIDE)
+            target, source = result + (i * row + j), begin + (i * begin_row + j * begin_step)
+            strip_a, strip_b = a + i * steps * (P * TILE), b + j * steps * (P * TILE)
+            if tall + wide == 2 * SIDE:
+                multiply_strips(target, row, strip_a, strip_b, steps, source, begin_row, P)
+            else:
+                copy_square(square, SIDE, source, begin_row, tall, wide)
+                multiply_strips(square, SIDE, strip_a, strip_b, steps, square, SIDE, P)
+                copy_square(target, row, square, SIDE, tall, wide)
+
+
+@loops
+def multiply_by_pieces(
+    result: Pointer[f32], result_row: Int, rows: Int, columns: Int, a: Pointer[T], a_row: Int, a_along: boolean,
+    b: Pointer[T], b_row: Int, b_along: boolean, depth: Int, offset: Pointer[f32], has_offset: boolean, refused: Pointer[i64],
+    space: Int, PACK: Static, P: Static,
+) -> None:  # fmt: skip
+    """`a @ b`, plus the vector `offset` in each row. `along`: the numbers of a sum lie side by side."""
+    pieces_a = as_pointer((space + 63) & -64, i32)
+    pieces_b = pieces_a + KEPT_A * 3 // 2
+    range_a, range_b = local(u32, 2 * TILE), local(u32, 2 * TILE)
+    begin, begin_row, begin_step = table(f32, [0] * SIDE), i64(0), i64(0)
+    if has_offset:
+        begin, begin_step = offset, i64(1)
+    configure_tiles(table(u8, _SIZES))
+    slices = (depth + (DEEP - 1)) // DEEP
+    thick = ((depth + (slices - 1)) // slices + (STEP - 1)) // STEP * STEP
+    most_rows, most_columns = KEPT_A // thick // SIDE * SIDE, KEPT_B // thick // SIDE * SIDE
+    for slice_ in range(slices):
+        top = slice_ * thick
+        deep = minimum(depth - top, thick)
+        steps = (deep + (STEP - 1)) // STEP
+        for right in range((columns + (most_columns - 1)) // most_columns):
+            left = right * most_columns
+            wide = minimum(columns - left, most_columns)
+            start_b = b + (left * b_row + top if b_along else top * b_row + left)
+            PACK(pieces_b, range_b, start_b, b_row, wide, deep, b_along, b_along)
+            for down in range((rows + (most_rows - 1)) // most_rows):
+                first = down * most_rows
+                tall = minimum(rows - first, most_rows)
+                start_a = a + (first * a_row + top if a_along else top * a_row + first)
+                PACK(pieces_a, range_a, start_a, a_row, tall, deep, a_along, not a_along)
+                if P > 1 and not are_far_from_ends(range_a, range_b):
+                    atomic_store(refused, 1)
+                if atomic_load(refused) == 0:
+                    multiply_blocks(
+                        result + (first * result_row + left), result_row, tall, wide, pieces_a, pieces_b, steps,
+                        begin + (first * begin_row + left * begin_step), begin_row, begin_step, P,
+                    )  # fmt: skip
+        begin, begin_row, begin_step = result, result_row, i64(1)
+    release_tiles()
