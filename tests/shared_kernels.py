@@ -47,7 +47,7 @@ compiling = Host._engine
 
 def key(host: Host, request: Request) -> str:
     """The name of a file of object code."""
-    given = (*request, host.cpu, host._features, host.llvm.llvm_version_info)
+    given = (*request, host.cpu, host.features, host.llvm.llvm_version_info)
     return hashlib.sha256(repr(given).encode()).hexdigest()
 
 

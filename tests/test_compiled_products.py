@@ -1,5 +1,6 @@
 """Products of matrices by compiled kernels."""
 
+import ml_dtypes
 import numpy
 import pytest
 
@@ -7,6 +8,7 @@ pytest.importorskip("llvmlite")
 
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.llvm.amx import TILES
 from adjoint.kernels.compiled.linalg.products import product
 from adjoint.kernels.linalg import matmul as kernels
 from adjoint.kernels.runtime import parallel
@@ -143,3 +145,80 @@ def test_shapes_that_do_not_fit_raise_the_usual_error():
     with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(200x100 and 101x200\)"):
         torch.addmm(torch.ones(200), a, b)
     assert kernels.shared_product(a.numpy(), b.numpy()) is NotImplemented
+
+
+needs_tiles = pytest.mark.skipif(not TILES.usable, reason="this processor has no tile registers")
+
+
+@needs_tiles
+@pytest.mark.one_each("size")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", [numpy.float32, ml_dtypes.bfloat16, numpy.float16])
+@pytest.mark.parametrize("size", [*SIZES, (300, 1100, 500), (40, 30, 7000), (2000, 40, 33)], ids=str)
+def test_products_by_pieces_are_as_accurate_as_float32(size, kind, threads, monkeypatch):
+    monkeypatch.setattr(parallel, "num_threads", threads)
+    monkeypatch.setattr(LOOPS, "every_size", True)
+    rows, depth, columns = size
+    generator = numpy.random.default_rng(rows + depth)
+    a, b, added = (generator.standard_normal(n).astype(kind) for n in ((rows, depth), (depth, columns), columns))
+    exact = a.astype(numpy.float64) @ b.astype(numpy.float64)
+    scale = numpy.abs(a).astype(numpy.float64) @ numpy.abs(b).astype(numpy.float64) + 1e-3
+    for left in ("plain", "turned", "part", "scattered", "backwards"):
+        for right in ("plain", "turned", "part", "scattered", "backwards"):
+            a, b = _laid_out(a, left), _laid_out(b, right)
+            found = product(a, b)
+            assert found.dtype == numpy.float32
+            assert (numpy.abs(found - exact) / scale).max() < 5e-7
+            if kind is numpy.float32:
+                assert (numpy.abs(product(a, b, added) - (exact + added)) / (scale + numpy.abs(added))).max() < 5e-7
+
+
+@needs_tiles
+@pytest.mark.parametrize("columns", [130, 160])
+def test_products_by_pieces_of_whole_numbers_are_exact(columns):
+    generator = numpy.random.default_rng(0)
+    a, b = generator.integers(-2000, 2000, (200, 300)), generator.integers(-20, 20, (300, columns))
+    numpy.testing.assert_array_equal(product(a.astype("f"), b.astype("f")), a @ b)
+    large = generator.integers(-(1 << 24), 1 << 24, (200, 300)).astype("f")
+    numpy.testing.assert_array_equal(product(large, numpy.eye(300, columns, dtype="f")), large[:, :columns])
+
+
+@needs_tiles
+@pytest.mark.parametrize("place", ["a", "b", "added"])
+@pytest.mark.parametrize("number", [numpy.inf, -numpy.inf, numpy.nan, 3.4e38, 1e-42, -1e-45, 1e-36, 0.0])
+def test_pieces_are_not_made_of_numbers_at_the_ends(number, place):
+    generator = numpy.random.default_rng(0)
+    arrays = {"a": (150, 140), "b": (140, 130), "added": (130,)}
+    arrays = {name: generator.standard_normal(shape).astype("f") for name, shape in arrays.items()}
+    arrays[place][...] *= numpy.float32(1e-5)
+    arrays[place][-1] = number
+    if place != "added":
+        arrays["added"][...] = 0
+    a, b, added = arrays.values()
+    found, by_vectors = product(a, b, added), product(a, b, added, False)
+    if number == 0.0 or (place == "added" and number not in (1e-42, -1e-45)):
+        exact = a.astype(numpy.float64) @ b + added
+        _close(found, exact, 140)
+    else:
+        numpy.testing.assert_array_equal(found, by_vectors)
+
+
+@needs_tiles
+def test_products_whose_sums_would_overflow_in_pieces_are_made_by_vectors():
+    ones = numpy.full((128, 128), 1.7e19, "f")
+    numpy.testing.assert_array_equal(product(ones, ones), product(ones, ones, None, False))
+    tiny = numpy.full((128, 128), 1e-20, "f")
+    numpy.testing.assert_array_equal(product(tiny, tiny), product(tiny, tiny, None, False))
+    assert (product(tiny, tiny) > 0).all()
+
+
+@needs_tiles
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_products_of_half_types_are_rounded_once(kind):
+    torch.manual_seed(0)
+    a, b, c = (torch.randn(size).to(getattr(torch, kind)) for size in ((150, 300), (300, 140), (140,)))
+    exact = a.double() @ b.double()
+    assert torch.equal(a @ b, exact.float().to(a.dtype)) or (a @ b - exact).abs().max() < 2**-7 * exact.abs().max()
+    assert torch.allclose(torch.addmm(c, a, b).double(), exact + c.double(), rtol=2**-7, atol=2**-6)
+    a[3, 4] = torch.inf
+    assert (a @ b).isinf().sum() == 140

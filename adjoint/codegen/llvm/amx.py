@@ -25,7 +25,11 @@ class Tiles:
     @computed_once
     def usable(self) -> bool:
         """Whether the processor has them for bfloat16, and Linux has permitted them: it is asked here, once for all threads."""
-        if sys.platform != "linux" or not {"+amx-tile", "+amx-bf16"} <= set(HOST.features.split(",")):
+        if (
+            sys.platform != "linux"
+            or sys.maxsize >> 32 == 0
+            or not {"+amx-tile", "+amx-bf16"} <= set(HOST.features.split(","))
+        ):
             return False
         return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA) == 0)
 

@@ -240,10 +240,10 @@ def mask_bits(lowering: Lowering, mask: Any) -> Any:
 
 
 @_builtin
-def prefetch(lowering: Lowering, pointer: Any) -> Any:
-    """Ask for the memory at an address, to be read soon."""
+def prefetch(lowering: Lowering, pointer: Any, written: bool = False) -> Any:
+    """Ask for the memory at an address, to be read or `written` soon."""
     lowering.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    lowering.emit(f"call void @llvm.prefetch.p0(ptr {_pointer(pointer).name}, i32 0, i32 3, i32 1)")
+    lowering.emit(f"call void @llvm.prefetch.p0(ptr {_pointer(pointer).name}, i32 {int(written)}, i32 3, i32 1)")
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------------

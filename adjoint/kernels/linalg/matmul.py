@@ -59,6 +59,9 @@ def wide_product(a: Array, b: Array) -> Array:
         name = "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     if a.dtype in HALVES:
+        found = _product_of_halves(a, b)
+        if found is not NotImplemented:
+            return asarray(found)
         a, b = (convert(item, FLOAT32) if item.dtype in HALVES else item for item in (a, b))
     if a.dtype is b.dtype and a.dtype.char in "fd":
         if a.ndim == 2 == b.ndim and a.shape[1] == b.shape[0]:
@@ -67,6 +70,14 @@ def wide_product(a: Array, b: Array) -> Array:
         if a.ndim == 3 == b.ndim and a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1]:
             return product_of_stacks(a, b)
     return numpy.matmul(a, b)
+
+
+def _product_of_halves(a: Array, b: Array) -> Any:
+    """`a @ b` in float32, where the processor multiplies half types."""
+    if a.dtype is not b.dtype or a.ndim != b.ndim or a.ndim > 3 or a.shape[:-2] + a.shape[-1:] != b.shape[:-1]:
+        return NotImplemented
+    large = a.size * b.shape[-1] > _ON_ONE_THREAD or LOOPS.every_size
+    return LOOPS.run("linalg.products.product", a, b) if large and a.ndim > 1 else NotImplemented
 
 
 def mm(self: Array, mat2: Array) -> Array:

@@ -1,19 +1,21 @@
-"""Products of float32 matrices by tile registers (`codegen.llvm.amx`), which multiply bfloat16.
+"""Products of matrices by tile registers (`codegen.llvm.amx`), which multiply bfloat16 and sum in float32.
 
 A number of float32 is the sum of three of bfloat16, exactly: 24 bits are three times 8. Six of the nine products of such pieces
 make a product that is as accurate as one of float32; the three left out are smaller than its rounding. The processor multiplies
-bfloat16 16 times as fast as float32, so this is more than twice as fast. The method is that of G. Henry, P. T. P. Tang and
-A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", ARITH 2019.
+bfloat16 16 times as fast as float32, so this is more than twice as fast. A number of float16 is the sum of two. The method is that
+of G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
+computations", ARITH 2019.
 
 Tiles take numbers below 2**-126 for zero, and pieces of large numbers may overflow. So the largest and the smallest numbers are
-looked at; where they are not far from either end, or not finite, the product is refused, to be made of float32.
+looked at; where they are close to either end, or not finite, the product is refused, to be made by vectors of float32. Of bfloat16
+tiles make what there is to make: nothing is refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ....codegen.llvm.amx import configure_tiles, load_tile, multiply_tiles, release_tiles, store_tile, zero_tile
+from ....codegen.llvm.amx import configure_tiles, load_tile, multiply_tiles, release_tiles, store_tile
 from ....codegen.llvm.atomics import atomic_load, atomic_store
 from ....codegen.llvm.language import (
     Int,
@@ -36,6 +38,7 @@ from ....codegen.llvm.language import (
     loops,
     maximum,
     minimum,
+    prefetch,
     reduce_max,
     reduce_min,
     rolled,
@@ -115,8 +118,11 @@ def pack_tile(
     first_rows, second_rows, gap = depth, depth - TILE, TILE * row
     if along:
         first_rows, second_rows, gap = lines, lines, i64(TILE)
+    ahead = STEP if along else TILE
     for r in range(TILE):
         place = source + r * row
+        prefetch(place + ahead)
+        prefetch(place + (gap + ahead))
         x = vector(f32, TILE)(load(where(r < first_rows, place, zeros), TILE, first_mask))
         y = vector(f32, TILE)(load(where(r < second_rows, place + gap, zeros), TILE, second_mask))
         for NUMBER in unrolled(2):
@@ -155,13 +161,25 @@ def pack(
 
 @loops
 def multiply_strips(
-    result: Pointer[f32], row: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32], begin_row: Int, P: Static
+    result: Pointer[f32],
+    row: Int,
+    a: Pointer[i32],
+    b: Pointer[i32],
+    steps: Int,
+    begin: Pointer[f32],
+    begin_row: Int,
+    P: Static,
 ) -> None:
     """A square of the result: the product of strips of two factors, added to what begins at `begin`."""
     for SUM in unrolled(4):
         load_tile(SUM, begin + (SUM // 2 * TILE * begin_row + SUM % 2 * TILE), 4 * begin_row)
+    following = result + SIDE * row
     for k in range(steps):
         strips = a + k * (2 * P * SQUARE), b + k * (2 * P * SQUARE)
+        if k < 4:
+            for r in unrolled(8):
+                for HALF in unrolled(2):
+                    prefetch(following + ((8 * k + r) * row + HALF * TILE), written=True)
         for TERM in unrolled(len(TERMS[P])):
             for FACTOR in unrolled(2):
                 if TERM == 0 or TERMS[P][TERM][FACTOR] != TERMS[P][TERM - 1][FACTOR]:
@@ -192,6 +210,16 @@ def are_far_from_ends(a: Pointer[u32], b: Pointer[u32]) -> Any:
 
 
 @loops
+def has_subnormal(numbers: Pointer[f32], count: Int) -> Any:
+    """Whether one of the numbers is below 2**-126 and not 0."""
+    low = vector(u32, TILE)(0xFFFFFFFF)
+    for j in range(0, count, TILE):
+        there = load(numbers + j, TILE, lanes(i32, TILE) < broadcast(i32(count - j), TILE))
+        low = minimum(low, unsigned(bits(there) & 0x7FFFFFFF) - 1)
+    return reduce_min(low) < 0x7FFFFF
+
+
+@loops
 def multiply_blocks(
     result: Pointer[f32], row: Int, rows: Int, columns: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32],
     begin_row: Int, begin_step: Int, P: Static,
@@ -201,13 +229,15 @@ def multiply_blocks(
     for j in range(0, columns, SIDE):
         for i in range(0, rows, SIDE):
             tall, wide = minimum(rows - i, SIDE), minimum(columns - j, SIDE)
+            part = tall + wide < 2 * SIDE
             target, source = result + (i * row + j), begin + (i * begin_row + j * begin_step)
-            strip_a, strip_b = a + i * steps * (P * TILE), b + j * steps * (P * TILE)
-            if tall + wide == 2 * SIDE:
-                multiply_strips(target, row, strip_a, strip_b, steps, source, begin_row, P)
-            else:
+            place, place_row, source_row = target, row, begin_row
+            if part:
                 copy_square(square, SIDE, source, begin_row, tall, wide)
-                multiply_strips(square, SIDE, strip_a, strip_b, steps, square, SIDE, P)
+                place, place_row, source, source_row = square, i64(SIDE), square, i64(SIDE)
+            strip_a, strip_b = a + i * steps * (P * TILE), b + j * steps * (P * TILE)
+            multiply_strips(place, place_row, strip_a, strip_b, steps, source, source_row, P)
+            if part:
                 copy_square(target, row, square, SIDE, tall, wide)
 
 
@@ -224,6 +254,8 @@ def multiply_by_pieces(
     begin, begin_row, begin_step = table(f32, [0] * SIDE), i64(0), i64(0)
     if has_offset:
         begin, begin_step = offset, i64(1)
+        if has_subnormal(offset, columns):
+            atomic_store(refused, 1)
     configure_tiles(table(u8, _SIZES))
     slices = (depth + (DEEP - 1)) // DEEP
     thick = ((depth + (slices - 1)) // slices + (STEP - 1)) // STEP * STEP

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.external import apart
@@ -191,14 +192,18 @@ class _Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool) -> _Plan | None:
-    """The plan for factors of these shapes and strides; None if there is none for them, or NumPy's BLAS is not OpenBLAS."""
+def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool) -> _Plan | None:
+    """The plan for factors of these shapes and strides; None if there is none for them, or NumPy's BLAS is not OpenBLAS.
+
+    `by_pieces`: of pieces, if that is faster, or `always`.
+    """
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
     if char not in _TYPES or len(a[0]) != len(b[0]) or min(count, rows, depth, columns) == 0:
         return None
     kind = _TYPES[char]
-    by_pieces = by_pieces and kind in PIECES and TILES.usable and _repays_pieces(rows, depth, columns, PIECES[kind])
+    by_pieces = by_pieces and kind in PIECES and TILES.usable
+    by_pieces = by_pieces and (always or _repays_pieces(rows, depth, columns, PIECES[kind]))
     if kind.storage_only and not by_pieces:
         return None
     BLAS.require()
@@ -237,7 +242,9 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool) -> _
         code = multiply_tiles.compiled(T=kind, W=width, R=height).code
     copied = lies_a is None, lies_b is None
     piece = max(1, count * parts // (PIECES_OF_WORK * threads))
-    return _Plan(code.address, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
+    return _Plan(
+        code.address, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces
+    )
 
 
 def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
@@ -266,7 +273,7 @@ def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[
 def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = True) -> Any:
     """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row. Half types give float32."""
     kind = a.dtype
-    plan = _plan((a.shape, a.strides), (b.shape, b.strides), kind.char, get_num_threads(), by_pieces)
+    plan = _plan((a.shape, a.strides), (b.shape, b.strides), kind.char, get_num_threads(), by_pieces, LOOPS.every_size)
     if plan is None or b.dtype is not kind:
         return NotImplemented
     vector, begins = 0, FRESH
