@@ -147,7 +147,10 @@ def multiply_rectangle(
                 source, source_row = block, PANEL_ROWS
             for left in range(0, columns, PANELS * WIDTH):
                 wide = minimum(columns - left, PANELS * WIDTH)
-                if turned:
+                copied = panels
+                if not turned and b_row == WIDTH and columns == WIDTH:
+                    copied = b + top * b_row  # rows that are as wide as a panel are one
+                elif turned:
                     for j in range(0, wide, WIDTH):
                         origin = b + ((left + j) * b_row + top)
                         turn(panels + j * PANEL_ROWS, WIDTH, origin, b_row, minimum(wide - j, WIDTH), deep, SIDE)
@@ -161,6 +164,6 @@ def multiply_rectangle(
                     elif has_offset:
                         begin = offset + (left + j)
                     multiply_panel(
-                        target, result_row, high, minimum(wide - j, WIDTH), source, source_row, panels + j * PANEL_ROWS,
+                        target, result_row, high, minimum(wide - j, WIDTH), source, source_row, copied + j * PANEL_ROWS,
                         deep, begin, begin_row, W, R,
                     )  # fmt: skip

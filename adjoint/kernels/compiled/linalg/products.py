@@ -202,10 +202,6 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     if char not in _TYPES or len(a[0]) != len(b[0]) or min(count, rows, depth, columns) == 0:
         return None
     kind = _TYPES[char]
-    by_pieces = by_pieces and kind in PIECES and TILES.usable
-    by_pieces = by_pieces and (always or _repays_pieces(rows, depth, columns, PIECES[kind]))
-    if kind.storage_only and not by_pieces:
-        return None
     BLAS.require()
     item = kind.bits // 8
     width, height = HOST.vector_bytes // item, tile_rows(HOST.vector_bytes)
@@ -218,6 +214,10 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
+    by_pieces = by_pieces and kind in PIECES and TILES.usable
+    by_pieces = by_pieces and (always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES[kind]))
+    if kind.storage_only and not by_pieces:
+        return None
     by_blas = filled < _FILLED and not by_pieces
     unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
     if by_pieces:
