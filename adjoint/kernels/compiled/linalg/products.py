@@ -62,8 +62,9 @@ _FILLED = 0.8
 _CACHED = 1 << 19
 """For each panel, tiles read the rows of the first factor again: a part has so few that as many bytes stay in cache."""
 
-_BY_VECTORS, _MULTIPLIED, _TAKEN_APART = 13, {1: 1, 2: 4, 3: 6}, 220
-"""How many picoseconds a product of two numbers takes: by vectors, and by one, two or three pieces; and to make pieces of one."""
+_BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
+"""How many picoseconds a product of two numbers takes, by vectors, and by one, two or three pieces; to make pieces of a number; and
+how much longer tiles take to be written, for each number: of factors and results that are not in cache, as in training."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
@@ -172,6 +173,10 @@ def multiply_alone(
     leave_alone(state)
 
 
+_SPARE: list[Array] = []
+"""Memory for pieces that no product uses: what was used last is in cache."""
+
+
 class _Plan(NamedTuple):
     """How matrices of given shapes and strides are multiplied."""
 
@@ -215,9 +220,10 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
         key=lambda split: rows * split[1] + columns * split[0],
     )
     by_pieces = by_pieces and kind in PIECES and TILES.usable
-    by_pieces = by_pieces and (always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES[kind]))
     if kind.storage_only and not by_pieces:
         return None
+    always = always or kind.storage_only
+    by_pieces = by_pieces and (always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES[kind]))
     by_blas = filled < _FILLED and not by_pieces
     unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
     if by_pieces:
@@ -248,9 +254,10 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
 
 
 def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
-    """Whether a product of these sizes by pieces is faster, by times that were measured."""
-    rounded = _rounded(rows, SIDE) * _rounded(columns, SIDE) * _rounded(depth, STEP) * _MULTIPLIED[pieces]
-    return rounded + (rows + columns) * depth * _TAKEN_APART < rows * columns * depth * _BY_VECTORS
+    """Whether a product of these sizes is faster by pieces."""
+    multiplied = _rounded(rows, SIDE) * _rounded(columns, SIDE) * _rounded(depth, STEP) * _BY_PIECES[pieces]
+    around = (rows + columns) * depth * _TAKEN_APART + rows * columns * _WRITTEN
+    return multiplied + around < rows * columns * depth * _BY_VECTORS
 
 
 def _rounded(number: int, unit: int) -> int:
@@ -289,7 +296,9 @@ def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = Tr
     places = address(result), address(a), address(b), vector
     rest: tuple[int, ...] = (begins,)
     if plan.by_pieces:
-        spaces = numpy.empty(plan.threads * SPACE, numpy.uint8)
+        spaces = _SPARE.pop() if _SPARE else numpy.empty(0, numpy.uint8)
+        if spaces.size < plan.threads * SPACE:
+            spaces = numpy.empty(plan.threads * SPACE, numpy.uint8)
         rest = begins, address(spaces), 0, *[0] * plan.threads
     table = array("q", (*places, *plan.numbers, *rest))
     shared, place = WORKERS.ready(plan.threads), table.buffer_info()[0]
@@ -297,6 +306,8 @@ def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = Tr
         multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
     else:
         run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, plan.piece, plan.threads)
-        if plan.by_pieces and table[REFUSED]:
+    if plan.by_pieces:
+        _SPARE.append(spaces)
+        if table[REFUSED]:
             return product(a, b, added, False)
     return result
