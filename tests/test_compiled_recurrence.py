@@ -10,11 +10,14 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 import adjoint as torch
 from adjoint import nn
 from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.llvm.amx import TILES
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.nn import recurrence as compiled
 from adjoint.kernels.nn import recurrence as kernels
 from adjoint.kernels.runtime import parallel
 from adjoint.nn.functional import recurrent
+
+needs_tiles = pytest.mark.skipif(not TILES.usable, reason="this processor has no tile registers")
 
 TOLERANCE = {"f4": 3e-5, "f8": 1e-12}
 
@@ -63,6 +66,40 @@ def _same(mode, sizes, dtype, backwards, with_output=True):
 def test_compiled_layers(mode, backwards, dtype):
     for sizes in ((1, 1, 1), (3, 2, 5), (4, 7, 16), (5, 9, 33), (3, 32, 70)):
         _same(mode, sizes, dtype, backwards, with_output=sizes[0] != 4)
+
+
+@needs_tiles
+@pytest.mark.parametrize("mode", list(kernels.GATES))
+@pytest.mark.parametrize("backwards", [False, True])
+def test_compiled_layers_by_pieces(mode, backwards, monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", True)
+    monkeypatch.setattr(LOOPS, "_enabled", False)
+    for sizes in ((1, 1, 1), (3, 2, 5), (4, 17, 16), (5, 9, 33), (3, 32, 70), (6, 33, 100)):
+        _same(mode, sizes, "f4", backwards, with_output=sizes[0] != 4)
+
+
+@needs_tiles
+@pytest.mark.usefixtures("numpy_alone")
+@pytest.mark.parametrize("number", [1e-40, 1e-30, 1e38, numpy.inf, numpy.nan])
+@pytest.mark.parametrize("place", ["hidden", "weight", "grad"])
+def test_layers_of_numbers_whose_pieces_would_not_do(place, number, monkeypatch):
+    rng = numpy.random.default_rng(0)
+    arrays = {"projected": (4, 40, 256), "hidden": (40, 64), "cell": (40, 64), "weight": (256, 64), "grad": (4, 40, 64)}
+    arrays = {name: rng.standard_normal(shape).astype("f4") / 8 for name, shape in arrays.items()}
+    arrays[place][..., 1, :] = number
+    projected, hidden, cell, weight, grad = arrays.values()
+
+    def run():
+        forward = compiled.recurrent_layer(projected, hidden, cell, weight, None, "LSTM", False)
+        output, _, _, gates, more = forward
+        given = (gates, grad, None, None, more, output, hidden, cell, weight, "LSTM", False)
+        return [*forward, *compiled.through_time(*given)]
+
+    found = run()
+    monkeypatch.setattr(TILES, "usable", False)
+    for one, other in zip(found, run(), strict=True):
+        largest = numpy.abs(other[numpy.isfinite(other)]).max(initial=1)
+        numpy.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6 * largest)
 
 
 @pytest.mark.usefixtures("numpy_alone")

@@ -2,13 +2,13 @@
 
 A number of float32 is the sum of three of bfloat16, exactly: 24 bits are three times 8. Six of the nine products of such pieces
 make a product that is as accurate as one of float32; the three left out are smaller than its rounding. The processor multiplies
-bfloat16 16 times as fast as float32, so this is more than twice as fast. A number of float16 is the sum of two. The method is that
-of G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
+bfloat16 16 times as fast as float32, so this is more than twice as fast. A number of float16 is the sum of two. The method is
+that of G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
 computations", ARITH 2019.
 
 Tiles take numbers below 2**-126 for zero, and pieces of large numbers may overflow. So the largest and the smallest numbers are
-looked at; where they are close to either end, or not finite, the product is refused, to be made by vectors of float32. Of bfloat16
-tiles make what there is to make: nothing is refused.
+looked at; where they are close to either end, or not finite, the product is refused, to be made by vectors of float32. Products
+of bfloat16 are never refused: tiles make what there is to make.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ KEPT_A, KEPT_B = 1 << 15, 3 << 16
 SPACE = 6 * (KEPT_A + KEPT_B) + 64
 """How many bytes a thread needs for them."""
 
-_SIZES = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[TILE] * 8, *[0] * 8]
+SIZES = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[TILE] * 8, *[0] * 8]
+"""For `configure_tiles`: all tiles are full."""
 
 LARGEST, SMALLEST, SMALLEST_FACTOR = 370, 152, 24
 """Bounds of the sum of two exponents, and of one (each 127 too large): sums of `DEEP` products are finite, and what gets lost
@@ -193,6 +194,27 @@ def multiply_strips(
 
 
 @loops
+def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32], steps: Int) -> None:
+    """Add to 16 rows of 64 sums the products of a strip of 16 rows and two strips of columns, of three pieces each.
+
+    Pieces of the rows stay in their tiles; those of the columns, of which there are more, meet all that they are multiplied by.
+    """
+    for SUM in unrolled(4):
+        load_tile(SUM, sums + SUM * TILE, 16 * TILE)
+    for k in range(steps):
+        for PIECE in unrolled(3):
+            load_tile(4 + PIECE, a + (k * (6 * SQUARE) + 2 * PIECE * SQUARE), 4 * TILE)
+        for PIECE in unrolled(3):
+            for SUM in unrolled(4):
+                place = (SUM // 2 * steps + k) * (6 * SQUARE) + (2 * PIECE + SUM % 2) * SQUARE
+                load_tile(7, b + place, 4 * TILE)
+                for OTHER in unrolled(3 - PIECE):
+                    multiply_tiles(SUM, 4 + OTHER, 7)
+    for SUM in unrolled(4):
+        store_tile(SUM, sums + SUM * TILE, 16 * TILE)
+
+
+@loops
 def copy_square(target: Pointer[f32], row: Int, source: Pointer[f32], source_row: Int, rows: Int, columns: Int) -> None:
     """A square that is not full."""
     for HALF in unrolled(2):
@@ -256,7 +278,7 @@ def multiply_by_pieces(
         begin, begin_step = offset, i64(1)
         if has_subnormal(offset, columns):
             atomic_store(refused, 1)
-    configure_tiles(table(u8, _SIZES))
+    configure_tiles(table(u8, SIZES))
     slices = (depth + (DEEP - 1)) // DEEP
     thick = ((depth + (slices - 1)) // slices + (STEP - 1)) // STEP * STEP
     most_rows, most_columns = KEPT_A // thick // SIDE * SIDE, KEPT_B // thick // SIDE * SIDE

@@ -16,6 +16,7 @@ import numpy
 from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
+from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
@@ -63,8 +64,8 @@ _CACHED = 1 << 19
 """For each panel, tiles read the rows of the first factor again: a part has so few that as many bytes stay in cache."""
 
 _BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
-"""How many picoseconds a product of two numbers takes, by vectors, and by one, two or three pieces; to make pieces of a number; and
-how much longer tiles take to be written, for each number: of factors and results that are not in cache, as in training."""
+"""How many picoseconds a product of two numbers takes, by vectors, and by one, two or three pieces; to make pieces of a number;
+and how much longer tiles take to be written, for each number. All that is so of factors and results that are not in cache."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """CBLAS's names: matrices lie row by row, and are taken as they are or transposed."""
@@ -77,8 +78,8 @@ FRESH, OFFSET = range(2)
     WIDE, ACROSS, PARTS, BEGINS, SPACES, REFUSED, IN_USE,
 ) = range(23)  # fmt: skip
 """The table: where the arrays are; how far apart matrices of a stack and rows of a matrix are, in elements; how the factors lie;
-sizes; the rows and columns of a part, how many parts stand side by side, how many a matrix has; what the product begins with; memory
-for pieces; 1 where numbers have been met whose pieces would not do, and where a thread uses its part of that memory."""
+sizes; the rows and columns of a part, how many parts stand side by side, how many a matrix has; what the product begins with;
+memory for pieces; 1 if numbers have been met whose pieces would not do; 1 for each part of the memory that a thread uses."""
 
 
 @loops(plain=True)
@@ -180,8 +181,8 @@ _SPARE: list[Array] = []
 class _Plan(NamedTuple):
     """How matrices of given shapes and strides are multiplied."""
 
-    function: int
-    """The address of the compiled `multiply_parts`."""
+    function: CompiledFunction
+    """What computes parts."""
     copied: tuple[bool, bool]
     """Whether BLAS cannot read a factor as it lies."""
     shape: tuple[int, ...]
@@ -241,16 +242,14 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     )  # fmt: skip
     if by_pieces:
         given = {"T": kind, "P": PIECES[kind]}
-        code = multiply_pieces.compiled(**given, PACK=apart(pack, **given)).code
+        function = multiply_pieces.compiled(**given, PACK=apart(pack, **given))
     elif by_blas:
-        code = multiply_parts.compiled(T=kind, W=width, GEMM=gemm(kind)).code
+        function = multiply_parts.compiled(T=kind, W=width, GEMM=gemm(kind))
     else:
-        code = multiply_tiles.compiled(T=kind, W=width, R=height).code
+        function = multiply_tiles.compiled(T=kind, W=width, R=height)
     copied = lies_a is None, lies_b is None
     piece = max(1, count * parts // (PIECES_OF_WORK * threads))
-    return _Plan(
-        code.address, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces
-    )
+    return _Plan(function, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
 
 
 def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
@@ -301,11 +300,13 @@ def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = Tr
             spaces = numpy.empty(plan.threads * SPACE, numpy.uint8)
         rest = begins, address(spaces), 0, *[0] * plan.threads
     table = array("q", (*places, *plan.numbers, *rest))
-    shared, place = WORKERS.ready(plan.threads), table.buffer_info()[0]
+    shared, place, code = WORKERS.ready(plan.threads), table.buffer_info()[0], plan.function.code.address
     if plan.by_blas:
-        multiply_alone.compiled().call(BLAS.state, plan.function, place, plan.parts, plan.threads, shared)
+        multiply_alone.compiled().call(BLAS.state, code, place, plan.parts, plan.threads, shared)
+    elif plan.threads == 1:
+        plan.function.call(place, 0, plan.parts)
     else:
-        run_ranges.compiled().call(shared, plan.function, place, 0, plan.parts, plan.piece, plan.threads)
+        run_ranges.compiled().call(shared, code, place, 0, plan.parts, plan.piece, plan.threads)
     if plan.by_pieces:
         _SPARE.append(spaces)
         if table[REFUSED]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
+from ....codegen.acceleration import LOOPS
+from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, f32, f64
 from ....codegen.llvm.launch import launch
 from ...runtime.parallel import get_num_threads
+from ..linalg.pieces import SIDE, SQUARE, STEP, TILE, pack
 from ..linalg.tiles import VECTORS, tile_rows
 from . import recurrence_steps as steps_of
 
@@ -17,6 +21,9 @@ Array = numpy.ndarray[Any, Any]
 
 _TYPES = {"f": f32, "d": f64}
 _MODES = {"LSTM": steps_of.LSTM, "GRU": steps_of.GRU, "RNN_TANH": steps_of.TANH, "RNN_RELU": steps_of.RELU}
+_FILLED = 0.75
+"""Tile registers are used where so many of their rows are in the batch, on all threads."""
+
 _FLOPS_PER_BYTE = 16
 """How many operations take as long as one byte of the memory by which work is measured."""
 
@@ -40,14 +47,15 @@ def recurrent_layer(
     single = mode in ("RNN_TANH", "RNN_RELU")
     gates = numpy.empty((0,) if single else (steps if keeps else 1, batch, columns), kind)
     more = numpy.empty((0,) if single else (*gates.shape[:2], features), kind)
-    tile = _Tile(kind, batch)
-    packed = _packed(weight.T, tile)
-    _by_rows(
-        steps_of.forward.compiled(**tile.statics(R=tile.rows, MODE=_MODES[mode])), tile, batch, steps * columns * features,
-        *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
-        projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, packed, offset)), steps, batch, features, backwards,
-        keeps,
-    )  # fmt: skip
+    for tile in _tiles(kind, batch, weight.T):
+        tile.run(
+            steps_of.forward, mode, steps * columns * features,
+            *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
+            projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, tile.packed, offset, *tile.pieces)), steps, batch,
+            features, backwards, keeps,
+        )  # fmt: skip
+        if not tile.refused:
+            break
     last = 0 if backwards else -1
     last_cell = more[last if keeps else 0].copy() if mode == "LSTM" else numpy.empty(0, kind)
     if not keeps:
@@ -81,19 +89,20 @@ def through_time(
     before = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
     to_projected = numpy.empty(gates.shape, kind)
     to_products = numpy.empty(gates.shape, kind) if mode == "GRU" else to_projected
-    to_hidden, carried = numpy.zeros(given_hidden.shape, kind), numpy.zeros(given_hidden.shape, kind)
-    if grad_hidden is not None:
-        to_hidden[...] = grad_hidden
-    if grad_cell is not None and mode == "LSTM":
-        carried[...] = grad_cell
-    tile = _Tile(kind, batch)
-    packed = _packed(weight, tile)
-    _by_rows(
-        steps_of.backward.compiled(**tile.statics(R=tile.rows, MODE=_MODES[mode])), tile, batch,
-        steps * columns * features, *map(address, (to_projected, to_products, to_hidden, carried, grad)),
-        grad.strides[0] // kind.itemsize, grad.strides[1] // kind.itemsize, has_grad,
-        *map(address, (gates, more, output, hidden, before, packed)), steps, batch, features, backwards,
-    )  # fmt: skip
+    for tile in _tiles(kind, batch, weight):
+        to_hidden, carried = numpy.zeros(given_hidden.shape, kind), numpy.zeros(given_hidden.shape, kind)
+        if grad_hidden is not None:
+            to_hidden[...] = grad_hidden
+        if grad_cell is not None and mode == "LSTM":
+            carried[...] = grad_cell
+        tile.run(
+            steps_of.backward, mode, steps * columns * features,
+            *map(address, (to_projected, to_products, to_hidden, carried, grad)),
+            grad.strides[0] // kind.itemsize, grad.strides[1] // kind.itemsize, has_grad,
+            *map(address, (gates, more, output, hidden, before, tile.packed, *tile.pieces)), steps, batch, features, backwards,
+        )  # fmt: skip
+        if not tile.refused:
+            break
     return to_projected, to_products, to_hidden, None if cell is None else carried
 
 
@@ -117,20 +126,55 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
     )
 
 
+def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]:
+    """How a batch may be multiplied by these weights, the fastest way first; the last one is never refused."""
+    unit = TILE * get_num_threads()
+    large = min(weight.shape) >= 4 * TILE and batch >= _FILLED * unit * -(-batch // unit)
+    if kind.char == "f" and TILES.usable and (large or LOOPS.every_size):
+        yield _Tile(weight, batch, True)
+    yield _Tile(weight, batch, False)
+
+
 class _Tile:
-    """The tiles for a batch: its rows and vectors, which are as many as registers hold, and no more rows than a thread has."""
+    """The tiles for a batch: their rows and vectors, which are as many as registers hold, and no more rows than a thread has.
 
-    def __init__(self, kind: numpy.dtype[Any], batch: int) -> None:
-        most = tile_rows(HOST.vector_bytes)
-        of_thread = -(-batch // get_num_threads())
-        self.rows = min(most, max(2, 1 << (of_thread - 1).bit_length()))
-        self.vectors = most * VECTORS // self.rows
-        self.lanes = HOST.vector_bytes // kind.itemsize
-        self.kind = kind
+    `by_pieces`: tile registers hold them.
+    """
 
-    def statics(self, **more: int) -> dict[str, Any]:
-        """What kernels are compiled for."""
-        return {"T": _TYPES[self.kind.char], "W": self.lanes, "V": self.vectors, **more}
+    def __init__(self, weight: Array, batch: int, by_pieces: bool) -> None:
+        self.kind, self.batch, self.by_pieces = weight.dtype, batch, by_pieces
+        self.lanes = HOST.vector_bytes // weight.itemsize
+        self.pieces: tuple[Array, ...]
+        if by_pieces:
+            self.rows, self.vectors = TILE, 4
+            depth, width = weight.shape
+            steps, strips = -(-depth // STEP), -(-width // (2 * SIDE)) * 2
+            self.packed = numpy.zeros(strips * steps * 6 * SQUARE, numpy.float32)
+            of_state = numpy.empty(-(-batch // TILE) * steps * 6 * SQUARE, numpy.int32)
+            self.pieces = of_state, numpy.empty(2 * TILE, numpy.uint32), numpy.zeros(1, numpy.int64)
+            along = weight.strides[0] == weight.itemsize
+            row = weight.strides[1 if along else 0] // weight.itemsize
+            pack.compiled(T=f32, P=3).call(
+                address(self.packed), address(self.pieces[1]), address(weight), row, width, depth, along, along
+            )
+        else:
+            most = tile_rows(HOST.vector_bytes)
+            of_thread = -(-batch // get_num_threads())
+            self.rows = min(most, max(2, 1 << (of_thread - 1).bit_length()))
+            self.vectors = most * VECTORS // self.rows
+            self.packed = _packed(weight, self)
+            self.pieces = (numpy.zeros(1, numpy.int64),) * 3
+
+    @property
+    def refused(self) -> bool:
+        """Whether numbers have been met whose pieces would not do."""
+        return bool(self.pieces[2][0])
+
+    def run(self, kernel: Any, mode: str, work: int, *arguments: Any) -> None:
+        """Run the loops for all rows, with as few ranges as there are threads: each range reads all weights."""
+        given = {"T": _TYPES[self.kind.char], "W": self.lanes, "R": self.rows, "V": self.vectors, "MODE": _MODES[mode]}
+        function = kernel.compiled(**given, PIECES=self.by_pieces)
+        launch(function, -(-self.batch // self.rows), 2 * work * self.rows // _FLOPS_PER_BYTE, *arguments)
 
 
 def _packed(matrix: Array, tile: _Tile) -> Array:
@@ -147,9 +191,3 @@ def _packed(matrix: Array, tile: _Tile) -> Array:
         packed[whole, :, :rest] = matrix[:, whole * wide :]
         packed[whole, :, rest:] = 0
     return packed
-
-
-def _by_rows(function: Any, tile: _Tile, batch: int, work: int, *arguments: Any) -> None:
-    """Run the loops for all rows, with as few ranges as there are threads: each range reads all weights."""
-    tiles = -(-batch // tile.rows)
-    launch(function, tiles, 2 * work * tile.rows // _FLOPS_PER_BYTE, *arguments)

@@ -2,11 +2,13 @@
 
 Rows do not depend on each other, so each thread walks through the whole sequence with its own. The products with the hidden
 state are made of tiles of `R` rows by `V` vectors, whose sums stay in registers; each step's gates follow in a second pass,
-while its sums are in cache.
+while its sums are in cache. Where the processor has tile registers, these make the products, of pieces of bfloat16 (`PIECES`).
 """
 
 from __future__ import annotations
 
+from ....codegen.llvm.amx import configure_tiles, release_tiles
+from ....codegen.llvm.atomics import atomic_store
 from ....codegen.llvm.elementary_exponential import exp, tanh
 from ....codegen.llvm.language import (
     Int,
@@ -14,16 +16,24 @@ from ....codegen.llvm.language import (
     Static,
     T,
     broadcast,
+    cast_pointer,
+    f32,
     fma,
+    i32,
+    i64,
     load,
     local,
     loops,
     minimum,
     store,
+    table,
+    u8,
+    u32,
     unrolled,
     vector,
     where,
 )
+from ..linalg.pieces import SIZES, SQUARE, STEP, TILE, are_far_from_ends, multiply_rows_of_pieces, pack_tile
 from ..linalg.tiles import first_lanes
 
 LSTM, GRU, TANH, RELU = range(4)
@@ -56,13 +66,47 @@ def multiply_rows(
         store(sums + EACH * W, tile[EACH])
 
 
+@loops
+def pack_rows(
+    pieces: Pointer[i32], a: Pointer[f32], a_row: Int, start: Int, last: Int, depth: Int, range_b: Pointer[u32],
+    refused: Pointer[i64],
+) -> None:  # fmt: skip
+    """The pieces of rows `16 * start` to `last`, tile after tile; `refused` becomes 1 if pieces would not do."""
+    range_a = local(u32, 2 * TILE)
+    store(range_a, vector(u32, TILE)(0))
+    store(range_a + TILE, vector(u32, TILE)(0xFFFFFFFF))
+    steps = (depth + (STEP - 1)) // STEP
+    for first in range(start * TILE, last + 1, TILE):
+        for k in range(0, depth, STEP):
+            place = (first // TILE * steps + k // STEP) * (6 * SQUARE)
+            pack_tile(
+                pieces + place, range_a, a + (first * a_row + k), a_row, last + 1 - first, depth - k, True, False, 3
+            )
+    if not are_far_from_ends(range_a, range_b):
+        atomic_store(refused, 1)
+
+
+@loops
+def multiply_packed(sums: Pointer[f32], a: Pointer[i32], b: Pointer[f32], first: Int, panel: Int, depth: Int) -> None:
+    """Add to a tile of sums the product of rows that `pack_rows` has packed and a panel of weights."""
+    steps = (depth + (STEP - 1)) // STEP
+    panel_weights = cast_pointer(b, i32) + panel * steps * (12 * SQUARE)
+    multiply_rows_of_pieces(sums, a + first // TILE * steps * (6 * SQUARE), panel_weights, steps)
+
+
 @loops(noalias=False, explicit=True, plain=True, strength_reduced=True)
 def forward(
     output: Pointer[T], gates: Pointer[T], more: Pointer[T], projected: Pointer[T], step_size: Int, row_size: Int,
-    hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], steps: Int, batch: Int, features: Int,
-    backwards: Int, keeps: Int, start: Int, stop: Int, W: Static, R: Static, V: Static, MODE: Static,
+    hidden: Pointer[T], cell: Pointer[T], packed: Pointer[T], bias: Pointer[T], pieces: Pointer[i32], range_: Pointer[u32],
+    refused: Pointer[i64], steps: Int, batch: Int, features: Int, backwards: Int, keeps: Int, start: Int, stop: Int,
+    W: Static, R: Static, V: Static, MODE: Static, PIECES: Static,
 ) -> None:  # fmt: skip
-    """All steps for the tiles of rows `start` to `stop`. `keeps`: 1 if there is memory for the gates of all steps, 0 for one."""
+    """All steps for the tiles of rows `start` to `stop`. `keeps`: 1 if there is memory for the gates of all steps, 0 for one.
+
+    If `PIECES`, `packed` has those of the weights and `range_` their bounds; `pieces` is memory for those of the state.
+    """
+    if PIECES:
+        configure_tiles(table(u8, SIZES))
     COUNT = GATES[MODE]
     sums = local(T, R * V * W)
     columns = COUNT * features
@@ -76,6 +120,8 @@ def forward(
         state = where(step == 0, hidden, output + before * batch * features)
         cells = where(step == 0, cell, more + before * keeps * batch * features)
         gates_of_step = output + t * batch * features if COUNT == 1 else gates + t * keeps * batch * columns
+        if PIECES:
+            pack_rows(pieces, state, features, start, last, features, range_, refused)
         for panel in range(panels):
             for first in range(start * R, last + 1, R):
                 for row in range(R):
@@ -85,8 +131,11 @@ def forward(
                         value = load(source + place, W, first_lanes(summed - place, W))
                         value += load(bias + place, W, first_lanes(columns - place, W))
                         store(sums + (row * (V * W) + column), value)
-                panel_weights = packed + panel * features * (V * W)
-                multiply_rows(sums, state, features, first, last, panel_weights, features, W, R, V)
+                if PIECES:
+                    multiply_packed(sums, pieces, packed, first, panel, features)
+                else:
+                    panel_weights = packed + panel * features * (V * W)
+                    multiply_rows(sums, state, features, first, last, panel_weights, features, W, R, V)
                 for row in range(minimum(last + 1 - first, R)):
                     for column in range(0, V * W, W):
                         place = panel * (V * W) + column
@@ -125,20 +174,25 @@ def forward(
                     store(own + 2 * features, new, there)
                     store(own + 3 * features, leave, there)
                     store(target, leave * tanh(found), there)
+    if PIECES:
+        release_tiles()
 
 
 @loops(noalias=False, explicit=True, plain=True, strength_reduced=True)
 def backward(
     to_projected: Pointer[T], to_products: Pointer[T], to_hidden: Pointer[T], carried: Pointer[T], grad: Pointer[T],
     step_size: Int, row_size: Int, has_grad: Int, gates: Pointer[T], more: Pointer[T], output: Pointer[T], hidden: Pointer[T],
-    cell: Pointer[T], packed: Pointer[T], steps: Int, batch: Int, features: Int, backwards: Int, start: Int, stop: Int,
-    W: Static, R: Static, V: Static, MODE: Static,
+    cell: Pointer[T], packed: Pointer[T], pieces: Pointer[i32], range_: Pointer[u32], refused: Pointer[i64], steps: Int,
+    batch: Int, features: Int, backwards: Int, start: Int, stop: Int, W: Static, R: Static, V: Static, MODE: Static,
+    PIECES: Static,
 ) -> None:  # fmt: skip
     """All steps, the last one first, for the tiles of rows `start` to `stop`.
 
     `to_hidden` is the gradient of the hidden state: at first of the last one, in the end of the first one. `carried` is the same
     for the cell of an LSTM, and for a GRU scratch memory.
     """
+    if PIECES:
+        configure_tiles(table(u8, SIZES))
     COUNT = GATES[MODE]
     columns = COUNT * features
     sums = local(T, R * V * W)
@@ -148,6 +202,9 @@ def backward(
         step = steps - 1 - turn
         t = where(backwards != 0, steps - 1 - step, step)
         before, after = where(backwards != 0, t + 1, t - 1), where(backwards != 0, t - 1, t + 1)
+        changes = to_products + after * batch * columns
+        if PIECES and turn > 0:
+            pack_rows(pieces, changes, columns, start, last, columns, range_, refused)
         for panel in range(panels):
             for first in range(start * R, last + 1, R):
                 for row in range(R):
@@ -166,8 +223,11 @@ def backward(
                             value += load(source + unit, W, there)
                         store(sums + (row * (V * W) + column), value)
                 if turn > 0:
-                    changes, panel_weights = to_products + after * batch * columns, packed + panel * columns * (V * W)
-                    multiply_rows(sums, changes, columns, first, last, panel_weights, columns, W, R, V)
+                    if PIECES:
+                        multiply_packed(sums, pieces, packed, first, panel, columns)
+                    else:
+                        panel_weights = packed + panel * columns * (V * W)
+                        multiply_rows(sums, changes, columns, first, last, panel_weights, columns, W, R, V)
                 for row in range(minimum(last + 1 - first, R)):
                     for column in range(0, V * W, W):
                         unit = panel * (V * W) + column
@@ -218,3 +278,5 @@ def backward(
                             store(to_projected + own, change * (1.0 - result * result), there)
                         else:
                             store(to_projected + own, where(result > 0, change, 0.0), there)
+    if PIECES:
+        release_tiles()
