@@ -1,8 +1,10 @@
 """Discrete Fourier transforms along one dimension of large arrays, of lengths with no prime factors but 2, 3 and 5.
 
-As many lines as a register holds are transformed side by side, so that every operation is one on whole registers. Each stage
-(Stockham's) splits the lines by one factor and leaves its results in order. Lines that lie one behind another are transposed
-on their way in and out. A real line is taken for a complex one of half as many elements, and what comes of it told apart.
+As many lines as a register holds are transformed side by side: real parts in one register, imaginary parts in the next, so that
+nothing is ever moved within a register. Each stage (Stockham's) splits the lines by one factor and leaves its results in order.
+Lines that lie one behind another are transposed on their way in and out. A real line is taken for a complex one of half as many
+elements, and what comes of it told apart. The inverse transform is the same with real and imaginary parts exchanged, which costs
+nothing here.
 """
 
 from __future__ import annotations
@@ -23,204 +25,241 @@ from ....codegen.llvm.language import (
     T,
     address,
     broadcast,
-    fma,
     i64,
-    lanes,
     load,
-    local,
     loops,
     minimum,
+    prefetch,
     shuffle,
     store,
     type_of,
     unrolled,
-    vector,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
 from ...runtime.parallel import get_num_threads, scratch
+from ..linalg.tiles import transposed
 
 _LONGEST = 1 << 13
 """Longer lines do not stay in the second-level cache while they are transformed."""
+
+AHEAD = 32
+"""So many elements ahead of the place that is read or written loops ask for memory."""
+
+_BUFFER_BYTES = 1 << 18
+"""Fewer lines than a register holds are transformed side by side if two buffers would be larger."""
 
 _APART = 5
 """Registers between two buffers, whose addresses would otherwise differ by a power of two, which caches confuse."""
 
 
 @loops(flags="contract")
-def times(x: Any, real: T, imaginary: T, signs: Any, W: Static) -> Any:
-    """Complex numbers times one: `signs` is -1, 1, -1, 1, ..."""
-    return fma(exchanged(x, W), signs * imaginary, x * real)
+def times(x: Any, real: Any, imaginary: Any) -> Any:
+    """A complex number times another one."""
+    return x[0] * real - x[1] * imaginary, x[0] * imaginary + x[1] * real
 
 
 @loops
-def exchanged(x: Any, W: Static) -> Any:
-    """Imaginary parts in the places of real ones, and real ones in theirs."""
-    return shuffle(x, x, [LANE ^ 1 for LANE in unrolled(W)])
+def plus(x: Any, y: Any) -> Any:
+    """The sum of complex numbers."""
+    return x[0] + y[0], x[1] + y[1]
 
 
 @loops
-def of_four(a: Any, b: Any, c: Any, d: Any, turn: Any, W: Static) -> Any:
-    """The transform of four numbers. `turn` times exchanged parts is `i` times a number, or `-i` times it."""
-    turned = exchanged(b - d, W) * turn
-    return (a + c) + (b + d), (a - c) - turned, (a + c) - (b + d), (a - c) + turned
+def minus(x: Any, y: Any) -> Any:
+    """The difference of complex numbers."""
+    return x[0] - y[0], x[1] - y[1]
 
 
 @loops
-def of_eight(x: Any, turn: Any, W: Static) -> Any:
+def of_four(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The transform of four numbers."""
+    even, odd, first, second = plus(a, c), plus(b, d), minus(a, c), minus(b, d)
+    turned = second[1], -second[0]  # times -i
+    return plus(even, odd), plus(first, turned), minus(even, odd), minus(first, turned)
+
+
+@loops
+def of_eight(x: Any) -> Any:
     """The transform of eight numbers, from those of the numbers of even and of odd index."""
-    even = of_four(x[0], x[2], x[4], x[6], turn, W)
-    odd = of_four(x[1], x[3], x[5], x[7], turn, W)
-    first = (odd[1] - exchanged(odd[1], W) * turn) * _SQRT_HALF
-    second = exchanged(odd[2], W) * turn
-    third = (odd[3] + exchanged(odd[3], W) * turn) * _SQRT_HALF
-    return (
-        even[0] + odd[0], even[1] + first, even[2] - second, even[3] - third,
-        even[0] - odd[0], even[1] - first, even[2] + second, even[3] + third,
-    )  # fmt: skip
+    even, odd = of_four(x[0], x[2], x[4], x[6]), of_four(x[1], x[3], x[5], x[7])
+    turned = [
+        odd[0],
+        ((odd[1][0] + odd[1][1]) * _SQRT_HALF, (odd[1][1] - odd[1][0]) * _SQRT_HALF),
+        (odd[2][1], -odd[2][0]),
+        ((odd[3][1] - odd[3][0]) * _SQRT_HALF, (odd[3][0] + odd[3][1]) * -_SQRT_HALF),
+    ]
+    return [plus(even[K], turned[K]) for K in unrolled(4)] + [minus(even[K], turned[K]) for K in unrolled(4)]
 
 
 _SQRT_HALF = math.sqrt(0.5)
 
 
+@loops
+def load_number(place: Pointer[T], W: Static) -> Any:
+    """Real and imaginary parts, which lie one behind the other."""
+    return load(place, W), load(place + W, W)
+
+
+@loops
+def store_number(place: Pointer[T], x: Any, W: Static) -> None:
+    """The reverse of `load_number`."""
+    store(place, x[0])
+    store(place + W, x[1])
+
+
 @loops(flags="contract")
 def stage_of_powers(
-    y: Pointer[T],
-    x: Pointer[T],
-    table: Pointer[T],
-    n: Int,
-    s: Int,
-    step: Int,
-    turn: Any,
-    signs: Any,
-    R: Static,
-    W: Static,
+    y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, R: Static, W: Static
 ) -> None:
     """Lines of `s * n` elements, of which `s` sequences of length `n` are left to transform, become `R * s` sequences.
 
     `R` is 4 or 8.
     """
     part = n // R
-    row = s * W
+    row = s * (2 * W)
     apart = part * row
     for p in range(part):
-        source = x + p * row
-        target = y + p * (R * row)
+        source, target = x + p * row, y + p * (R * row)
         roots = [table + (2 * K) * p * step for K in unrolled(R)]
         reals = [broadcast(roots[K][0], W) for K in unrolled(R)]
-        imaginaries = [signs * roots[K][1] for K in unrolled(R)]
-        for q in range(0, row, W):
-            place = source + q
-            values = [load(place + M * apart, W) for M in unrolled(R)]
-            results = of_four(*values, turn, W) if R == 4 else of_eight(values, turn, W)
-            to = target + q
-            store(to, results[0])
+        imaginaries = [broadcast(roots[K][1], W) for K in unrolled(R)]
+        for q in range(0, row, 2 * W):
+            values = [load_number(source + q + M * apart, W) for M in unrolled(R)]
+            results = of_four(*values) if R == 4 else of_eight(values)
+            store_number(target + q, results[0], W)
             for K in unrolled(1, R):
-                store(to + K * row, fma(exchanged(results[K], W), imaginaries[K], results[K] * reals[K]))
+                store_number(target + q + K * row, times(results[K], reals[K], imaginaries[K]), W)
 
 
 @loops(flags="contract")
-def stage_of(
-    y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, signs: Any, R: Static, W: Static
-) -> None:
+def stage_of(y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, R: Static, W: Static) -> None:
     """As `stage_of_powers`, for any factor `R`."""
     part = n // R
-    parts = local(vector(T, W), R)
+    row = s * (2 * W)
     for p in range(part):
-        for q in range(s):
-            for M in unrolled(R):
-                parts[M] = load(x + (q + s * (p + M * part)) * W, W)
+        for q in range(0, row, 2 * W):
+            parts = [load_number(x + q + (p + M * part) * row, W) for M in unrolled(R)]
             for K in unrolled(R):
-                total = parts[0] + parts[1] if K == 0 else parts[0]
-                for M in unrolled(2 if K == 0 else 1, R):
+                total = parts[0]
+                for M in unrolled(1, R):
                     root = table + 2 * ((M * K) % R) * (part * step)
-                    total = total + (parts[M] if K == 0 else times(parts[M], root[0], root[1], signs, W))
+                    turned = parts[M] if K == 0 else times(parts[M], broadcast(root[0], W), broadcast(root[1], W))
+                    total = plus(total, turned)
                 twiddle = table + 2 * K * p * step
-                store(y + (q + s * (R * p + K)) * W, times(total, twiddle[0], twiddle[1], signs, W))
+                place = y + q + (R * p + K) * row
+                store_number(place, times(total, broadcast(twiddle[0], W), broadcast(twiddle[1], W)), W)
 
 
 @loops
-def transpose_pairs(target: Pointer[T], source: Pointer[T], target_step: Int, source_step: Int, W: Static) -> None:
-    """`W // 2` rows of `W // 2` complex numbers become columns."""
-    rows = local(vector(T, W), W // 2)
-    for ROW in unrolled(W // 2):
-        rows[ROW] = load(source + ROW * source_step, W)
-    STEP = 1
-    for _ in unrolled(W.bit_length() - 2):
-        for ROW in unrolled(W // 2):
-            if ROW & STEP == 0:
-                first = rows[ROW]
-                second = rows[ROW + STEP]
-                S = 2 * STEP
-                rows[ROW] = shuffle(first, second, [W + LANE - S if LANE & S else LANE for LANE in unrolled(W)])
-                rows[ROW + STEP] = shuffle(first, second, [W + LANE if LANE & S else LANE + S for LANE in unrolled(W)])
-        STEP = STEP * 2
-    for ROW in unrolled(W // 2):
-        store(target + ROW * target_step, rows[ROW])
+def read_lines(
+    buffer: Pointer[T], x: Pointer[T], n: Int, step: Int, first: Int, ROWS: Static, REAL: Static, W: Static
+) -> None:
+    """`W` lines of `n` complex numbers; real parts are written `first` elements behind where a number begins.
 
-
-@loops
-def read_lines(buffer: Pointer[T], x: Pointer[T], n: Int, step: Int, ROWS: Static, REAL: Static, W: Static) -> None:
-    """`W // 2` lines of `n` complex numbers: their elements `j` side by side at `buffer + j * W`."""
+    In rows, which are `step` numbers apart; else side by side, and the next numbers of the lines `step` numbers behind.
+    """
     if ROWS:
         j = 0
         while j < n:
             at = minimum(j, n - W // 2)
-            transpose_pairs(buffer + at * W, x + 2 * at, W, 2 * step, W)
+            for ROW in unrolled(W):
+                prefetch(x + 2 * (at + ROW * step) + AHEAD)
+            columns = transposed([load(x + 2 * (at + ROW * step), W) for ROW in unrolled(W)], W)
+            for COLUMN in unrolled(W):
+                store(
+                    buffer + at * (2 * W) + (COLUMN // 2 * (2 * W) + COLUMN % 2 * (W - 2 * first) + first),
+                    columns[COLUMN],
+                )
             j += W // 2
     else:
         for j in range(n):
             if REAL:
-                even = load(x + 2 * j * step, W // 2)
-                odd = load(x + (2 * j + 1) * step, W // 2)
-                store(buffer + j * W, shuffle(even, odd, [LANE // 2 + W // 2 * (LANE % 2) for LANE in unrolled(W)]))
+                real, imaginary = load(x + 2 * j * step, W), load(x + (2 * j + 1) * step, W)
             else:
-                store(buffer + j * W, load(x + 2 * j * step, W))
+                low, high = load(x + 2 * j * step, W), load(x + 2 * j * step + W, W)
+                real = shuffle(low, high, [2 * LANE for LANE in unrolled(W)])
+                imaginary = shuffle(low, high, [2 * LANE + 1 for LANE in unrolled(W)])
+            store(buffer + j * (2 * W) + first, real)
+            store(buffer + j * (2 * W) + (W - first), imaginary)
 
 
 @loops
-def write_rows(out: Pointer[T], buffer: Pointer[T], n: Int, step: Int, W: Static) -> None:
-    """Elements side by side become rows of `n`, which begin `step` complex numbers apart."""
+def write_rows(out: Pointer[T], buffer: Pointer[T], n: Int, step: Int, first: Int, W: Static) -> None:
+    """Numbers side by side become rows of `n`, which begin `step` complex numbers apart."""
     j = 0
     while j < n:
         at = minimum(j, n - W // 2)
-        transpose_pairs(out + 2 * at, buffer + at * W, 2 * step, W, W)
+        columns = [
+            load(buffer + at * (2 * W) + (COLUMN // 2 * (2 * W) + COLUMN % 2 * (W - 2 * first) + first), W)
+            for COLUMN in unrolled(W)
+        ]
+        rows = transposed(columns, W)
+        for ROW in unrolled(W):
+            prefetch(out + 2 * (at + ROW * step) + AHEAD, written=True)
+            store(out + 2 * (at + ROW * step), rows[ROW])
         j += W // 2
 
 
+@loops
+def write_number(out: Pointer[T], x: Any, W: Static) -> None:
+    """A number of each line, side by side."""
+    for HALF in unrolled(2):
+        places = [LANE // 2 + HALF * W // 2 + LANE % 2 * W for LANE in unrolled(W)]
+        store(out + HALF * W, shuffle(x[0], x[1], places))
+
+
 @loops(flags="contract")
-def write_complex(out: Pointer[T], z: Pointer[T], n: Int, step: Int, scale: T, ROWS: Static, W: Static) -> None:
+def write_complex(
+    out: Pointer[T], z: Pointer[T], n: Int, step: Int, first: Int, scale: T, ROWS: Static, W: Static
+) -> None:
     """The transforms of complex lines, times `scale`."""
     for k in range(n):
-        value = load(z + k * W, W) * broadcast(scale, W)
-        store(z + k * W if ROWS else out + 2 * k * step, value)
+        place = z + k * (2 * W)
+        real, imaginary = (
+            load(place + first, W) * broadcast(scale, W),
+            load(place + (W - first), W) * broadcast(scale, W),
+        )
+        if ROWS:
+            store(place + first, real)
+            store(place + (W - first), imaginary)
+        else:
+            write_number(out + 2 * k * step, (real, imaginary), W)
     if ROWS:
-        write_rows(out, z, n, step, W)
+        write_rows(out, z, n, step, first, W)
 
 
 @loops(flags="contract")
 def write_real(
-    out: Pointer[T], z: Pointer[T], spread: Pointer[T], table: Pointer[T], n: Int, kept: Int, step: Int, scale: T, signs: Any,
+    out: Pointer[T], z: Pointer[T], spread: Pointer[T], table: Pointer[T], n: Int, kept: Int, step: Int, scale: T, direction: T,
     ROWS: Static, W: Static,
 ) -> None:  # fmt: skip
-    """The first `kept` numbers of the transforms of real lines, times `scale`.
+    """The first `kept` numbers of the transforms of real lines, times `scale`; their conjugates if `direction` is -1.
 
     `z` is the transform of half as many complex numbers, made of the elements of even and of odd index. The transforms of both
     are told apart by their symmetry, which gives numbers `k` and `n / 2 - k` by the same products.
     """
-    half, conjugate = broadcast(scale * T(0.5), W), T(0) - signs
+    half, conjugate = broadcast(scale * T(0.5), W), broadcast(direction, W)
     middle = n // 2
     for k in range(middle // 2 + 1):
-        here = load(z + k * W, W)
-        mirrored = load(z + (middle - k if k > 0 else 0) * W, W) * conjugate
-        even = (here + mirrored) * half
-        difference = (here - mirrored) * half
-        turned = times(difference, table[2 * k + 1], T(0) - table[2 * k], signs, W)  # divided by i, turned by the root
-        for value, at in [(even + turned, k), ((even - turned) * conjugate, middle - k)]:
-            store(spread + at * W if ROWS else out + 2 * at * step, value)
+        here, mirrored = load_number(z + k * (2 * W), W), load_number(z + (middle - k if k > 0 else 0) * (2 * W), W)
+        even = (here[0] + mirrored[0]) * half, (here[1] - mirrored[1]) * half
+        difference = (here[0] - mirrored[0]) * half, (here[1] + mirrored[1]) * half
+        # Divided by i, and turned by the root.
+        turned = times(difference, broadcast(table[2 * k + 1], W), broadcast(-table[2 * k], W))
+        sums, differences = plus(even, turned), minus(even, turned)
+        for value, at in [(sums, k), ((differences[0], -differences[1]), middle - k)]:
+            real, imaginary = value[0], value[1] * conjugate
+            if ROWS:
+                store_number(spread + at * (2 * W), (real, imaginary), W)
+            else:
+                write_number(out + 2 * at * step, (real, imaginary), W)
             if at > 0 and at < middle and n - at < kept:
-                store(spread + (n - at) * W if ROWS else out + 2 * (n - at) * step, value * conjugate)
+                if ROWS:
+                    store_number(spread + (n - at) * (2 * W), (real, -imaginary), W)
+                else:
+                    write_number(out + 2 * (n - at) * step, (real, -imaginary), W)
     if ROWS:
-        write_rows(out, spread, kept, step, W)
+        write_rows(out, spread, kept, step, i64(0), W)
 
 
 @loops(flags="contract", plain=True)
@@ -237,17 +276,19 @@ def transform_lines(
     while atomic_exchange(taken + place, 1) != 0:
         place = (place + 1) % n_buffers
     buffer = buffers + place * buffer_size
-    signs = vector(T, W)(lanes(i64, W) % 2 * 2 - 1)
-    blocks = (lines + W // 2 - 1) // (W // 2)
+    blocks = (lines + W - 1) // W
     size = n // 2 if REAL else n
+    first = i64(0)
+    if not REAL:
+        first = i64(W) if direction < 0 else i64(0)
     for block in range(start, stop):
         outer = block // blocks
-        line = minimum((block - outer * blocks) * (W // 2), lines - W // 2)
+        line = minimum((block - outer * blocks) * W, lines - W)
         source = x + (line * n if ROWS else outer * n * inner + line) * (1 if REAL else 2)
         target = out + 2 * (line * kept if ROWS else outer * kept * inner + line)
-        read_lines(buffer, source, size, size if ROWS else inner, ROWS, REAL, W)
+        read_lines(buffer, source, size, size if ROWS else inner, first, ROWS, REAL, W)
         z = buffer
-        other = buffer + (size + _APART) * W
+        other = buffer + (size + _APART) * (2 * W)
         left = size
         s = 1
         step = 2 if REAL else 1
@@ -256,9 +297,9 @@ def transform_lines(
             for R in RADICES:
                 if factor == R:
                     if R == 4 or R == 8:
-                        stage_of_powers(other, z, table, left, s, step, signs * direction, signs, R, W)
+                        stage_of_powers(other, z, table, left, s, step, R, W)
                     else:
-                        stage_of(other, z, table, left, s, step, signs, R, W)
+                        stage_of(other, z, table, left, s, step, R, W)
             before = z
             z = other
             other = before
@@ -266,10 +307,10 @@ def transform_lines(
             s = s * factor
             step = step * factor
         if REAL:
-            spread = buffer + 2 * (size + _APART) * W
-            write_real(target, z, spread, table, n, kept, kept if ROWS else inner, scale, signs, ROWS, W)
+            spread = buffer + 2 * (size + _APART) * (2 * W)
+            write_real(target, z, spread, table, n, kept, kept if ROWS else inner, scale, direction, ROWS, W)
         else:
-            write_complex(target, z, n, n if ROWS else inner, scale, ROWS, W)
+            write_complex(target, z, n, n if ROWS else inner, first, scale, ROWS, W)
     atomic_store(taken + place, 0)
 
 
@@ -289,9 +330,9 @@ def _factors(n: int) -> tuple[int, ...] | None:
 
 
 @functools.lru_cache(64)
-def _tables(n: int, size: int, forward: bool, dtype: Any) -> tuple[ndarray, ndarray]:
+def _tables(n: int, size: int, dtype: Any) -> tuple[ndarray, ndarray]:
     """The powers of the root of unity of order `n`, and the factors of `size`."""
-    angles = numpy.arange(n) * ((-2 if forward else 2) * math.pi / n)
+    angles = numpy.arange(n) * (-2 * math.pi / n)
     roots = numpy.stack((numpy.cos(angles), numpy.sin(angles)), 1).astype(dtype)
     return roots, numpy.array(_factors(size), numpy.int64)
 
@@ -346,16 +387,18 @@ def _plan(
     real = dtype.kind == "f"
     dtype = numpy.dtype(dtype.char.lower())
     n = shape[axis]
-    width = vector_bytes // dtype.itemsize
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     rows = inner == 1
     lines = outer if rows else inner
     size = n // 2 if real else n
-    factors = _factors(size) if width >= 4 and lines >= width // 2 and width // 2 <= size <= _LONGEST else None
+    width = vector_bytes // dtype.itemsize
+    while width > 4 and (width > lines or 4 * size * width * dtype.itemsize > _BUFFER_BYTES):
+        width //= 2
+    factors = _factors(size) if 4 <= width <= lines and width // 2 <= size <= _LONGEST else None
     if factors is None:
         return None
     kept = n // 2 + 1 if onesided else n
-    table, order = _tables(n, size, forward, dtype)
+    table, order = _tables(n, size, dtype)
     return _Plan(
         transform_lines.compiled(T=type_of(dtype), RADICES=tuple(sorted(set(factors))), ROWS=rows, REAL=real, W=width),
         (*shape[:axis], kept, *shape[axis + 1 :]),
@@ -365,7 +408,7 @@ def _plan(
         order,
         (len(order), n, kept, lines, inner),
         1.0 if forward else -1.0,
-        (2 * (size + _APART) + (n if real else 0) + 1) * width,
-        (1 if rows else outer) * -(-lines // (width // 2)),
-        4 * n * width * dtype.itemsize,
+        (2 * (size + _APART) + (n if real else 0) + 1) * (2 * width),
+        (1 if rows else outer) * -(-lines // width),
+        8 * n * width * dtype.itemsize,
     )
