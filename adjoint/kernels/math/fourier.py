@@ -7,7 +7,7 @@ import numpy
 import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
 
 from ...codegen.acceleration import LARGE, LOOPS, THREADED
-from ..runtime.parallel import parallel_rows
+from ..runtime.parallel import get_num_threads, parallel_rows
 from .long_fourier import long_transform
 
 Array = numpy.ndarray[Any, Any]
@@ -53,7 +53,11 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
             found = _by_pairs(array, last_dim_size, normalization)
             if found is not None:
                 return found
-        return numpy.fft.irfft(array, last_dim_size, axes[-1], _INVERSE[normalization])
+        norm = _INVERSE[normalization]
+        kind = "f" if array.dtype.char == "F" else "d"
+        return _by_threads(
+            array, last_dim_size, kind, lambda rows, out: numpy.fft.irfft(rows, last_dim_size, norm=norm, out=out)
+        )
 
     return _innermost(self, dim[:-1], dim[-1:], transform)
 
@@ -80,11 +84,14 @@ def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bo
     """The transform along one dimension: compiled, by NumPy on several threads, or by NumPy."""
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
-        array = numpy.ascontiguousarray(array)
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
-        found = LOOPS.run("math.fourier.transform", array, axis, forward, scale, transform is numpy.fft.rfft)
+        lies, moved = _as_it_lies(array, axis)
+        found = LOOPS.run(
+            "math.fourier.transform", lies, moved, forward, scale, transform is numpy.fft.rfft, moved != axis
+        )
         if found is not NotImplemented:
             return numpy.asarray(found)
+        array = numpy.ascontiguousarray(array)
         if array.dtype.char in "fdFD":
             found = long_transform(array, axis, forward, scale, transform is numpy.fft.rfft)
             if found is not None:
@@ -92,15 +99,35 @@ def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bo
     norm = (_FORWARD if forward else _INVERSE)[normalization]
     if array.size < THREADED or axis != array.ndim - 1 or array.dtype.char not in "fdFD":
         return transform(array, axis=axis, norm=norm)
-    rows = array.reshape(-1, n)
     kept = n // 2 + 1 if transform is numpy.fft.rfft else n
-    result = numpy.empty((len(rows), kept), "F" if array.dtype.char in "fF" else "D")
+    kind = "F" if array.dtype.char in "fF" else "D"
+    return _by_threads(array, kept, kind, lambda rows, out: transform(rows, norm=norm, out=out))
+
+
+def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array | None], Array]) -> Array:
+    """NumPy's transform along the last dimension to `kept` elements of this kind, by several threads if it is large."""
+    if array.size < THREADED:
+        return transform(array, None)
+    rows = array.reshape(-1, array.shape[-1])
+    result = numpy.empty((len(rows), kept), kind)
 
     def transform_tile(start: int, stop: int) -> None:
-        transform(rows[start:stop], norm=norm, out=result[start:stop])
+        transform(rows[start:stop], result[start:stop])
 
-    parallel_rows(transform_tile, len(rows), _WORK * n * array.itemsize)
+    # NumPy takes a while to begin, so there are few parts.
+    tile_rows = -(-len(rows) // (2 * get_num_threads()))
+    parallel_rows(transform_tile, len(rows), _WORK * rows.shape[1] * array.itemsize, tile_rows=tile_rows)
     return result.reshape(*array.shape[:-1], kept)
+
+
+def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
+    """The same numbers in one block of memory, and the place of `axis` there: copied, unless only the last axis is elsewhere."""
+    if axis == array.ndim - 1:
+        for place in range(axis):
+            moved = numpy.moveaxis(array, axis, place)
+            if moved.flags.c_contiguous and not array.flags.c_contiguous:
+                return moved, place
+    return numpy.ascontiguousarray(array), axis
 
 
 def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transform: Callable[..., Array]) -> Array:

@@ -266,9 +266,11 @@ def write_real(
 def transform_lines(
     out: Pointer[T], x: Pointer[T], buffers: Pointer[T], taken: Pointer[i64], n_buffers: Int, buffer_size: Int,
     table: Pointer[T], factors: Pointer[i64], n_factors: Int, n: Int, kept: Int, lines: Int, inner: Int, scale: T,
-    direction: T, RADICES: Static, ROWS: Static, REAL: Static, W: Static, start: Int, stop: Int,
+    direction: T, RADICES: Static, FROM_ROWS: Static, TO_ROWS: Static, REAL: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """Blocks of lines. In rows, `lines` of them lie one behind another; in columns, `inner` side by side.
+
+    They are read `FROM_ROWS` or columns, and written `TO_ROWS` or columns.
 
     There is a buffer for each thread: one takes any that is free, which `taken` says.
     """
@@ -284,9 +286,9 @@ def transform_lines(
     for block in range(start, stop):
         outer = block // blocks
         line = minimum((block - outer * blocks) * W, lines - W)
-        source = x + (line * n if ROWS else outer * n * inner + line) * (1 if REAL else 2)
-        target = out + 2 * (line * kept if ROWS else outer * kept * inner + line)
-        read_lines(buffer, source, size, size if ROWS else inner, first, ROWS, REAL, W)
+        source = x + (line * n if FROM_ROWS else outer * n * inner + line) * (1 if REAL else 2)
+        target = out + 2 * ((outer * lines + line) * kept if TO_ROWS else outer * kept * inner + line)
+        read_lines(buffer, source, size, size if FROM_ROWS else inner, first, FROM_ROWS, REAL, W)
         z = buffer
         other = buffer + (size + _APART) * (2 * W)
         left = size
@@ -308,9 +310,9 @@ def transform_lines(
             step = step * factor
         if REAL:
             spread = buffer + 2 * (size + _APART) * (2 * W)
-            write_real(target, z, spread, table, n, kept, kept if ROWS else inner, scale, direction, ROWS, W)
+            write_real(target, z, spread, table, n, kept, kept if TO_ROWS else inner, scale, direction, TO_ROWS, W)
         else:
-            write_complex(target, z, n, n if ROWS else inner, first, scale, ROWS, W)
+            write_complex(target, z, n, n if TO_ROWS else inner, first, scale, TO_ROWS, W)
     atomic_store(taken + place, 0)
 
 
@@ -337,21 +339,24 @@ def _tables(n: int, size: int, dtype: Any) -> tuple[ndarray, ndarray]:
     return roots, numpy.array(_factors(size), numpy.int64)
 
 
-def transform(x: ndarray, axis: int, forward: bool, scale: float, onesided: bool = False) -> Any:
+def transform(
+    x: ndarray, axis: int, forward: bool, scale: float, onesided: bool = False, innermost: bool = False
+) -> Any:
     """The transform of `x`, real or complex, along `axis`, times `scale`; for real `x` and `onesided`, half of it.
 
-    NotImplemented if there is no loop for it.
+    `innermost`: the axis becomes the last one. NotImplemented if there is no loop for it.
     """
     if x.dtype.char not in "fdFD" or not x.flags.c_contiguous or not x.size:
         return NotImplemented
     real = x.dtype.kind == "f"
     n = x.shape[axis]
     if real and n % 2:
-        whole = transform(x.astype("F" if x.dtype.char == "f" else "D"), axis, forward, scale)
+        whole = transform(x.astype("F" if x.dtype.char == "f" else "D"), axis, forward, scale, False, innermost)
         if whole is NotImplemented or not onesided:
             return whole
+        axis = whole.ndim - 1 if innermost else axis
         return numpy.ascontiguousarray(whole[(slice(None),) * axis + (slice(n // 2 + 1),)])
-    plan = _plan(x.dtype, x.shape, axis, forward, onesided, HOST.vector_bytes)
+    plan = _plan(x.dtype, x.shape, axis, forward, onesided, innermost, HOST.vector_bytes)
     if plan is None:
         return NotImplemented
     out = numpy.empty(plan.shape, plan.result)
@@ -382,7 +387,7 @@ class _Plan(NamedTuple):
 
 @functools.lru_cache(256)
 def _plan(
-    dtype: Any, shape: tuple[int, ...], axis: int, forward: bool, onesided: bool, vector_bytes: int
+    dtype: Any, shape: tuple[int, ...], axis: int, forward: bool, onesided: bool, innermost: bool, vector_bytes: int
 ) -> _Plan | None:
     real = dtype.kind == "f"
     dtype = numpy.dtype(dtype.char.lower())
@@ -399,9 +404,10 @@ def _plan(
         return None
     kept = n // 2 + 1 if onesided else n
     table, order = _tables(n, size, dtype)
+    given = {"FROM_ROWS": rows, "TO_ROWS": rows or innermost, "REAL": real, "W": width}
     return _Plan(
-        transform_lines.compiled(T=type_of(dtype), RADICES=tuple(sorted(set(factors))), ROWS=rows, REAL=real, W=width),
-        (*shape[:axis], kept, *shape[axis + 1 :]),
+        transform_lines.compiled(T=type_of(dtype), RADICES=tuple(sorted(set(factors))), **given),
+        (*shape[:axis], *shape[axis + 1 :], kept) if innermost else (*shape[:axis], kept, *shape[axis + 1 :]),
         "F" if dtype.char == "f" else "D",
         dtype,
         table,
