@@ -62,14 +62,17 @@ class _Llvm:
         return source(name)
 
     def describe(self) -> str:
-        """One line: whether compiled kernels run, the instruction set, the number of kernels and the compile time."""
+        """One line: whether compiled kernels run, on what instructions, how many there are and how long they were compiled."""
         if not self.is_available():
             return "llvmlite is not installed (pip install 'adjoint[fast]')"
         if not self.enabled:
             return "turned off"
         times = self.compiled.values()
         failed = f", {len(LOOPS.failures)} given up ({', '.join(LOOPS.failures)})" if LOOPS.failures else ""
-        return f"{self.instruction_set}, {len(times)} compiled in {sum(times):.0f} ms{failed}"
+        from ..codegen.llvm.amx import TILES
+
+        tiles = " and AMX" if TILES.usable else ""
+        return f"{self.instruction_set}{tiles}, {len(times)} compiled in {sum(times):.0f} ms{failed}"
 
 
 llvm = _Llvm()
