@@ -1,6 +1,6 @@
 """Pack a wheel again when it has been built: `deflate` finds shorter forms than Python's `zlib`, in the same format.
 
-Scripts and styles of the page lose what only their readers need: indentation and comments.
+Scripts and styles of the page lose what only their readers need: indentation and comments. They stand in the page itself.
 
 A build hook of hatchling; `pyproject.toml` names it.
 """
@@ -39,18 +39,24 @@ def bare(text: str) -> str:
     return "".join([f"{line.strip()}\n" for line in lines if line.strip()])
 
 
+PAGE, PART = "adjoint/inspect/page/", re.compile(r"\{\{(\w+\.\w+)\}\}")
+
+
 def contents(archive: zipfile.ZipFile) -> dict[str, bytes]:
-    """What the wheel is to hold: its RECORD has the digests of files that have changed."""
+    """What the wheel is to hold: the page is one file, of which its RECORD has the digest."""
     found = {name: archive.read(name) for name in archive.namelist()}
+    parts = {name.removeprefix(PAGE): found.pop(name).decode("utf-8") for name in list(found) if name.startswith(PAGE)}
+    whole = f"{PAGE}template.html"
+    found[whole] = PART.sub(lambda place: bare(parts[place[1]]), parts["template.html"]).encode("utf-8")
     (record,) = (name for name in found if name.endswith(".dist-info/RECORD"))
     rows = []
     for row in found[record].decode("utf-8").splitlines():
-        name = row.rpartition(",")[0].rpartition(",")[0]
-        if name.endswith((".js", ".css")):
-            found[name] = bare(found[name].decode("utf-8")).encode("utf-8")
+        name = row.split(",")[0]
+        if name == whole:
             digest = base64.urlsafe_b64encode(hashlib.sha256(found[name]).digest()).rstrip(b"=").decode("ascii")
             row = f"{name},sha256={digest},{len(found[name])}"
-        rows.append(f"{row}\n")
+        if name in found:
+            rows.append(f"{row}\n")
     return {**found, record: "".join(rows).encode("utf-8")}
 
 
@@ -60,7 +66,8 @@ def pack(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         held = contents(archive)
         for info in archive.infolist():
-            content = held[info.filename]
+            if (content := held.get(info.filename)) is None:
+                continue
             packed, name = deflate.deflate_compress(content, BEST), info.filename.encode("ascii")
             year, month, day, hour, minute, second = info.date_time
             time, date = hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day

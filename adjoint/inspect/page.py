@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
 from math import isfinite
-from string import Template
 from typing import Any
 
 from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, Step, TensorBox
 from .palette import variables
 
-SCRIPTS = (
-    "layout.js",
-    "column.js",
-    "model.js",
-    "cards.js",
-    "scene.js",
-    "view.js",
-    "draw.js",
-    "opening.js",
-    "emphasis.js",
-    "panel.js",
-    "player.js",
-    "picture.js",
-    "map.js",
-    "main.js",
-)
+PLACE = re.compile(r"\{\{([\w.]+)\}\}")
+"""A place in the template: for a file with styles or scripts (a wheel holds them in place), or for what a page is about."""
+
 SHARED = {OperationBox: frozenset({"names"}), NodeBox: frozenset({"line", "formula", "derivative", "values", "inputs"})}
 SHARED |= {Flow: frozenset({"statistics"})}
 SHARED |= {box: frozenset({"statistics"}) for box in (TensorBox, Saved)}
@@ -47,12 +34,8 @@ def render(snapshot: Snapshot) -> str:
     >>> page.startswith("<!doctype html>"), "<title>an empty graph</title>" in page
     (True, True)
     """
-    return Template(_asset("template.html")).substitute(
-        title=escape(snapshot.title or "Graph"),
-        style=variables() + _asset("page.css"),
-        data=data(snapshot),
-        script="\n".join(_asset(name) for name in SCRIPTS),
-    )
+    known = {"title": escape(snapshot.title or "Graph"), "colours": variables(), "data": data(snapshot)}
+    return PLACE.sub(lambda place: known.get(place[1]) or _part(place[1]), _part("template.html"))
 
 
 def data(snapshot: Snapshot) -> str:
@@ -65,7 +48,7 @@ def data(snapshot: Snapshot) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
+def _part(name: str) -> str:
     return (files("adjoint.inspect") / "page" / name).read_text(encoding="utf-8")
 
 
