@@ -1,23 +1,13 @@
 """Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
 
-from builtins import bool as _bool
-from builtins import complex as _complex
-from builtins import float as _float
-from builtins import int as _int
+from builtins import float as _float, int as _int
 from collections.abc import Sequence
 from typing import Any, TypeAlias
-
-import numpy
-
-from adjoint.device import device as _device
 from adjoint.device import layout as _layout
-from adjoint.device import memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
-
-_Number: TypeAlias = _bool | _int | _float | _complex
-_Dims: TypeAlias = _int | Sequence[_int]
-
 from adjoint.tensor import Tensor
+
+_Dims: TypeAlias = _int | Sequence[_int]
 
 from adjoint.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 

@@ -9,7 +9,9 @@ everywhere.
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,32 +22,23 @@ from adjoint.operators import PUBLIC, load_all
 
 PACKAGE = Path(adjoint.__file__).parent
 
-HEAD = '''"""Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
+HEAD = '"""Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""\n'
 
-from builtins import bool as _bool
-from builtins import complex as _complex
-from builtins import float as _float
-from builtins import int as _int
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+SOURCES = {
+    "_bool": "builtins", "_complex": "builtins", "_float": "builtins", "_int": "builtins", "_slice": "builtins",
+    "_type": "builtins", "Sequence": "collections.abc", "EllipsisType": "types", "Any": "typing", "TypeAlias": "typing",
+    "TypeVar": "typing", "overload": "typing", "numpy": "", "_device": "adjoint.device", "_layout": "adjoint.device",
+    "_memory_format": "adjoint.device", "_dtype": "adjoint.dtypes", "Tensor": "adjoint.tensor",
+}  # fmt: skip
+"""Where names come from that types are written with; those with an underscore are not exported."""
 
-import numpy
+ALIASES = {
+    "_Number": "_bool | _int | _float | _complex",
+    "_Dims": "_int | Sequence[_int]",
+    "_Index": "_int | _slice | EllipsisType | Tensor | Sequence[Any] | None",
+}
 
-from adjoint.device import device as _device
-from adjoint.device import layout as _layout
-from adjoint.device import memory_format as _memory_format
-from adjoint.dtypes import dtype as _dtype
-
-_Number: TypeAlias = _bool | _int | _float | _complex
-_Dims: TypeAlias = _int | Sequence[_int]
-'''
-
-OF_OPERATORS = """from builtins import slice as _slice
-from builtins import type as _type
-from types import EllipsisType
-from typing import TypeVar, overload
-
-from adjoint import *
+OF_OPERATORS = """from adjoint import *
 from adjoint.dispatch.decorators import PUBLIC as PUBLIC
 from adjoint.dispatch.declaration import OPERATORS as OPERATORS
 from adjoint.dispatch.registry import load_all as load_all
@@ -53,10 +46,8 @@ from adjoint.dispatch.source import SOURCES as SOURCES
 from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
 
 _T = TypeVar("_T", bound=Tensor)
-_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 
 class TensorMethods:"""
-OF_NAMESPACES = "from adjoint.tensor import Tensor\n"
 OF_SPARSE = "from adjoint.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants\n"
 OF_LINALG = "from adjoint.kernels.runtime.errors import LinAlgError as LinAlgError\n"
 
@@ -276,8 +267,8 @@ def exports(package: ModuleType) -> Iterator[str]:
         if isinstance(statement, ast.ImportFrom):
             source = package.__name__ if statement.level else ""
             source = ".".join(part for part in (source, statement.module) if part)
-            for alias in statement.names:
-                yield f"from {source} import {alias.name} as {alias.asname or alias.name}"
+            names = ", ".join(f"{alias.name} as {alias.asname or alias.name}" for alias in statement.names)
+            yield f"from {source} import {names}"
         elif isinstance(statement, ast.Assign):
             name, value = ast.unparse(statement.targets[0]).lstrip("("), ast.unparse(statement.value)
             if name.startswith("_"):
@@ -292,8 +283,26 @@ def exports(package: ModuleType) -> Iterator[str]:
 
 def late_exports() -> Iterator[str]:
     """The further exports of `adjoint`: names that are imported on first use."""
-    yield from (f"from adjoint import {name} as {name}" for name in adjoint._MODULES)
-    yield from (f"from adjoint.{module} import {name} as {name}" for name, module in adjoint._PLACES.items())
+    yield f"from adjoint import {', '.join(f'{name} as {name}' for name in adjoint._MODULES)}"
+    for module, names in groupby(sorted(adjoint._PLACES, key=adjoint._PLACES.get), adjoint._PLACES.get):
+        yield f"from adjoint.{module} import {', '.join(f'{name} as {name}' for name in names)}"
+
+
+def headed(lines: list[str]) -> str:
+    """The text of a file: its lines, after imports of the names that they use."""
+    body = "\n".join([*lines, ""])
+    aliases = [f"{name}: TypeAlias = {text}" for name, text in ALIASES.items() if is_in(name, body)]
+    used = "\n".join([*aliases, "", body])
+    imports = []
+    for source, names in groupby((name for name in SOURCES if is_in(name, used)), SOURCES.get):
+        written = [f"{name[1:]} as {name}" if name.startswith("_") else name for name in names]
+        imports.append(f"from {source} import {', '.join(written)}" if source else f"import {written[0]}")
+    return "\n".join([HEAD, *imports, "", used])
+
+
+def is_in(name: str, text: str) -> bool:
+    """Whether a text uses a name, and does not export it."""
+    return re.search(rf"(?<![\w.]){name}\b", text) is not None and f"{name} as {name}" not in text
 
 
 def stubs() -> dict[Path, str]:
@@ -301,14 +310,14 @@ def stubs() -> dict[Path, str]:
     load_all()
     files = {
         "__init__.pyi": [*exports(adjoint), *late_exports(), *functions("torch")],
-        "nn/functional/__init__.pyi": [OF_NAMESPACES, *exports(adjoint.nn.functional)],
+        "nn/functional/__init__.pyi": [*exports(adjoint.nn.functional)],
         "operators/__init__.pyi": [OF_OPERATORS, *methods()],
-        "linalg.pyi": [OF_NAMESPACES, OF_LINALG, *functions("linalg")],
-        "fft.pyi": [OF_NAMESPACES, *functions("fft")],
-        "special.pyi": [OF_NAMESPACES, *functions("special")],
-        "sparse.pyi": [OF_NAMESPACES, OF_SPARSE, *functions("sparse")],
+        "linalg.pyi": [OF_LINALG, *functions("linalg")],
+        "fft.pyi": [*functions("fft")],
+        "special.pyi": [*functions("special")],
+        "sparse.pyi": [OF_SPARSE, *functions("sparse")],
     }
-    return {PACKAGE / name: "\n".join([HEAD, *lines, ""]) for name, lines in files.items()}
+    return {PACKAGE / name: headed(lines) for name, lines in files.items()}
 
 
 if __name__ == "__main__":

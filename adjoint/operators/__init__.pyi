@@ -1,26 +1,16 @@
 """Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
 
-from builtins import bool as _bool
-from builtins import complex as _complex
-from builtins import float as _float
-from builtins import int as _int
+from builtins import bool as _bool, complex as _complex, float as _float, int as _int, slice as _slice, type as _type
 from collections.abc import Sequence
-from typing import Any, TypeAlias
-
-import numpy
-
-from adjoint.device import device as _device
-from adjoint.device import layout as _layout
-from adjoint.device import memory_format as _memory_format
+from types import EllipsisType
+from typing import Any, TypeAlias, TypeVar, overload
+from adjoint.device import device as _device, layout as _layout, memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
+from adjoint.tensor import Tensor
 
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
-
-from builtins import slice as _slice
-from builtins import type as _type
-from types import EllipsisType
-from typing import TypeVar, overload
+_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 
 from adjoint import *
 from adjoint.dispatch.decorators import PUBLIC as PUBLIC
@@ -30,7 +20,6 @@ from adjoint.dispatch.source import SOURCES as SOURCES
 from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
 
 _T = TypeVar("_T", bound=Tensor)
-_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | Sequence[Any] | None
 
 class TensorMethods:
     @property

@@ -1,119 +1,23 @@
 """Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
 
-from builtins import bool as _bool
-from builtins import complex as _complex
-from builtins import float as _float
-from builtins import int as _int
-from collections.abc import Sequence
-from typing import Any, TypeAlias
-
-import numpy
-
-from adjoint.device import device as _device
-from adjoint.device import layout as _layout
-from adjoint.device import memory_format as _memory_format
-from adjoint.dtypes import dtype as _dtype
-
-_Number: TypeAlias = _bool | _int | _float | _complex
-_Dims: TypeAlias = _int | Sequence[_int]
-
+from builtins import bool as _bool, float as _float, int as _int
+from typing import Any
 from adjoint.tensor import Tensor
 
-from adjoint.nn.functional.activation import celu as celu
-from adjoint.nn.functional.activation import elu as elu
-from adjoint.nn.functional.activation import glu as glu
-from adjoint.nn.functional.activation import gumbel_softmax as gumbel_softmax
-from adjoint.nn.functional.activation import hardsigmoid as hardsigmoid
-from adjoint.nn.functional.activation import hardswish as hardswish
-from adjoint.nn.functional.activation import hardtanh as hardtanh
-from adjoint.nn.functional.activation import leaky_relu as leaky_relu
-from adjoint.nn.functional.activation import log_softmax as log_softmax
-from adjoint.nn.functional.activation import mish as mish
-from adjoint.nn.functional.activation import relu as relu
-from adjoint.nn.functional.activation import relu6 as relu6
-from adjoint.nn.functional.activation import rrelu as rrelu
-from adjoint.nn.functional.activation import selu as selu
-from adjoint.nn.functional.activation import sigmoid as sigmoid
-from adjoint.nn.functional.activation import silu as silu
-from adjoint.nn.functional.activation import softmax as softmax
-from adjoint.nn.functional.activation import softmin as softmin
-from adjoint.nn.functional.activation import softsign as softsign
-from adjoint.nn.functional.activation import tanh as tanh
-from adjoint.nn.functional.activation import tanhshrink as tanhshrink
-from adjoint.nn.functional.activation import threshold as threshold
-from adjoint.nn.functional.attention import _canonical_mask as _canonical_mask
-from adjoint.nn.functional.attention import _none_or_dtype as _none_or_dtype
-from adjoint.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
-from adjoint.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
+
+from adjoint.nn.functional.activation import celu as celu, elu as elu, glu as glu, gumbel_softmax as gumbel_softmax, hardsigmoid as hardsigmoid, hardswish as hardswish, hardtanh as hardtanh, leaky_relu as leaky_relu, log_softmax as log_softmax, mish as mish, relu as relu, relu6 as relu6, rrelu as rrelu, selu as selu, sigmoid as sigmoid, silu as silu, softmax as softmax, softmin as softmin, softsign as softsign, tanh as tanh, tanhshrink as tanhshrink, threshold as threshold
+from adjoint.nn.functional.attention import _canonical_mask as _canonical_mask, _none_or_dtype as _none_or_dtype, multi_head_attention_forward as multi_head_attention_forward, scaled_dot_product_attention as scaled_dot_product_attention
 from adjoint.nn.functional.declared import operators as operators
-from adjoint.nn.functional.dropout import alpha_dropout as alpha_dropout
-from adjoint.nn.functional.dropout import dropout as dropout
-from adjoint.nn.functional.dropout import dropout1d as dropout1d
-from adjoint.nn.functional.dropout import dropout2d as dropout2d
-from adjoint.nn.functional.dropout import dropout3d as dropout3d
-from adjoint.nn.functional.dropout import feature_alpha_dropout as feature_alpha_dropout
+from adjoint.nn.functional.dropout import alpha_dropout as alpha_dropout, dropout as dropout, dropout1d as dropout1d, dropout2d as dropout2d, dropout3d as dropout3d, feature_alpha_dropout as feature_alpha_dropout
 from adjoint.nn.functional.embedding_bag import embedding_bag as embedding_bag
-from adjoint.nn.functional.enumerated import conv_tbc as conv_tbc
-from adjoint.nn.functional.enumerated import native_channel_shuffle as native_channel_shuffle
-from adjoint.nn.functional.grouped import ScalingType as ScalingType
-from adjoint.nn.functional.grouped import SwizzleType as SwizzleType
-from adjoint.nn.functional.grouped import grouped_mm as grouped_mm
-from adjoint.nn.functional.grouped import scaled_grouped_mm as scaled_grouped_mm
-from adjoint.nn.functional.grouped import scaled_mm as scaled_mm
-from adjoint.nn.functional.interpolation import interpolate as interpolate
-from adjoint.nn.functional.interpolation import upsample as upsample
-from adjoint.nn.functional.interpolation import upsample_bilinear as upsample_bilinear
-from adjoint.nn.functional.interpolation import upsample_nearest as upsample_nearest
+from adjoint.nn.functional.enumerated import conv_tbc as conv_tbc, native_channel_shuffle as native_channel_shuffle
+from adjoint.nn.functional.grouped import ScalingType as ScalingType, SwizzleType as SwizzleType, grouped_mm as grouped_mm, scaled_grouped_mm as scaled_grouped_mm, scaled_mm as scaled_mm
+from adjoint.nn.functional.interpolation import interpolate as interpolate, upsample as upsample, upsample_bilinear as upsample_bilinear, upsample_nearest as upsample_nearest
 from adjoint.nn.functional.linear_loss import linear_cross_entropy as linear_cross_entropy
-from adjoint.nn.functional.loss import binary_cross_entropy as binary_cross_entropy
-from adjoint.nn.functional.loss import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from adjoint.nn.functional.loss import cosine_embedding_loss as cosine_embedding_loss
-from adjoint.nn.functional.loss import cross_entropy as cross_entropy
-from adjoint.nn.functional.loss import ctc_loss as ctc_loss
-from adjoint.nn.functional.loss import gaussian_nll_loss as gaussian_nll_loss
-from adjoint.nn.functional.loss import hinge_embedding_loss as hinge_embedding_loss
-from adjoint.nn.functional.loss import huber_loss as huber_loss
-from adjoint.nn.functional.loss import kl_div as kl_div
-from adjoint.nn.functional.loss import l1_loss as l1_loss
-from adjoint.nn.functional.loss import margin_ranking_loss as margin_ranking_loss
-from adjoint.nn.functional.loss import mse_loss as mse_loss
-from adjoint.nn.functional.loss import multi_margin_loss as multi_margin_loss
-from adjoint.nn.functional.loss import multilabel_margin_loss as multilabel_margin_loss
-from adjoint.nn.functional.loss import multilabel_soft_margin_loss as multilabel_soft_margin_loss
-from adjoint.nn.functional.loss import nll_loss as nll_loss
-from adjoint.nn.functional.loss import poisson_nll_loss as poisson_nll_loss
-from adjoint.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
-from adjoint.nn.functional.loss import soft_margin_loss as soft_margin_loss
-from adjoint.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
-from adjoint.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from adjoint.nn.functional.normalization import batch_norm as batch_norm
-from adjoint.nn.functional.normalization import embedding as embedding
-from adjoint.nn.functional.normalization import group_norm as group_norm
-from adjoint.nn.functional.normalization import instance_norm as instance_norm
-from adjoint.nn.functional.normalization import layer_norm as layer_norm
-from adjoint.nn.functional.normalization import local_response_norm as local_response_norm
-from adjoint.nn.functional.normalization import normalize as normalize
-from adjoint.nn.functional.normalization import rms_norm as rms_norm
+from adjoint.nn.functional.loss import binary_cross_entropy as binary_cross_entropy, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits, cosine_embedding_loss as cosine_embedding_loss, cross_entropy as cross_entropy, ctc_loss as ctc_loss, gaussian_nll_loss as gaussian_nll_loss, hinge_embedding_loss as hinge_embedding_loss, huber_loss as huber_loss, kl_div as kl_div, l1_loss as l1_loss, margin_ranking_loss as margin_ranking_loss, mse_loss as mse_loss, multi_margin_loss as multi_margin_loss, multilabel_margin_loss as multilabel_margin_loss, multilabel_soft_margin_loss as multilabel_soft_margin_loss, nll_loss as nll_loss, poisson_nll_loss as poisson_nll_loss, smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss, triplet_margin_loss as triplet_margin_loss, triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from adjoint.nn.functional.normalization import batch_norm as batch_norm, embedding as embedding, group_norm as group_norm, instance_norm as instance_norm, layer_norm as layer_norm, local_response_norm as local_response_norm, normalize as normalize, rms_norm as rms_norm
 from adjoint.nn.functional.padding import pad as pad
-from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
-from adjoint.nn.functional.pooling import adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices
-from adjoint.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
-from adjoint.nn.functional.pooling import adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices
-from adjoint.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
-from adjoint.nn.functional.pooling import adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices
-from adjoint.nn.functional.pooling import fractional_max_pool2d as fractional_max_pool2d
-from adjoint.nn.functional.pooling import fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices
-from adjoint.nn.functional.pooling import fractional_max_pool3d as fractional_max_pool3d
-from adjoint.nn.functional.pooling import fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices
-from adjoint.nn.functional.pooling import lp_pool1d as lp_pool1d
-from adjoint.nn.functional.pooling import lp_pool2d as lp_pool2d
-from adjoint.nn.functional.pooling import lp_pool3d as lp_pool3d
-from adjoint.nn.functional.pooling import max_pool1d as max_pool1d
-from adjoint.nn.functional.pooling import max_pool1d_with_indices as max_pool1d_with_indices
-from adjoint.nn.functional.pooling import max_pool2d as max_pool2d
-from adjoint.nn.functional.pooling import max_pool2d_with_indices as max_pool2d_with_indices
-from adjoint.nn.functional.pooling import max_pool3d as max_pool3d
-from adjoint.nn.functional.pooling import max_pool3d_with_indices as max_pool3d_with_indices
+from adjoint.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d, adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices, adaptive_max_pool2d as adaptive_max_pool2d, adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices, adaptive_max_pool3d as adaptive_max_pool3d, adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices, fractional_max_pool2d as fractional_max_pool2d, fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices, fractional_max_pool3d as fractional_max_pool3d, fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices, lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d, lp_pool3d as lp_pool3d, max_pool1d as max_pool1d, max_pool1d_with_indices as max_pool1d_with_indices, max_pool2d as max_pool2d, max_pool2d_with_indices as max_pool2d_with_indices, max_pool3d as max_pool3d, max_pool3d_with_indices as max_pool3d_with_indices
 def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Tensor: ...
 from adjoint import adaptive_avg_pool1d as adaptive_avg_pool1d
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor: ...
