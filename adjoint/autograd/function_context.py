@@ -1,10 +1,22 @@
-"""`ctx`: the interface between the node and the `forward`, `setup_context` and `backward` of a custom function."""
+"""What is around the methods of a custom function: `ctx`, arguments that are given by name, and `once_differentiable`.
+
+`ctx` is the interface between the node and `forward`, `setup_context` and `backward`. A call with keywords, or without arguments
+that have defaults, has its arguments bound in order. `once_differentiable` declares that a `backward` cannot be differentiated.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 from ..notices import warn
 from ..tape import modes
-from ..tensor import Tensor
+from ..tape.interpreters import innermost
+from ..tape.node import Node, start
+from ..tensor import Tensor, wrap
+from .hook_calls import recording_mode
 
 
 class FunctionCtx:
@@ -50,3 +62,83 @@ class FunctionCtx:
         task = modes.STATE.task
         if task is not None and not task.retain_graph:
             self._saved = None
+
+
+def bound(
+    forward: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool
+) -> tuple[Any, ...]:
+    """The arguments of `forward` in order, without `ctx`, with defaults filled in; `separate`: `forward` takes no `ctx`."""
+    signature = inspect.signature(forward)
+    if separate:
+        _refuse_keyword_only(signature, args, keywords)
+        values = signature.bind(*args, **keywords)
+        values.apply_defaults()
+        return values.args
+    parameters = [each for each in signature.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD][1:]
+    names = [parameter.name for parameter in parameters]
+    unknown = next((name for name in keywords if name not in names), None)
+    if unknown is not None:
+        raise TypeError(f"forward() got an unexpected keyword argument '{unknown}'")
+    results = list(args)
+    for position, parameter in enumerate(parameters[len(args) :], start=len(args)):
+        if parameter.name not in keywords and parameter.default is parameter.empty:
+            raise TypeError(f"forward() missing required argument: '{parameter.name}' (position {position})")
+        results.append(keywords.get(parameter.name, parameter.default))
+    return tuple(results)
+
+
+def _refuse_keyword_only(signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Raise if a keyword is one that cannot stand among the positional arguments, which are all that is recorded."""
+    for name, parameter in signature.parameters.items():
+        if name in keywords and parameter.kind is parameter.KEYWORD_ONLY:
+            if innermost((*args, *keywords.values())) is not None:
+                raise NotImplementedError(
+                    "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+                    f"autograd.Function. Got: {keywords}"
+                )
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+
+
+class Error(Node):
+    """The history of the results of a `once_differentiable` backward: differentiating them raises."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        """PyTorch's full name."""
+        return "torch::autograd::Error"
+
+    def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
+        """Raise: the backward cannot be differentiated."""
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    backward_recorded = backward
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a `backward` whose computation cannot itself be differentiated."""
+
+    @functools.wraps(function)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with recording_mode(False):
+            results = function(ctx, *grads)
+        needs = any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads)
+        if not modes.is_grad_enabled() or not needs:
+            return results
+        several = isinstance(results, tuple)
+        marked = [undifferentiable(result) for result in (results if several else (results,))]
+        return tuple(marked) if several else marked[0]
+
+    return wrapper
+
+
+def undifferentiable(result: Any) -> Any:
+    """`result` with a history that raises when it is differentiated and that leads nowhere."""
+    if not isinstance(result, Tensor):
+        return result
+    node = object.__new__(Error)
+    start(node, (None,), 2)
+    result = wrap(result._array)
+    node._grad_shape, node._grad_dtype = result._array.shape, result._array.dtype
+    result._edge = (node, 0)
+    return result
