@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
+from ..dispatch.overload_names import OpOverload, overload_of
 from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
 from ..tape.versions import bump
@@ -18,7 +19,6 @@ from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
 from .mutation import allow_mutation_on_saved_tensors
 from .private_names import _engine_run_backward as _engine_run_backward
-from .result_cache import caching_results as caching_results
 
 __all__ = [
     "GradientEdge",
@@ -207,3 +207,46 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
     """Accepted for compatibility with PyTorch: a CPU has no streams."""
+
+
+class ResultCache(Protocol):
+    """The interface of a cache between operators and their array computation, below recording, for `caching_results`.
+
+    An operator asks the cache for its result, so that the cache can store results or return stored ones. Views and in-place
+    operations do not ask.
+    """
+
+    def result(self, op: OpOverload, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """The result of `op` on `args`: call `compute()`, or return a stored result."""
+
+    def made(self, outputs: Sequence[Tensor]) -> None:
+        """Receive the tensors that were created from the latest result."""
+
+
+class caching_results:
+    """Context manager: set the cache between the operators of this thread and their computation."""
+
+    def __init__(self, result_cache: ResultCache) -> None:
+        self.result_cache = result_cache
+
+    def __enter__(self) -> None:
+        self.outer = modes.STATE.result_cache
+        modes.switch("result_cache", self)
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        modes.switch("result_cache", self.outer)
+
+    def compute(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """Ask this cache; operators that it calls ask the enclosing cache."""
+
+        def further() -> Any:
+            return compute() if self.outer is None else self.outer.compute(op, args, compute)
+
+        return self.result_cache.result(overload_of(op), args, further)
+
+    def made(self, outputs: list[Tensor]) -> None:
+        """Pass the new tensors to all caches."""
+        self.result_cache.made(outputs)
+        if self.outer is not None:
+            self.outer.made(outputs)

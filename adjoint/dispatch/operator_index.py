@@ -165,9 +165,6 @@ FAMILIES: dict[str, dict[str, str]] = {
             "spherical_bessel_j0 "
         ),
     },
-    "math.classification": {
-        "Tensor torch": "isfinite isinf isnan isneginf isposinf isreal nan_to_num nan_to_num_ signbit",
-    },
     "math.comparison": {
         "Tensor": (
             "__and__ __eq__ __ge__ __gt__ __iand__ __ilshift__ __invert__ __ior__ __irshift__ __ixor__ __le__ "
@@ -178,7 +175,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "Tensor torch": (
             "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge greater "
-            "greater_equal gt le less less_equal logical_and logical_not logical_or logical_xor lt ne not_equal "
+            "greater_equal gt isfinite isinf isnan isneginf isposinf isreal le less less_equal logical_and "
+            "logical_not logical_or logical_xor lt nan_to_num nan_to_num_ ne not_equal signbit "
         ),
         "operators": (
             "eq_by_number eq_by_tensor ge_by_number ge_by_tensor gt_by_number gt_by_tensor invert le_by_number "

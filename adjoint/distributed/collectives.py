@@ -17,8 +17,7 @@ from .arguments import check_for_root, check_list, check_same_dtype, check_tenso
 from .groups import ProcessGroup, resolve, resolve_or_warn
 from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps, call_text
 from .progress import watch
-from .reductions import Array, ReduceOp, check
-from .sparse_reductions import all_reduce_sparse_steps, check_sparse
+from .reductions import Array, ReduceOp, all_reduce_sparse_steps, check, check_sparse
 from .steps import (
     Steps,
     all_gather_steps,

@@ -3,6 +3,8 @@
 MPI has no bfloat16 and no float16, and its minimum of a NaN and a number depends on their order. Such cases are reduced by a
 function of ours, which MPI calls with two parts at a time; it rounds after every step, as PyTorch does. It is commutative bit
 for bit, so that all ranks have the same result.
+
+Of sparse tensors each rank learns the elements of all, and adds them in the order of the ranks.
 """
 
 from __future__ import annotations
@@ -10,13 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
+import adjoint as torch
+
 from .. import dtypes
 from ..kernels.runtime.floating import unwarned
+from ..tensor import tensor_array
 from . import mpi
+
+if TYPE_CHECKING:
+    from .groups import ProcessGroup
+    from .steps import Steps
 
 Array = numpy.ndarray[Any, Any]
 
@@ -151,3 +161,38 @@ def averaged(array: Array, count: int) -> None:
         array[...] = array.astype(numpy.float32) / numpy.float32(count)
     else:
         array /= count
+
+
+def check_sparse(tensor: Any, op: ReduceOp) -> None:
+    """Raise RuntimeError unless there is a sparse reduction for the tensor."""
+    if tensor.layout is not torch.sparse_coo:
+        raise RuntimeError(f"all_reduce: sparse tensors must have the layout torch.sparse_coo, not {tensor.layout}")
+    if op not in (ReduceOp.SUM, ReduceOp.AVG):
+        raise RuntimeError("all_reduce: sparse tensors are reduced by ReduceOp.SUM and ReduceOp.AVG only")
+
+
+def all_reduce_sparse_steps(group: ProcessGroup, tensor: Any, op: ReduceOp) -> Steps:
+    """Put the sum, or the mean, of the tensors of all ranks into `tensor`; ranks may hold different elements."""
+    own = tensor.detach().coalesce()
+    indices, values = (tensor_array(part) for part in (own.indices().t().contiguous(), own.values().contiguous()))
+    counts = numpy.empty(group.size(), numpy.int64)
+    yield group.comm.Iallgather(numpy.array([len(values)]), counts)
+    every = []
+    for part in (indices, values):
+        gathered = numpy.empty((int(counts.sum()), *part.shape[1:]), part.dtype)
+        yield _gather(group.comm, part, gathered, counts)
+        every.append(gathered)
+    with torch.no_grad():
+        total = torch.sparse_coo_tensor(
+            torch.from_numpy(every[0]).t(), torch.tensor(every[1], dtype=tensor.dtype), tensor.shape
+        ).coalesce()
+        tensor.copy_(total / group.size() if op is ReduceOp.AVG else total)
+
+
+def _gather(comm: Any, part: Array, gathered: Array, counts: Array) -> Any:
+    """The request that puts the rows of all ranks, of which each has its count, one after the other."""
+    width = part.itemsize * int(numpy.prod(part.shape[1:], dtype=numpy.int64))
+    sizes = [width * count for count in counts.tolist()]
+    starts = [0, *accumulate(sizes)][:-1]
+    (sent, kind), (received, _) = movable(part), movable(gathered)
+    return comm.Iallgatherv([sent, kind], [received, sizes, starts, kind])

@@ -6,7 +6,7 @@ import multiprocessing
 from multiprocessing import *
 
 from ..tracebacks import end_functions_at_caller, end_public_at_caller
-from . import arenas, channels, compiled, reductions, sharing, watching
+from . import arenas, channels, compiled, reductions, sharing
 from .spawning import (
     ProcessContext,
     ProcessException,

@@ -12,7 +12,7 @@ from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, saf
 from .checkpoint import load, save
 from .locations import _package_registry as _package_registry
 from .locations import default_restore_location, location_tag, register_package
-from .skipping import skip_data
+from .options import skip_data
 from .storages import MAP_LOCATION
 
 DEFAULT_PROTOCOL = 2

@@ -19,8 +19,8 @@ from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write
 from .formats import START, begins_archive, begins_npz, begins_safetensors, writer_of
 from .legacy import read_legacy, write_legacy
 from .limits import equals, shown
+from .options import SKIPPED
 from .pickler import dumps
-from .skipping import SKIPPED
 from .storages import MAP_LOCATION, ErrorOfCaller, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
 from .unpickler import Unpickler
 
@@ -218,7 +218,7 @@ class _Reader:
     def pickle(self, file: IO[bytes], length: int, persistent_load: Callable[[Any], Any]) -> Any:
         """Read one pickle from `file`, which has at most `length` bytes."""
         if self._trusted:
-            from .trusted import TrustedUnpickler
+            from .unpickler import TrustedUnpickler
 
             return TrustedUnpickler(file, persistent_load, self._encoding).load()
         return Unpickler(file, self._allowed, self._users, persistent_load, self._encoding, length).load()

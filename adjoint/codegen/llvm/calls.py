@@ -2,6 +2,8 @@
 
 The table has the address of a layout, integers that all calls for arrays of the same shapes and strides share; then where each
 array is; then scalars.
+
+Where the elements of many arrays begin is found at once.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
+import numpy
 from numpy import ndarray
 
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
@@ -56,3 +59,20 @@ class CallTables:
     def address(self, table: Any) -> int:
         """The address of what `make` has made."""
         return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
+
+
+@loops(explicit=True, plain=True)
+def read_data(objects: Pointer[Pointer[i64]], out: Pointer[i64], n: Int, words: Int) -> None:
+    """What objects hold so many words behind their beginning."""
+    for i in range(n):
+        out[i] = objects[i][words]
+
+
+def addresses(arrays: Sequence[ndarray]) -> ndarray:
+    """`address` of each array, as an array of int64; the arrays have to be kept alive while it is used."""
+    if not IN_OBJECTS:
+        return numpy.array(list(map(address, arrays)), numpy.int64)
+    objects = numpy.fromiter(map(id, arrays), numpy.int64, len(arrays))
+    found = numpy.empty_like(objects)
+    read_data.compiled()(address(objects), address(found), len(arrays), AFTER_HEAD // 8)
+    return found

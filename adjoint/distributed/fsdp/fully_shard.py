@@ -18,8 +18,7 @@ from ...tracebacks import ending_at_caller
 from ..device_mesh import DeviceMesh
 from ..groups import ProcessGroup
 from ..tensor.dtensor import whole_mesh
-from .parameter_group import ParameterGroup, living, places_of
-from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
+from .parameter_group import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, ParameterGroup, living, places_of
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 

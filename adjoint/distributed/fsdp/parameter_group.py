@@ -1,5 +1,7 @@
 """The parameters of a module that is shared out: gathered together before it is used, their gradients reduced together.
 
+A `MixedPrecisionPolicy` says in which dtypes to compute and to reduce.
+
 After Zhao et al., "PyTorch FSDP: Experiences on scaling fully sharded data parallel" (2023).
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -20,7 +23,36 @@ from ..steps import all_gather_steps, reduce_scatter_steps, source, target
 from ..tensor.dtensor import DTensor, part_of
 from ..tensor.placement_types import Placement, Replicate, Shard, span
 from ..work import Work
-from .policies import MixedPrecisionPolicy
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """The dtypes of a module that is shared out; its parts, their gradients and the optimizer keep the parameters' own.
+
+    Attributes:
+        param_dtype: of the gathered parameters, and so of the computation; None: the parameters' own.
+        reduce_dtype: in which gradients are reduced; None: that of the computation.
+        output_dtype: to which outputs with a point are converted; None: as they are.
+        cast_forward_inputs: whether inputs with a point are converted to `param_dtype`.
+    """
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    output_dtype: Any = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class OffloadPolicy:
+    """Parts stay where they are."""
+
+
+@dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parts are in the memory of the CPU, where they are in any case."""
+
+    pin_memory: bool = True
+
 
 Place = tuple["weakref.ref[Module]", str]
 """A module, and the name of its parameter. Modules hold their groups, and not the other way round."""

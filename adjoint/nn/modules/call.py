@@ -13,7 +13,7 @@ import adjoint as torch
 from ...notices import warn
 from ...sequence import MAIN_THREAD, NOTES, in_thread, module_calls, sequence_numbers, threads, watchers
 from ...utils.hooks import BackwardHook, RemovableHandle
-from .registered import Registered
+from .registration import Registered
 
 Hook = Callable[..., Any]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...notices import warn
 from ...tracebacks import end_methods_at_caller
+from .lookup import indented
 from .module import Module
-from .printing import indented
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 

@@ -9,7 +9,7 @@ import adjoint as torch
 
 from ...notices import warn
 from ..parameter import Parameter
-from .registered import Registered
+from .registration import Registered
 
 _FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \

@@ -1,4 +1,4 @@
-"""Look-up of submodules, parameters and buffers by dotted names; the methods of `Module` describe the errors."""
+"""What is in a module: found by dotted names (the methods of `Module` describe the errors), and printed."""
 
 from __future__ import annotations
 
@@ -58,3 +58,19 @@ def _attribute(module: Any, name: str) -> Any:
     if not hasattr(module, name):
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     return getattr(module, name)
+
+
+def printed(module: Any) -> str:
+    """The printed form of `module`: its name, its `extra_repr`, and the modules in it."""
+    extra = module.extra_repr()
+    lines = extra.split("\n") if extra else []
+    if not module._modules and len(lines) <= 1:
+        return f"{module._get_name()}({extra})"
+    for name, inner in module._modules.items():
+        lines.append(f"({name}): {indented(repr(inner))}")
+    return f"{module._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def indented(text: str) -> str:
+    """`text` with all lines but the first indented by two spaces."""
+    return text.replace("\n", "\n  ")

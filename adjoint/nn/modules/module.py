@@ -26,7 +26,7 @@ from .call import (
     register_module_full_backward_pre_hook,
     watched_call,
 )
-from .printing import printed
+from .lookup import printed
 from .registration import _global_buffer_registration_hooks as _global_buffer_registration_hooks
 from .registration import _global_module_registration_hooks as _global_module_registration_hooks
 from .registration import _global_parameter_registration_hooks as _global_parameter_registration_hooks

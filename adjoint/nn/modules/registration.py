@@ -1,16 +1,18 @@
-"""The assignment of parameters, buffers and submodules to a module: where they are stored, and which are refused."""
+"""The assignment of parameters, buffers and submodules to a module: where they are stored, and which are refused.
+
+`Registered` is the interface of modules for the functions around `Module`, so that they need not import the class.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import adjoint as torch
 
 from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
-from .registered import Registered
 
 _global_parameter_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _global_buffer_registration_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -170,3 +172,15 @@ def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, na
 def type_name(value: Any) -> str:
     """The name of a value's type in PyTorch's errors: `torch.FloatTensor` for a tensor."""
     return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
+
+
+class Registered(Protocol):
+    """A module: parameters, buffers and submodules by name; the tables of hooks are attributes."""
+
+    _version: int
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, torch.Tensor | None]
+    _modules: dict[str, Any]
+    _is_full_backward_hook: bool | None
+
+    def __getattr__(self, name: str) -> Any: ...

@@ -11,7 +11,7 @@ import adjoint as torch
 
 from ...notices import warn
 from ..parameter import Parameter, is_lazy
-from .registered import Registered
+from .registration import Registered
 
 EXTRA_STATE_KEY = "_extra_state"
 

@@ -1,14 +1,19 @@
-"""Comparisons, logic and bits. Their results are constant almost everywhere, so nothing here is differentiable."""
+"""Comparisons, logic, bits, and of what kind elements are: nan, infinite, real; and `nan_to_num`, which replaces some of them.
+
+All but those of `nan_to_num` are results that are constant almost everywhere, so they are not differentiable.
+"""
 
 from __future__ import annotations
 
 import numpy
 
 from ...codegen.kernel import FLOATS, Kernel
-from ...dispatch.decorators import binary, public, unary
+from ...dispatch.annotations import Array, Float
+from ...dispatch.decorators import binary, operator, public, unary
 from ...dispatch.overloads import overloads
 from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import comparison as kernels
+from ...kernels.math import pointwise
 
 # --- order ----------------------------------------------------------------------------------------------------
 
@@ -178,3 +183,78 @@ def reflected_left_shift(input, other):
 def reflected_right_shift(input, other):
     """`other >> input`."""
     return bitwise_right_shift(other, input)
+
+
+# --- kinds of elements ----------------------------------------------------------------------------------------
+
+
+@unary(
+    Kernel(pointwise.isnan, small=numpy.isnan, dtypes=FLOATS, quiet=True),
+    promote=None,
+    inplace=False,
+    out=False,
+    sparse="values",
+    narrow="reads",
+)
+class isnan:
+    """Whether elements are nan."""
+
+
+@unary(
+    Kernel(pointwise.isinf, small=numpy.isinf, dtypes=FLOATS, quiet=True),
+    promote=None,
+    inplace=False,
+    out=False,
+    sparse="values",
+    narrow="halves",
+)
+class isinf:
+    """Whether elements are infinite."""
+
+
+@unary(
+    Kernel(pointwise.isfinite, small=numpy.isfinite, dtypes=FLOATS),
+    promote=None,
+    inplace=False,
+    out=False,
+    narrow="halves",
+)
+class isfinite:
+    """Whether elements are neither infinite nor nan."""
+
+
+@unary(pointwise.isposinf, promote=None, inplace=False, same_out=True, sparse="values")
+class isposinf:
+    """Whether elements are infinite and positive."""
+
+
+@unary(pointwise.isneginf, promote=None, inplace=False, same_out=True, sparse="values")
+class isneginf:
+    """Whether elements are infinite and negative."""
+
+
+@unary(pointwise.isreal, promote=None, inplace=False, out=False, narrow="reads")
+class isreal:
+    """Whether the imaginary part is 0."""
+
+
+@unary(pointwise.signbit, promote=None, inplace=False, same_out=True, sparse="values")
+class signbit:
+    """Whether the sign is set, also that of zeros and nans."""
+
+
+@operator(
+    kernel=pointwise.nan_to_num,
+    inplace=True,
+    same_out=True,
+    tangent="elementwise",
+    public_inplace=True,
+    sparse="values",
+)
+class nan_to_num:
+    """Finite numbers in place of nans (by default 0) and infinities (the dtype's extremes), elementwise."""
+
+    def forward(self: Array, nan: Float = None, posinf: Float = None, neginf: Float = None): ...
+
+    def grad_self(grad, self, xp):
+        return xp.zero_where(grad, xp.isnan(self) | xp.isinf(self))

@@ -6,7 +6,7 @@ import math
 
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
-from ...kernels.nn import unpooling as kernels
+from ...kernels.nn import pooling as kernels
 
 
 def _declare(dims):

@@ -99,7 +99,7 @@ def numpy_state(base_seed: int, number: int) -> list[int]:
 def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
     """Be a worker: `end` is its end of the channel, `descriptor` that of the file for batches, which `reader` reads."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process is interrupted too, and ends its workers
-    torch.multiprocessing.watching.end_with_parent(at_once=True)
+    torch.multiprocessing.spawning.end_with_parent(at_once=True)
     torch.set_num_threads(1)
     seed = seed_all(task.base_seed, task.number)
     become(WorkerInfo(task.number, task.num_workers, seed, task.dataset))

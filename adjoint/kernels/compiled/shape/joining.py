@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.addresses import addresses
+from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import Int, Pointer, Static, T, address, cast_pointer, i64, loops, minimum, u8
 from ....codegen.llvm.launch import launch
