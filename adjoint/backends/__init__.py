@@ -7,7 +7,8 @@ may read and set their switches (`backends.cudnn.deterministic = True`); the val
 from __future__ import annotations
 
 from ..codegen.acceleration import LOOPS
-from . import cpu, cuda, cudnn, cusparselt, mha, miopen, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized
+from . import cpu, cuda, cudnn, mkl, mkldnn, mps
+from .switches import cusparselt, mha, miopen, nnpack, openmp, opt_einsum, quantized, xnnpack
 
 
 class _Llvm:

@@ -1,3 +1,0 @@
-"""`torch.backends.xnnpack`: a library that is not used."""
-
-enabled = False
