@@ -10,14 +10,13 @@ tensor(1.)
 
 import sys
 
-from . import constraint_registry, constraints, distribution, exp_family, kl, transforms, utils
+from . import constraint_registry, constraints, distribution, kl, transforms, utils
 from .bounded import ContinuousBernoulli, Kumaraswamy, Uniform, VonMises
 from .classes import Categorical, MixtureSameFamily, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
 from .composed import Independent, TransformedDistribution
 from .constraint_registry import biject_to, transform_to
 from .counts import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily
 from .gammas import Beta, Chi2, Dirichlet, Exponential, FisherSnedecor, Gamma, Gumbel, InverseGamma, StudentT, Weibull
 from .gaussian import HalfNormal, LogisticNormal, LogNormal, LowRankMultivariateNormal, MultivariateNormal, Normal
 from .kl import kl_divergence, register_kl
@@ -98,8 +97,8 @@ __all__ = [
 
 _MODULES = {
     "bernoulli": "Bernoulli", "beta": "Beta", "binomial": "Binomial", "categorical": "Categorical", "cauchy": "Cauchy",
-    "chi2": "Chi2", "continuous_bernoulli": "ContinuousBernoulli", "dirichlet": "Dirichlet", "exponential": "Exponential",
-    "fishersnedecor": "FisherSnedecor", "gamma": "Gamma", "generalized_pareto": "GeneralizedPareto", "geometric": "Geometric",
+    "chi2": "Chi2", "continuous_bernoulli": "ContinuousBernoulli", "dirichlet": "Dirichlet",
+    "exp_family": "ExponentialFamily", "exponential": "Exponential", "fishersnedecor": "FisherSnedecor", "gamma": "Gamma", "generalized_pareto": "GeneralizedPareto", "geometric": "Geometric",
     "gumbel": "Gumbel", "half_cauchy": "HalfCauchy", "half_normal": "HalfNormal", "independent": "Independent",
     "inverse_gamma": "InverseGamma", "kumaraswamy": "Kumaraswamy", "laplace": "Laplace", "lkj_cholesky": "LKJCholesky",
     "log_normal": "LogNormal", "logistic_normal": "LogisticNormal",

@@ -11,8 +11,7 @@ from adjoint.nn import functional as F
 
 from . import constraints
 from .composed import TransformedDistribution
-from .distribution import Distribution, expand_by_parameters
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily, expand_by_parameters
 from .transforms import AffineTransform, PowerTransform
 from .utils import EULER, ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, same_as
 

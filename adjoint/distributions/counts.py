@@ -9,8 +9,7 @@ from adjoint import Tensor
 from adjoint.nn import functional as F
 
 from . import constraints
-from .distribution import Distribution, expand_by_parameters
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily, expand_by_parameters
 from .gammas import Gamma
 from .utils import ProbsOrLogits, broadcast_all, lazy_property, same_as
 

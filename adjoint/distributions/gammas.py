@@ -12,8 +12,7 @@ from adjoint import Tensor
 from . import constraints
 from .bounded import Uniform
 from .composed import TransformedDistribution
-from .distribution import Distribution, expand_by_parameters
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily, expand_by_parameters
 from .transforms import AffineTransform, ExpTransform, PowerTransform
 from .utils import EULER, _standard_normal, broadcast_all, same_as
 

@@ -10,8 +10,7 @@ from adjoint import Tensor
 
 from . import constraints
 from .composed import Folded, Independent, TransformedDistribution
-from .distribution import Distribution, expand_by_parameters
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily, expand_by_parameters
 from .transforms import ExpTransform, StickBreakingTransform
 from .utils import _standard_normal, broadcast_all, lazy_property, same_as
 

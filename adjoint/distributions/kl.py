@@ -27,8 +27,7 @@ from .bounded import ContinuousBernoulli, Uniform
 from .classes import Categorical, OneHotCategorical
 from .composed import Independent, TransformedDistribution
 from .counts import Bernoulli, Binomial, Geometric, Poisson
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily
 from .gammas import Beta, Dirichlet, Exponential, Gamma, Gumbel
 from .gaussian import (
     HalfNormal,

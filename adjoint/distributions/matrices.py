@@ -12,8 +12,7 @@ from adjoint.nn import functional as F
 
 from ..notices import warn
 from . import constraints
-from .distribution import Distribution, expand_by_parameters
-from .exp_family import ExponentialFamily
+from .distribution import Distribution, ExponentialFamily, expand_by_parameters
 from .gammas import Beta, Chi2
 from .gaussian import OfCovariance
 from .utils import broadcast_all

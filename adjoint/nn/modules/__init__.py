@@ -1,14 +1,13 @@
 """Modules: the layers, losses and containers of neural networks, and their base class; names, no logic."""
 
+import sys
+
 from ...first_use import late_names
 from .activation import *
 from .batchnorm import *
 from .container import *
 from .conv import *
-from .distance import *
 from .dropout import *
-from .flatten import *
-from .fold import *
 from .instancenorm import *
 from .linear import *
 from .loss import *
@@ -17,10 +16,10 @@ from .multihead import *
 from .normalization import *
 from .padding import *
 from .parameter_container import *
+from .parameterless import *
 from .pooling import *
 from .rnn import *
 from .sparse import *
-from .upsampling import *
 
 __all__ = [
     "CELU",
@@ -206,3 +205,14 @@ LATE = {
     "transformer": "transformer",
 }
 __getattr__ = late_names(__name__, LATE)
+
+# PyTorch has a separate module for each subject.
+for _name, _classes in {
+    "distance": (CosineSimilarity, PairwiseDistance),
+    "flatten": (Flatten, Unflatten),
+    "fold": (Fold, Unfold),
+    "upsampling": (Upsample, UpsamplingBilinear2d, UpsamplingNearest2d),
+}.items():
+    sys.modules[f"{__name__}.{_name}"] = globals()[_name] = sys.modules[_classes[0].__module__]
+    for _each in _classes:
+        _each.__module__ = f"{__name__}.{_name}"

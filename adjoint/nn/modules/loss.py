@@ -10,8 +10,8 @@ import adjoint as torch
 from ...notices import warn
 from .. import functional as F
 from ..functional.reduction import legacy_reduction
-from .distance import PairwiseDistance
 from .module import Module
+from .parameterless import PairwiseDistance
 
 __all__ = [
     "BCELoss",
