@@ -10,20 +10,9 @@ from .. import func
 from ..notices import warn
 from . import make_functional as modules
 
-__all__ = [
-    "combine_state_for_ensemble",
-    "functionalize",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "make_functional",
-    "make_functional_with_buffers",
-    "vjp",
-    "vmap",
-]
+_TRANSFORMS = ("functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp")
+
+__all__ = ["combine_state_for_ensemble", *_TRANSFORMS, "make_functional", "make_functional_with_buffers", "vmap"]
 
 
 def _deprecated(function: Callable[..., Any], instead: str) -> Callable[..., Any]:
@@ -45,19 +34,7 @@ def _deprecated(function: Callable[..., Any], instead: str) -> Callable[..., Any
 
 
 vmap = _deprecated(func.vmap, "torch.vmap")
-functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp = (
-    _deprecated(function, f"torch.func.{function.__name__}")
-    for function in (
-        func.functionalize,
-        func.grad,
-        func.grad_and_value,
-        func.hessian,
-        func.jacfwd,
-        func.jacrev,
-        func.jvp,
-        func.vjp,
-    )
-)
+globals().update({name: _deprecated(getattr(func, name), f"torch.func.{name}") for name in _TRANSFORMS})
 make_functional, make_functional_with_buffers = (
     _deprecated(function, "torch.func.functional_call")
     for function in (modules.make_functional, modules.make_functional_with_buffers)
