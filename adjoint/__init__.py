@@ -101,8 +101,7 @@ _NAMES = {
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype"
     ),
-    "_higher_order_ops.cond": "cond",
-    "_higher_order_ops.while_loop": "while_loop",
+    "_higher_order_ops.control_flow": "cond while_loop",
     "_checks": (
         "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
         "_check_type _check_value _check_with _has_compatible_shallow_copy_type _shape_as_tensor"

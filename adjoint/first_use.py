@@ -64,6 +64,16 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
     return __getattr__
 
 
+def further_names(package: str, modules: dict[str, ModuleType]) -> None:
+    """Give modules names below `package`: PyTorch has separate modules for what they hold.
+
+    They are found under PyTorch's name for the package too, where that means this one.
+    """
+    for above in (package, package.replace("adjoint", "torch", 1)):
+        if sys.modules.get(above) is sys.modules[package]:
+            sys.modules.update({f"{above}.{name}": module for name, module in modules.items()})
+
+
 class computed_once(Generic[_T]):
     """An attribute that its first use computes. `functools.cached_property` holds a lock meanwhile, or computes several."""
 

@@ -126,11 +126,10 @@ BELOW_THE_PUBLIC_API = {
     "adjoint.weak_keys",
 }
 
-# `utils` is a name of PyTorch's for two public packages and five modules, and for nothing else.
+# `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
 NOT_DRAWERS = {
     "adjoint._utils",
     "adjoint.utils.data._utils",
-    "adjoint._dynamo.utils",
     "adjoint.utils",
     "adjoint.nn.utils",
     "adjoint.nn.modules.utils",

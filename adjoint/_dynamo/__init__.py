@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from .. import nn
 from ..absent import absent
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
-from . import eval_frame, utils
-from .eval_frame import OptimizedModule
+from ..first_use import further_names
 
 __all__ = [
     "OptimizedModule",
@@ -73,3 +75,28 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
 _CAPTURE = "use `torch.fx.symbolic_trace`, or `adjoint.inspect` for the graph of a backward"
 explain = absent("torch._dynamo.explain", _CAPTURE)
 export = absent("torch._dynamo.export", _CAPTURE)
+
+
+class OptimizedModule(nn.Module):
+    """The class of compiled modules in PyTorch. `torch.compile` returns modules themselves, so it has no instances here."""
+
+
+def is_dynamo_supported() -> bool:
+    """Whether graphs can be captured from bytecode; never."""
+    return False
+
+
+def is_compile_supported(device_type: Any) -> bool:
+    """Whether `torch.compile` compiles; never: it returns functions themselves."""
+    return False
+
+
+class TransformGetItemToIndex(nullcontext[None]):
+    """A context that libraries enter around `vmap`. It changes nothing: indexing by tensors works inside as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+eval_frame = utils = sys.modules[__name__]
+further_names(__name__, dict.fromkeys(("eval_frame", "utils", "_trace_wrapped_higher_order_op"), utils))

@@ -1,9 +1,10 @@
 """Control flow as functions, which run as written: `cond`, `while_loop`, `map`, `scan`, `associative_scan`."""
 
+from ..first_use import further_names
+from . import control_flow
 from .associative_scan import associative_scan
-from .cond import cond
-from .map import map
-from .scan import scan
-from .while_loop import while_loop
+from .control_flow import cond, map, scan, while_loop
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+
+further_names(__name__, dict.fromkeys(control_flow.__all__, control_flow))

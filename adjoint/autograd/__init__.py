@@ -2,17 +2,18 @@
 
 from typing import Any
 
-from ..first_use import import_late
+from ..first_use import further_names, import_late
 from ..tape.modes import is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from ..tracebacks import end_at_caller
-from . import anomaly_mode, function, grad_mode, graph, methods
-from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from . import function, grad_mode, graph, methods
 from .backward import backward, grad
 from .bindings import _get_sequence_nr as _get_sequence_nr
 from .bindings import _pop_saved_tensors_default_hooks as _pop_saved_tensors_default_hooks
 from .bindings import _profiler_enabled as _profiler_enabled
 from .bindings import _push_saved_tensors_default_hooks as _push_saved_tensors_default_hooks
+from .debug import anomaly_mode
+from .debug.anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (
     _force_original_view_tracking,
@@ -66,6 +67,8 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+further_names(__name__, {"anomaly_mode": anomaly_mode})
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
+from ..first_use import further_names
+
 
 def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManager[None]]:
     """The function `flags` of a module: a context in which the module's switches have other values."""
@@ -59,7 +61,7 @@ def get_opt_einsum() -> None:
 
 def get_fastpath_enabled() -> bool:
     """The switch."""
-    return mha._fastpath  # type: ignore[no-any-return]
+    return mha._fastpath
 
 
 def set_fastpath_enabled(value: bool) -> None:
@@ -73,7 +75,7 @@ def _library(name: str, about: str, flags: dict[str, Any] | None = None, **conte
     if flags is not None:
         contents |= {"flags": flags_of(made.__name__, **flags), "set_flags": set_flags_of(made.__name__, *flags)}
     vars(made).update(contents)
-    sys.modules[made.__name__] = made
+    further_names(__package__, {name: made})
     return made
 
 

@@ -1,3 +1,21 @@
-"""`torch.distributed.elastic`: what programs for `torchrun` import. If a process fails, all end; none is started again."""
+"""`torch.distributed.elastic`: what programs for `torchrun` import. If a process fails, all end; none is started again.
 
-from . import multiprocessing
+`torch.distributed.elastic.multiprocessing.errors` has `record`, which programs put on their main function.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ...first_use import further_names
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def record(fn: _Function, error_handler: Any = None) -> _Function:
+    """The function itself: an error is shown with its rank, however it is raised."""
+    return fn
+
+
+multiprocessing = errors = sys.modules[__name__]
+further_names(__name__, dict.fromkeys(("multiprocessing", "multiprocessing.errors"), errors))

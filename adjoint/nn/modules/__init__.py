@@ -2,7 +2,7 @@
 
 import sys
 
-from ...first_use import late_names
+from ...first_use import further_names, late_names
 from .activation import *
 from .batchnorm import *
 from .container import *
@@ -213,6 +213,6 @@ for _name, _classes in {
     "fold": (Fold, Unfold),
     "upsampling": (Upsample, UpsamplingBilinear2d, UpsamplingNearest2d),
 }.items():
-    sys.modules[f"{__name__}.{_name}"] = globals()[_name] = sys.modules[_classes[0].__module__]
+    further_names(__name__, {_name: globals().setdefault(_name, sys.modules[_classes[0].__module__])})
     for _each in _classes:
         _each.__module__ = f"{__name__}.{_name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from ...tracebacks import ending_at_caller
 from .worker_info import get_worker_info, memory_for_sending
 
 __all__ = ["default_collate", "default_convert"]
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+"""In the name of a NumPy dtype: that its elements are texts or objects, of which there are no tensors."""
 
 
 @ending_at_caller

@@ -18,6 +18,7 @@ from ...tracebacks import shorten
 from .dataset import IterableDataset
 from .fetching import fetcher
 from .worker_info import WorkerInfo, become
+from .worker_info import get_worker_info as get_worker_info
 
 __all__ = ["BATCH", "END", "ERROR", "Task", "WorkerError", "work"]
 
@@ -86,11 +87,11 @@ def seed_all(base_seed: int, number: int) -> int:
     seed = base_seed + number
     random.seed(seed)
     torch.manual_seed(seed)
-    numpy.random.seed(numpy_state(base_seed, number))  # noqa: NPY002
+    numpy.random.seed(_generate_state(base_seed, number))  # noqa: NPY002
     return seed
 
 
-def numpy_state(base_seed: int, number: int) -> list[int]:
+def _generate_state(base_seed: int, number: int) -> list[int]:
     """What the worker of this number seeds NumPy's random numbers with."""
     words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return numpy.random.SeedSequence(words).generate_state(4).tolist()

@@ -1,5 +1,6 @@
 """PyTorch's names for parts of data loading that other libraries import; names, no logic."""
 
+from ...first_use import further_names
 from . import collate, worker
 
 __all__ = ["HAS_NUMPY", "IS_WINDOWS", "MP_STATUS_CHECK_INTERVAL", "collate", "worker"]
@@ -7,3 +8,5 @@ __all__ = ["HAS_NUMPY", "IS_WINDOWS", "MP_STATUS_CHECK_INTERVAL", "collate", "wo
 HAS_NUMPY = True
 IS_WINDOWS = False
 MP_STATUS_CHECK_INTERVAL = 5.0
+
+further_names(__name__, {"collate": collate, "worker": worker})

@@ -1,3 +1,0 @@
-"""`torch.distributed.elastic.multiprocessing`; names, no logic."""
-
-from . import errors
