@@ -126,7 +126,7 @@ BELOW_THE_PUBLIC_API = {
     "adjoint.weak_keys",
 }
 
-# `utils` is a name of PyTorch's for two public packages and four modules, and for nothing else.
+# `utils` is a name of PyTorch's for two public packages and three modules, and for nothing else.
 NOT_DRAWERS = {
     "adjoint._utils",
     "adjoint.utils.data._utils",
@@ -134,7 +134,6 @@ NOT_DRAWERS = {
     "adjoint.nn.utils",
     "adjoint.nn.modules.utils",
     "adjoint.distributions.utils",
-    "adjoint.autograd._functions.utils",
 }
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 LONGEST = 600

@@ -22,8 +22,7 @@ from ..tracebacks import ending_at_caller, shorten
 from .debug.anomaly_mode import check_nan
 from .function_context import FunctionCtx, bound
 from .function_context import once_differentiable as once_differentiable
-from .function_grads import check_unwanted, checked_grads, materialized
-from .function_outputs import is_simple, numbers_of, tie_outputs
+from .function_outputs import check_unwanted, checked_grads, is_simple, materialized, numbers_of, tie_outputs
 from .hook_calls import recording_mode, stop_recording, to_tensor
 from .saved_variable import CLEARED, SavedNone, save, unpacked
 

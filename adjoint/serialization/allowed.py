@@ -16,7 +16,7 @@ import numpy
 from .. import dtypes
 from ..device import Size, device
 from ..tensor import Tensor
-from . import plain, sparse_tensors, tensors
+from . import plain, tensors
 from .storages import STORAGE_TYPES, UNTYPED
 
 __all__ = [
@@ -74,7 +74,7 @@ _REBUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor_v2": tensors.rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": tensors.rebuild_tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": tensors.rebuild_meta,
-    "torch._utils._rebuild_sparse_tensor": sparse_tensors.rebuild_sparse,
+    "torch._utils._rebuild_sparse_tensor": tensors.rebuild_sparse,
     "torch._utils._rebuild_parameter": tensors.rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": tensors.rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": tensors.rebuild_from_type_v2,

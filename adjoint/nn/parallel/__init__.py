@@ -1,11 +1,14 @@
 """`DataParallel`: a model in several threads at once; names, no logic."""
 
-from .data_parallel import DataParallel, data_parallel
+import sys
+
+from ...first_use import further_names
+from .data_parallel import DataParallel, data_parallel, parallel_apply, replicate
 from .distributed import DistributedDataParallel
-from .parallel_apply import parallel_apply
-from .replicate import replicate
 from .scatter_gather import gather, scatter
 
 __all__ = [
     "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter",
 ]  # fmt: skip
+
+further_names(__name__, dict.fromkeys(("parallel_apply", "replicate"), sys.modules[DataParallel.__module__]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import publish, tensors
-from ...kernels.nn import fractional_pooling as kernels
+from ...kernels.nn import pooling as kernels
 from .pooling import _declare, _scattering_operator
 
 

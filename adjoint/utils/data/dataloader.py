@@ -12,9 +12,9 @@ import adjoint as torch
 from ...first_use import import_late
 from ...notices import warn
 from ...tracebacks import end_at_caller
+from .collate import DatasetKind as _DatasetKind
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
-from .fetching import DatasetKind as _DatasetKind
 from .iteration import Batches, BatchesOfOneProcess
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .worker_info import get_worker_info

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...notices import warn
-from .fetching import fetcher
+from .collate import fetcher
 from .sampler import draw_seed
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy
 import adjoint as torch
 
 from ...tracebacks import shorten
+from .collate import fetcher
 from .dataset import IterableDataset
-from .fetching import fetcher
 from .worker_info import WorkerInfo, become
 from .worker_info import get_worker_info as get_worker_info
 
