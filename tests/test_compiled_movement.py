@@ -13,8 +13,7 @@ from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.index import lookup, masks, scattering
 from adjoint.kernels.compiled.memory.copying import convert, copy_into
-from adjoint.kernels.compiled.shape.joining import joined
-from adjoint.kernels.compiled.shape.triangle import triangle
+from adjoint.kernels.compiled.shape.joining import joined, triangle
 
 SHAPES = [(50,), (37, 21), (5, 40, 33), (3, 700, 2), (1000, 1)]
 

@@ -107,14 +107,14 @@ def test_a_kernel_that_cannot_be_compiled_is_given_up_once(monkeypatch):
         calls.append(arguments)
         raise CompilationError("no such instruction")
 
-    monkeypatch.setattr(LOOPS, "_forms", {"create.permutation.permutation": failing})
+    monkeypatch.setattr(LOOPS, "_forms", {"create.twister.permutation": failing})
     monkeypatch.setattr(LOOPS, "failures", {})
     monkeypatch.setattr(LOOPS, "_enabled", True)
     for _ in range(2):
         assert sorted(torch.randperm(500).tolist()) == list(range(500))
     assert len(calls) == 1
-    assert torch.backends.llvm.failures == {"create.permutation.permutation": "no such instruction"}
-    assert "1 given up (create.permutation.permutation)" in torch.backends.llvm.describe()
+    assert torch.backends.llvm.failures == {"create.twister.permutation": "no such instruction"}
+    assert "1 given up (create.twister.permutation)" in torch.backends.llvm.describe()
 
 
 def test_without_llvmlite_numpy_computes(monkeypatch):

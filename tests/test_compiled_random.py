@@ -63,14 +63,14 @@ def test_a_loop_that_small_arrays_use_begins_after_many_of_them(monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", False)
     monkeypatch.setattr(LOOPS, "_enabled", True)
     monkeypatch.setattr(RepeatedForm, "CALLS", 3)
-    form = RepeatedForm("create.permutation.permutation", elements=100)
+    form = RepeatedForm("create.twister.permutation", elements=100)
     stream, order = Stream(7), numpy.empty(10, numpy.int64)
     begun = [form.run(10, order, stream) is order for _ in range(5)]
     assert begun == [False, False, False, True, True]
     monkeypatch.setattr(LOOPS, "_enabled", False)
     assert form.run(10, order, stream) is NotImplemented
     monkeypatch.setattr(LOOPS, "_enabled", True)
-    assert RepeatedForm("create.permutation.permutation", elements=10).run(10, order, stream) is order
+    assert RepeatedForm("create.twister.permutation", elements=10).run(10, order, stream) is order
 
 
 def test_words_are_numpys_across_twists(monkeypatch):

@@ -180,7 +180,7 @@ class RowCall:
             return NotImplemented
         launch(self._function, self._blocks, self._block_bytes, self._tables.address(table))
         for order, number in enumerate(self._columns):
-            if LOOPS.run("reduce.blocks.add_blocks", sums, order, outs[number]) is NotImplemented:
+            if LOOPS.run("reduce.reduction.add_blocks", sums, order, outs[number]) is NotImplemented:
                 outs[number][...] = sums[:, order].sum(0, numpy.float64).reshape(outs[number].shape)
         return results
 

@@ -246,7 +246,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     return add_bias(result, self) if by_rows else numpy.add(result, self, result)
 
 
-@accelerated("linalg.matmul.add_bias", elements=1 << 14)
+@accelerated("linalg.blas.add_bias", elements=1 << 14)
 def add_bias(result: Array, bias: Array) -> Array:
     """A product with a vector added to its rows, in place."""
     return numpy.add(result, bias, result)

@@ -375,7 +375,7 @@ def triu(self: Array, diagonal: int) -> Array:
 def _triangle(array: Array, diagonal: int, *, upper: bool) -> Array:
     diagonal = operator.index(diagonal)
     if LOOPS.takes(array.size, MOVED):
-        found = LOOPS.run("shape.triangle.triangle", array, diagonal, upper)
+        found = LOOPS.run("shape.joining.triangle", array, diagonal, upper)
         if found is not NotImplemented:
             return numpy.asarray(found)
     rows, columns = array.shape[-2:]

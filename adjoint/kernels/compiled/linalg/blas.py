@@ -2,6 +2,8 @@
 
 OpenBLAS has threads of its own. For some hundredths of a second after each product they look for more work, and so take
 processors from the threads that run compiled kernels. While kernels call it, it is told to use none.
+
+`add_bias` surrounds its products.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ import os
 from functools import cache
 from typing import Any
 
+import numpy
 from numpy.linalg import _umath_linalg
 
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import external
-from ....codegen.llvm.language import CompilationError, Pointer, f32, i32, i64, loops
+from ....codegen.llvm.language import CompilationError, Int, Pointer, T, address, f32, f64, i32, i64, loops, vectorized
+from ....codegen.llvm.launch import launch
 from ....codegen.llvm.workers import wait
 from ....first_use import computed_once
 
@@ -126,3 +130,29 @@ def gemm(type_: Any) -> Any:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=BLAS.renew)
+
+
+Array = numpy.ndarray[Any, Any]
+
+_TYPES = {"f": f32, "d": f64}
+
+
+@loops
+def add_to_rows(result: Pointer[T], bias: Pointer[T], width: Int, start: Int, stop: Int) -> None:
+    """Add a vector to rows `start` to `stop`."""
+    for i in range(start, stop):
+        row = result + i * width
+        for j in vectorized(width):
+            row[j] += bias[j]
+
+
+def add_bias(result: Array, bias: Array) -> Any:
+    """`kernels.linalg.matmul.add_bias`."""
+    kind = _TYPES.get(result.dtype.char)
+    if kind is None or not result.flags.c_contiguous or bias.strides != (bias.itemsize,):
+        return NotImplemented
+    rows, width = result.shape
+    launch(
+        add_to_rows.compiled(T=kind), rows, width * result.itemsize, address(result), address(bias), width
+    )  # fmt: skip
+    return result

@@ -12,24 +12,32 @@ from numpy import ndarray
 from ....codegen.llvm.calls import CallTables
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
+    Int,
     Loops,
+    Pointer,
     S,
+    Static,
     T,
+    address,
     f32,
     f64,
     fabs,
     i32,
     i64,
+    load,
     loops,
     maximum,
     minimum,
+    store,
     type_of,
     u8,
+    vector,
     where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.shapes import Dims, normalize_dims
+from ..linalg.tiles import first_lanes
 from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
 
 _CHUNK = 1 << 16
@@ -385,3 +393,35 @@ class _Planning:
         )  # fmt: skip
         if chunks > 1 or glue > 1:
             self.columns(outer, chunks * glue, inner // glue)
+
+
+Array = numpy.ndarray[Any, Any]
+
+_TYPES = {"f": f32, "d": f64}
+
+
+@loops(explicit=True, plain=True)
+def sum_blocks(
+    out: Pointer[T], sums: Pointer[T], blocks: Int, distance: Int, length: Int, start: Int, stop: Int, W: Static
+) -> None:
+    """Vectors `start` to `stop` of the sum, in float64, of rows that are `distance` apart."""
+    for j in range(start * W, stop * W, W):
+        there = first_lanes(length - j, W)
+        total = vector(f64, W)(0)
+        for block in range(blocks):
+            total += vector(f64, W)(load(sums + (block * distance + j), W, there))
+        store(out + j, vector(T, W)(total), there)
+
+
+def add_blocks(sums: Array, order: int, out: Array) -> Any:
+    """Write the sum over the first dimension of `sums[:, order]` to `out`; `sums` has no gaps."""
+    kind = _TYPES.get(out.dtype.char)
+    if kind is None or out.dtype is not sums.dtype:
+        return NotImplemented
+    blocks, columns, length = sums.shape
+    width = HOST.vector_bytes // 8
+    launch(
+        sum_blocks.compiled(T=kind, W=width), -(-length // width), blocks * width * out.itemsize, address(out),
+        address(sums) + order * length * out.itemsize, blocks, columns * length, length,
+    )  # fmt: skip
+    return out

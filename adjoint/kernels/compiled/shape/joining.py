@@ -1,4 +1,7 @@
-"""Arrays joined along one dimension: the result is written from its first element to its last, by several threads."""
+"""Arrays joined along one dimension: the result is written from its first element to its last, by several threads.
+
+The triangles of matrices are written row by row.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,20 @@ from numpy import ndarray
 
 from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.host import HOST
-from ....codegen.llvm.language import Int, Pointer, Static, T, address, cast_pointer, i64, loops, minimum, u8
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    cast_pointer,
+    i64,
+    loops,
+    maximum,
+    minimum,
+    u8,
+    vectorized,
+)
 from ....codegen.llvm.launch import launch
 from ..memory.copying import WORDS, copy_row
 
@@ -64,3 +80,45 @@ def joined(arrays: list[ndarray], axis: int) -> Any:
 @functools.lru_cache(4)
 def _joining(word: Any, width: int) -> Any:
     return join_rows.compiled(T=word, W=width)
+
+
+@loops
+def copy_triangles(
+    out: Pointer[T],
+    x: Pointer[T],
+    rows: Int,
+    columns: Int,
+    diagonal: Int,
+    UPPER: Static,
+    W: Static,
+    start: Int,
+    stop: Int,
+) -> None:
+    """Rows of matrices, of which what lies below the diagonal (above it, if not `UPPER`) is zero."""
+    for row in range(start, stop):
+        edge = minimum(maximum(row % rows + diagonal + (0 if UPPER else 1), 0), columns)
+        target = out + row * columns
+        source = x + row * columns
+        if UPPER:
+            copy_row(target + edge, source + edge, columns - edge, 1, 1, "rows", W)
+        else:
+            copy_row(target, source, edge, 1, 1, "rows", W)
+        for i in vectorized(0 if UPPER else edge, edge if UPPER else columns):
+            target[i] = T(0)
+
+
+def triangle(x: ndarray, diagonal: int, upper: bool) -> Any:
+    """The upper or the lower triangle of the last two dimensions. NotImplemented if there is no loop for it."""
+    if x.itemsize not in WORDS or not x.flags.c_contiguous or not x.size or abs(diagonal) > 1 << 40:
+        return NotImplemented
+    rows, columns = x.shape[-2:]
+    out = numpy.empty(x.shape, x.dtype)
+    function = _compiled(x.itemsize, upper, HOST.vector_bytes // x.itemsize)
+    lines = math.prod(x.shape[:-1])
+    launch(function, lines, 2 * columns * x.itemsize, address(out), address(x), rows, columns, diagonal)
+    return out
+
+
+@functools.lru_cache(32)
+def _compiled(itemsize: int, upper: bool, width: int) -> Any:
+    return copy_triangles.compiled(T=WORDS[itemsize], UPPER=upper, W=width)

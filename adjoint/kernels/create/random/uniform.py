@@ -302,7 +302,7 @@ def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> nd
         return in_parts(out, lambda n: _integers(stream, n, from_, size, wide))
 
 
-_INTEGERS = RepeatedForm("create.permutation.integers", elements=TILE)
+_INTEGERS = RepeatedForm("create.twister.integers", elements=TILE)
 
 
 def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
@@ -351,7 +351,7 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     return round_to(_shuffled_one_by_one(partners) if n < MANY else _shuffled(partners), dtype)
 
 
-_PERMUTATION = RepeatedForm("create.permutation.permutation", elements=MANY)
+_PERMUTATION = RepeatedForm("create.twister.permutation", elements=MANY)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
