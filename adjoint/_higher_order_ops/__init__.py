@@ -2,9 +2,8 @@
 
 from ..first_use import further_names
 from . import control_flow
-from .associative_scan import associative_scan
-from .control_flow import cond, map, scan, while_loop
+from .control_flow import associative_scan, cond, map, scan, while_loop
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 
-further_names(__name__, dict.fromkeys(control_flow.__all__, control_flow))
+further_names(__name__, dict.fromkeys(__all__, control_flow))

@@ -1,1 +1,0 @@
-"""Former names of parts of `torch.distributed`, which libraries import."""
