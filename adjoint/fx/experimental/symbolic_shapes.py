@@ -1,0 +1,55 @@
+"""Questions about sizes that may be symbols in PyTorch; here all sizes are numbers, and conditions on them are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "GuardOnDataDependentSymNode",
+    "free_symbols",
+    "free_unbacked_symbols",
+    "guard_or_false",
+    "guard_or_true",
+    "guard_size_oblivious",
+    "has_free_symbols",
+    "statically_known_true",
+]
+
+
+class GuardOnDataDependentSymNode(RuntimeError):
+    """PyTorch's error for a condition on a symbol that depends on elements; it is never raised here."""
+
+
+def guard_or_true(condition: Any) -> bool:
+    """The condition, which is known."""
+    return bool(condition)
+
+
+def guard_or_false(condition: Any) -> bool:
+    """The condition, which is known."""
+    return bool(condition)
+
+
+def guard_size_oblivious(condition: Any) -> bool:
+    """The condition, which is known."""
+    return bool(condition)
+
+
+def statically_known_true(condition: Any) -> bool:
+    """The condition, which is known."""
+    return bool(condition)
+
+
+def free_symbols(value: Any) -> set[Any]:
+    """The symbols in the sizes of `value`: none."""
+    return set()
+
+
+def free_unbacked_symbols(value: Any) -> set[Any]:
+    """The symbols in the sizes of `value` that depend on elements: none."""
+    return set()
+
+
+def has_free_symbols(value: Any) -> bool:
+    """False: sizes are numbers."""
+    return False
