@@ -84,7 +84,7 @@ def test_pictures_show_marks_as_numbers():
 
 def test_what_an_interrupt_ends_half_way_is_counted_and_an_error_is_not(monkeypatch):
     from adjoint.kernels.nn import optimization
-    from adjoint.tape.changes import count_change
+    from adjoint.tape.refusals import count_change
 
     def ends_with(error):
         def change(*_arguments):

@@ -45,7 +45,6 @@ from . import (
     data_types,
     elementwise,
     fft,
-    inspection,
     linalg,
     manipulation,
     searching,
@@ -54,7 +53,6 @@ from . import (
 from .creation import *
 from .data_types import *
 from .elementwise import *
-from .inspection import __array_namespace_info__
 from .linalg import matmul, matrix_transpose, tensordot, vecdot
 from .manipulation import *
 from .searching import *
@@ -66,7 +64,7 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", __array_api_version__)
 __all__ = [
     *"bool complex64 complex128 e fft float32 float64 inf int8 int16 int32 int64 linalg nan newaxis pi".split(),
     *"matmul matrix_transpose tensordot uint8 uint16 uint32 uint64 vecdot".split(),
-    *("__array_api_version__", "__array_namespace_info__"),
+    "__array_api_version__",
     *creation.__all__,
     *data_types.__all__,
     *elementwise.__all__,

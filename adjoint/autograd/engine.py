@@ -24,10 +24,9 @@ from ..tape.torch_function import WRAPPERS, recorded
 from ..tensor import Tensor
 from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
-from .graph_task import Capture, GraphTask, run_callbacks
+from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch, run_callbacks
 from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
 from .leaves import finish_leaf, finish_plain_leaf
-from .needed_nodes import by_dependencies, nodes_without_watch
 from .shown import Shown
 from .validate_grad import as_taken
 

@@ -14,9 +14,9 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..notices import warn
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
-from ..tape.changes import count_change
 from ..tape.edges import edge_of
 from ..tape.node import NOWHERE, Node, start
+from ..tape.refusals import count_change
 from ..tape.versions import about_to_change
 from ..tensor import Tensor
 from .declaration import Operator

@@ -12,11 +12,11 @@ from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
 from ..tape.aliases import detached
 from ..tape.anomaly import note_operation
-from ..tape.changes import count_change
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.packing import pack_saved
+from ..tape.refusals import count_change
 from ..tape.saved import save_input
 from ..tape.versions import about_to_change, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap

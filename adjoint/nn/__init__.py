@@ -15,7 +15,7 @@ _LATE = {
     "UninitializedParameter": "uninitialized",
     "attention": "attention",
     "common_types": "common_types",
-    "factory_kwargs": "factory",
+    "factory_kwargs": "parameter",
     "grad": "grad",
 }
 __getattr__ = late_names(__name__, _LATE)

@@ -1,16 +1,21 @@
 """Errors by which a kernel refuses its arguments, told from those that a signal handler of the program raises meanwhile.
 
 The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's error. What a
-handler raises, as of an alarm, is no refusal: it goes on to the caller, and the call is not repeated.
+handler raises, as of an alarm, is no refusal: it goes on to the caller, and the call is not repeated. Changes of memory
+that an interrupt may end half-way count all the same.
 """
 
 from __future__ import annotations
 
 import threading
 from _signal import NSIG, getsignal  # type: ignore[import-not-found]  # of `signal`, each answer costs a member
+from collections.abc import Callable
 from functools import partial
 from types import CodeType
 from typing import Any
+
+from ..tensor import Tensor
+from .versions import bump
 
 REFUSALS = (
     ArithmeticError,
@@ -48,3 +53,17 @@ def _code_of(handler: Any) -> CodeType | None:
     function = handler if hasattr(handler, "__code__") or hasattr(handler, "__func__") else type(handler).__call__
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code if isinstance(code, CodeType) else None
+
+
+def count_change(tensor: Tensor, name: str, change: Callable[..., object], *arguments: Any) -> None:
+    """Call `change(*arguments)`, which changes `tensor` in place for the operation `name`, and count the change.
+
+    A refusal is not counted: it has changed nothing. An interrupt is: it may strike when a part has been changed.
+    """
+    try:
+        change(*arguments)
+    except BaseException as error:
+        if not is_refusal(error):
+            bump(tensor, name, depth=2)
+        raise
+    bump(tensor, name, depth=2)

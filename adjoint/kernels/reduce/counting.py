@@ -1,4 +1,9 @@
-"""Distinct values, histograms and positions in sorted sequences."""
+"""Distinct values, histograms and positions in sorted sequences; and segments.
+
+Segments are given by their lengths or by where they begin: to each element belongs the segment that it is in.
+"""
+
+from __future__ import annotations
 
 import math
 from typing import Any
@@ -279,3 +284,32 @@ def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | N
         raise RuntimeError(f"{prefix}sorter must be a tensor of long dtype but got dtype {type_name(sorter.dtype)}")
     if sorter.size and (sorter.min() < 0 or sorter.max() >= sequence.shape[-1]):
         raise RuntimeError(f"{prefix}sorter index out of range")
+
+
+def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
+    """Where segments begin and where they end, along the last dimension, from their lengths or from offsets.
+
+    Raises:
+        RuntimeError: if there is no dimension.
+    """
+    if not given.ndim:
+        raise RuntimeError("lengths and offsets of segments have at least one dimension")
+    if not of_lengths:
+        return given[..., :-1], given[..., 1:]
+    ends = numpy.cumsum(given, -1)
+    return ends - given, ends
+
+
+def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
+    """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
+    starts, ends = ends_of(given, of_lengths)
+    count = ends.shape[-1]
+    segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
+    for row in numpy.ndindex(ends.shape[:-1]):
+        if (ends[row] < starts[row]).any():
+            raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
+        begin, *limits = numpy.clip([*starts[row][:1], *ends[row]], 0, size).tolist() or [0]
+        segments[row][begin : limits[-1] if limits else 0] = numpy.repeat(
+            numpy.arange(count), numpy.diff([begin, *limits])
+        )
+    return segments

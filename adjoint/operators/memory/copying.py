@@ -22,8 +22,8 @@ from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...notices import warn
 from ...tape import modes, views
-from ...tape.changes import count_change
 from ...tape.interpreters import check_owned, innermost
+from ...tape.refusals import count_change
 from ...tape.versions import about_to_change, bump
 from ...tensor import LEAF, Tensor, can_require_grad, wrap
 from ..create.creation import shape_of

@@ -11,7 +11,7 @@ from ...array_attributes import wrap_dim
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
-from ...kernels.reduce import segments as kernels
+from ...kernels.reduce import counting as kernels
 from ...kernels.runtime.floating import refuse
 
 _REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator
-from ...kernels.sparse import gathering as kernels
+from ...kernels.sparse import layouts as kernels
 
 
 @operator(
