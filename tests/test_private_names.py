@@ -37,6 +37,57 @@ def test_modules_are_imported_by_their_names(name):
     assert found is module
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("_dynamo._trace_wrapped_higher_order_op", "TransformGetItemToIndex"),
+        ("_dynamo.eval_frame", "OptimizedModule"),
+        ("_dynamo.utils", "is_compile_supported"),
+        ("_functorch.batch_norm_replacement", "replace_all_batch_norm_modules_"),
+        ("_functorch.functional_call", "stack_module_state"),
+        ("_functorch.vmap", "restore_vmap"),
+        ("_higher_order_ops.associative_scan", "associative_scan"),
+        ("_higher_order_ops.cond", "cond"),
+        ("_higher_order_ops.map", "map"),
+        ("_higher_order_ops.scan", "scan"),
+        ("_higher_order_ops.while_loop", "while_loop"),
+        ("autograd.anomaly_mode", "set_detect_anomaly"),
+        *((f"backends.{name}", "set_flags") for name in ("miopen", "nnpack", "opt_einsum")),
+        ("backends.cusparselt", "version"),
+        ("backends.mha", "set_fastpath_enabled"),
+        ("backends.openmp", "is_available"),
+        ("backends.quantized", "supported_engines"),
+        ("backends.xnnpack", "enabled"),
+        ("distributed._composable.fsdp", "fully_shard"),
+        ("distributed.elastic.multiprocessing.errors", "record"),
+        ("distributions.exp_family", "ExponentialFamily"),
+        ("nn.modules.distance", "PairwiseDistance"),
+        ("nn.modules.flatten", "Unflatten"),
+        ("nn.modules.fold", "Unfold"),
+        ("nn.modules.upsampling", "UpsamplingNearest2d"),
+        ("nn.parallel.parallel_apply", "parallel_apply"),
+        ("nn.parallel.replicate", "replicate"),
+        ("utils.data._utils.collate", "np_str_obj_array_pattern"),
+        ("utils.data._utils.worker", "_generate_state"),
+        ("utils.tensorboard.writer", "SummaryWriter"),
+    ],
+)
+def test_names_in_modules_of_pytorch(module, name):
+    assert hasattr(importlib.import_module(f"adjoint.{module}"), name)
+
+
+def test_switches_of_libraries_that_are_not_used():
+    nnpack, einsum, mha = torch.backends.nnpack, torch.backends.opt_einsum, torch.backends.mha
+    with nnpack.flags(enabled=False):
+        assert nnpack.enabled is False
+    assert nnpack.enabled is True
+    assert einsum.set_flags(False) == (True, "auto") and einsum.enabled is False
+    einsum.set_flags(True)
+    mha.set_fastpath_enabled(False)
+    assert mha.get_fastpath_enabled() is False
+    mha.set_fastpath_enabled(True)
+
+
 def test_types_of_arguments_have_their_private_names():
     assert torch.types._dtype is torch.dtype and torch.types._layout is torch.layout
     assert torch.types._device is torch.device and torch.types._int is int

@@ -46,6 +46,8 @@ print(callable(torch.autograd.gradcheck), torch.optim.adamw.AdamW is torch.optim
 print(torch.__name__, Linear.__module__, type(torch.ones(1)).__module__)
 print(torch.nn.__spec__.name)
 print(functorch.experimental.chunk_vmap is torch._functorch.apis.chunk_vmap)
+import torch._higher_order_ops.map, torch.nn.parallel.replicate, torch.backends.nnpack, torch.nn.modules.flatten
+print(callable(torch._higher_order_ops.map), callable(torch.nn.parallel.replicate), torch.nn.Flatten.__module__)
 """
     assert output_of(text, tmp_path) == [
         "True True True True",
@@ -53,6 +55,7 @@ print(functorch.experimental.chunk_vmap is torch._functorch.apis.chunk_vmap)
         "torch torch.nn.modules.linear torch",
         "adjoint.nn",
         "True",
+        "True True torch.nn.modules.flatten",
     ]
 
 
