@@ -523,7 +523,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         ),
         "operators sparse": "sampled_addmm",
         "sparse": "addmm log_softmax mm softmax spdiags sum",
-        "torch": "dsmm hsmm spmm",
+        "torch": "dsmm hsmm hspmm saddmm spmm",
     },
     "sparse.gathering": {
         "operators": "embedding_sparse_backward gather_sparse_backward",

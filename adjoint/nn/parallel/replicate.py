@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 __all__ = ["replicate"]
@@ -31,3 +32,6 @@ def _replica(module: Module) -> Module:
             if child is not None:
                 replica._modules[name] = replicas[child]
     return replicas[module]
+
+
+end_functions_at_caller(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...device import sparse_coo
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, publish
 from ...kernels.linalg import matmul as dense_products
@@ -15,6 +16,7 @@ from ..linalg.matmul import addmm as dense_addmm
 from ..linalg.matmul import mm as product
 from ..memory.conversion import checked_dtype
 from ..reduce.reduction import sum as total
+from .creation import sparse_coo_tensor
 from .layouts import coalesce, layout_of, stored_values
 from .reduced_product import reduced_product
 
@@ -131,7 +133,32 @@ def smm(input, mat):
     return product(input, mat).to_sparse()
 
 
-@public(method=True)
+@public()
+def hspmm(mat1, mat2, *, out=None):
+    """The product of a sparse matrix and a dense one, as the rows of those that `mat1` stores; one dimension of it is sparse.
+
+    >>> import adjoint as torch
+    >>> torch.hspmm(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse(), torch.ones(2, 2))
+    tensor(indices=tensor([[0]]),
+           values=tensor([[2., 2.]]),
+           size=(2, 2), nnz=1, layout=torch.sparse_coo)
+    """
+    if mat1.layout is not sparse_coo:
+        place = getattr(mat1._array, "words", "")
+        raise NotImplementedError(
+            f"Could not run 'aten::hspmm' with arguments from the '{place}CPU' backend. The first matrix has to be in "
+            "coordinates: `to_sparse()`."
+        )
+    if mat2.dim() != 2:
+        raise RuntimeError(f"hspmm: Argument #3: matrices expected, got {mat2.dim()}D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"hspmm: Argument #3: Expected dim 0 size {mat1.shape[1]}, got {mat2.shape[0]}")
+    rows = mat1._indices()[0].unique()
+    result = sparse_coo_tensor(rows[None], product(mat1, mat2)[rows], (mat1.shape[0], mat2.shape[1]))
+    return result if out is None else out.copy_(result)
+
+
+@public(method=("sspaddmm",), alias=("saddmm",))
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """`beta * input + alpha * (mat1 @ mat2)`, where `input` and `mat1` are sparse, as a sparse matrix."""
     return input * beta + product(mat1, mat2).to_sparse() * alpha
