@@ -197,6 +197,8 @@ GRADIENTS = {
     "addmm": differentiated(lambda t, b, x, y: t.addmm(b, x, y, alpha=2), ones(2, 2), s, ones(3, 2)),
     "sparse.addmm": differentiated(lambda t, b, x, y: t.sparse.addmm(b, x, y, beta=3, alpha=2), ones(2, 2), s, ones(3, 2)),
     "sum": differentiated(lambda t, x: x.sum(), s),
+    "relu": differentiated(lambda t, x: x.relu().to_dense(), s),
+    "pow": differentiated(lambda t, x: (x**2).to_dense(), s),
     "sparse.sum": differentiated(lambda t, x: t.sparse.sum(x), s),
     "select": differentiated(lambda t, x: x[0], s),
     "gather": differentiated(lambda t, x: x.gather(1, t.tensor([[0, 0], [2, 1]]), sparse_grad=True), d),

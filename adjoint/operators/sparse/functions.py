@@ -29,6 +29,7 @@ from .reduced_product import reduced_product
     namespace=None,
     method=(),
     out=False,
+    tangent="affine",
     node="SparseAddmmBackward0",
 )
 class _sparse_addmm:
@@ -254,6 +255,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
     @operator(
         kernel=kernels.only_sparse,
         sparse=f"reductions.{function}",
+        tangent="elementwise" if function == "softmax" else None,  # the Jacobian is symmetric
         name=f"_sparse_{function}",
         namespace=None,
         method=(),
@@ -277,9 +279,12 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         out=False,
     )
     class backward_operator:
-        """Its gradient."""
+        """Its gradient; `transposed`: the transposed of that, which is the tangent."""
 
-        def forward(grad: Array, output: Array, dim): ...
+        def forward(grad: Array, output: Array, dim, transposed=False): ...
+
+        def grad_grad(grad, output, dim, transposed, xp):
+            return getattr(xp, f"_sparse_{function}_backward")(grad, output, dim, not transposed)
 
     return forward_operator, backward_operator
 
