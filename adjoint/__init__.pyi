@@ -404,6 +404,7 @@ from adjoint.storage import LongStorage as LongStorage
 from adjoint.storage import ShortStorage as ShortStorage
 from adjoint.storage import TypedStorage as TypedStorage
 from adjoint.storage import UntypedStorage as UntypedStorage
+from adjoint.testing import FileCheck as FileCheck
 from adjoint.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from adjoint.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from adjoint.settings import get_float32_matmul_precision as get_float32_matmul_precision

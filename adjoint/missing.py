@@ -35,7 +35,7 @@ REASONS = (
         (
             r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"
             r"FunctionSchema|AliasDb|IODescriptor|TracingState|parse_\w+|merge_type\w*|unify_type_list|import_ir\w*|JITException|"
-            r"ErrorReport|FileCheck|StaticModule|CallStack|Capsule|ConcreteModule\w+|OperatorInfo|Execution\w+|Bench\w+|"
+            r"ErrorReport|StaticModule|CallStack|Capsule|ConcreteModule\w+|OperatorInfo|Execution\w+|Bench\w+|"
             r"ThroughputBenchmark|Complete\w+|DeepCopyMemo\w+|\w+StorageContext|PyTorchFile\w+|get_file_path|Logg\w+|"
             r"NoopLogger|LockingLogger|AggregationType|AVG|SUM|Type|PRIVATE_OPS|fork|wait|Tag|Dispatch\w+|ExcludeDispatch\w+|"
             r"FatalError)"

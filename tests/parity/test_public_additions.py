@@ -157,3 +157,63 @@ def test_made_tensors_are_the_same(name, options):
             warnings.simplefilter("ignore")
             made.append(library.testing.make_tensor((3, 5), dtype=getattr(library, name), device="cpu", **options))
     assert repr(made[0]) == repr(made[1]) and made[0].stride() == made[1].stride()
+
+
+LINES = "a = add(x)\nb = mul(a)\nc = add(b)\nreturn c\n"
+UNDERLINED = "b = mul(a)\n    ~~~ <--- HERE\n"
+CHECKS = [
+    lambda check: check.check("add").check("mul").run(LINES),
+    lambda check: check.check("mul").check("mul").run(LINES),
+    lambda check: check.check_not("div").run(LINES),
+    lambda check: check.check_not("mul").run(LINES),
+    lambda check: check.check("mul").check_not("a = add").check("return").run(LINES),
+    lambda check: check.check("a = add").check_not("mul").check_not("x").check("return").run(LINES),
+    lambda check: check.check("a = add").check_not("return").run(LINES),
+    lambda check: check.check_count("add", 2).run(LINES),
+    lambda check: check.check_count("add", 3).run(LINES),
+    lambda check: check.check_count("add", 1, exactly=True).run(LINES),
+    lambda check: check.check_count("add", 1, exactly=True).check("mul").run(LINES),
+    lambda check: check.check_count("div", 0, exactly=True).run(LINES),
+    lambda check: check.check("a =").check_next("b =").check_next("c").run(LINES),
+    lambda check: check.check("a =").check_next("c =").run(LINES),
+    lambda check: check.check_next("a =").run(LINES),
+    lambda check: check.check("a").check_next("a").run("a a\nb a"),
+    lambda check: check.check("a =").check_same("add").run(LINES),
+    lambda check: check.check("a =").check_same("mul").run(LINES),
+    lambda check: check.check_dag("c =").check_dag("a =").check("return").run(LINES),
+    lambda check: check.check_dag("c =").check_dag("z =").run(LINES),
+    lambda check: check.check_dag("c =").check_dag("a =").check("b =").run(LINES),
+    lambda check: check.check_dag("a =").check_not("b =").check_dag("return").run(LINES),
+    lambda check: check.check_not("mul").check_dag("c =").check_dag("a =").run(LINES),
+    lambda check: check.check_regex(r"b = \w+\(").check_next("c").run(LINES),
+    lambda check: check.check_regex(r"b = \d+").run(LINES),
+    lambda check: check.check_source_highlighted("mul").run(UNDERLINED),
+    lambda check: check.check_source_highlighted("mul").run(LINES),
+    lambda check: check.run("# CHECK: add\nx = 1  #CHECK-NEXT: mul\n## CHECK: div", LINES),
+    lambda check: check.run("# CHECK-COUNT-2: add\n# CHECK-NOT: div\n# CHECK-DAG: return\n# CHECK-SAME: c", LINES),
+    lambda check: check.run("# CHECK-COUNT-EXACTLY-1: add\n", LINES),
+    lambda check: check.run("# CHECK-REGEX: b.*\n", LINES),
+    lambda check: check.run("# CHECK-FOO: b\n", LINES),
+    lambda check: check.run("nothing", LINES),
+    lambda check: check.run(LINES),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(CHECKS)))
+def test_checks_of_texts(case):
+    outcomes = []
+    for library in LIBRARIES:
+        try:
+            outcomes.append(CHECKS[case](library.testing.FileCheck()))
+        except RuntimeError as error:
+            words = str(error)
+            outcomes.append((words.partition("\n")[0].replace("\\\\", "\\"), words.partition("From ")[2]))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_checks_that_were_forgotten_are_printed(capfd):
+    library, ours = (made.testing.FileCheck().check("a").check_count("b", 2) for made in LIBRARIES)
+    del library
+    expected = capfd.readouterr().out
+    del ours
+    assert capfd.readouterr().out == expected != ""
