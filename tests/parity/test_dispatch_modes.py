@@ -10,8 +10,10 @@ import adjoint
 
 torch = pytest.importorskip("torch")
 
+from torch.fx.experimental import proxy_tensor as theirs_of_fx
 from torch.utils._python_dispatch import TorchDispatchMode as TheirMode
 
+from adjoint.fx.experimental import proxy_tensor as ours_of_fx
 from adjoint.utils._python_dispatch import TorchDispatchMode as OurMode
 
 LEFT_OUT = ("detach", "lift_fresh", "_record_function")
@@ -88,3 +90,96 @@ F.softmax(r, -1).sum().backward()
 def test_operators_of_backward_are_told(body):
     ours, theirs = told(adjoint, OurMode, X, body), told(torch, TheirMode, X, body)
     assert [name for name, *_ in ours if "clone" not in name] == [name for name, *_ in theirs]
+
+
+SAME_GRAPHS = [
+    "lambda x: x.sin() + 1",
+    "lambda x, y: (x * y).sum()",
+    "lambda x: torch.func.grad(lambda y: y.exp().sum())(x)",
+    "lambda x, y: torch.func.vjp(lambda z: z.sin(), x)[1](y)[0]",
+    "lambda x: torch.autograd.grad(x.sin().sum(), x)[0]",
+    "lambda x: x.clone().add_(1).mul_(2)",
+    "lambda x: x.view(6).t()[1:3]",
+    "lambda x: F.softmax(F.relu(x), 1)",
+    "lambda x: (x.max(1), x)",
+    "lambda d: {'a': d['x'] + 1, 'b': [d['y'], d['x']]}",
+    "lambda x: x + torch.ones(3)",
+    "lambda x: x + W + W",
+    "lambda x: linear(x)",
+    "lambda x, n: x * n",
+    "lambda x: torch.cat([x, x], 1)",
+    "lambda x: x.split(1)[0] + x.unbind(0)[1]",
+    "lambda x: (x.exp(), x.sin())[0]",
+    "lambda x, w: F.conv2d(x[None, None], w[None, None])",
+    "lambda x: F.layer_norm(F.gelu(x), (3,))",
+    "lambda x: x @ x.t()",
+    "lambda x: x.double().to(torch.int64)",
+    "lambda x: x.mean(0) + x.std(0)",
+    "lambda x: torch.rand(3) + x",
+    "lambda *a: a[0] + a[1]",
+    "torch.vmap(lambda r: r * 2)",
+    "lambda x: make_fx(lambda y: y + 1)(x)(x)",
+    "lambda x: None",
+    "lambda x: x * x.sum().item()",
+    "lambda x: x if x.sum() > 0 else -x",
+    "lambda x, y, z: x",
+]
+
+
+def traced(library, module, text, **options):
+    names = {"torch": library, "F": library.nn.functional, "make_fx": module.make_fx}
+    names |= {"W": library.ones(3), "linear": library.nn.Linear(3, 2)}
+    library.manual_seed(0)
+    x = library.arange(6.0).reshape(2, 3)
+    given = {"lambda x": [x], "lambda d": [{"x": x, "y": x + 1}], "lambda x, n": [x, 3]}
+    args = given.get(text.partition(":")[0], [x] if "vmap" in text else [x, x + 1])
+    args = [arg.requires_grad_() if "autograd" in text else arg for arg in args]
+    function = eval(text, names)
+    try:
+        graph = module.make_fx(function, **options)(*args)
+    except RuntimeError as error:
+        return str(error)
+    library.manual_seed(1)
+    again = graph(*args)
+    library.manual_seed(1)
+    leaves, expected = (library.utils._pytree.tree_leaves(each) for each in (again, function(*args)))
+    for leaf, other in zip(leaves, expected, strict=True):
+        assert leaf is other is None or library.equal(leaf, other)
+    return graph.code, str(graph.graph)
+
+
+@pytest.mark.parametrize("text", SAME_GRAPHS)
+def test_graphs_of_operators(text):
+    assert traced(adjoint, ours_of_fx, text) == traced(torch, theirs_of_fx, text)
+
+
+OTHER_GRAPHS = [
+    "lambda x: torch.func.grad(lambda y: (y ** 2).sum())(x)",
+    "lambda x: F.dropout(x)",
+    "lambda x: F.cross_entropy(x, torch.tensor([0, 1]))",
+    "lambda x: torch.vmap(lambda r: r.sum() * r)(x)",
+    "lambda x: torch.autograd.grad((x @ x.t()).relu().sum(), x)[0]",
+    "lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None])",
+    "lambda x: x.clone().__setitem__(0, 1.0)",
+]
+
+
+@pytest.mark.parametrize("text", OTHER_GRAPHS)
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_graphs_of_operators_compute_the_same(text, mode):
+    code, _ = traced(adjoint, ours_of_fx, text, tracing_mode=mode)
+    assert "torch.ops.aten" in code
+
+
+def _twice_gelu(library):
+    return lambda x: library.nn.functional.gelu(x) * 2
+
+
+def test_a_table_decomposes_operators_of_graphs():
+    codes = []
+    for library, module in ((adjoint, ours_of_fx), (torch, theirs_of_fx)):
+        table = {library.ops.aten.gelu.default: lambda x, approximate="none", erf=library.erf: x * 0.5 * (1 + erf(x))}
+        trace = module.make_fx(_twice_gelu(library), table)
+        codes.append(trace(library.ones(2)).code)
+    assert codes[0] == codes[1]
+    assert "erf" in codes[0]
