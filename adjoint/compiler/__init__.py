@@ -117,7 +117,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
-    """The names of backends that `compile` takes; all of them run functions as they are. With `()`, those for debugging too."""
+    """The backends of `compile`, which run functions as they are; with `()`, those for debugging too."""
     return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import adjoint as torch
 
+from ..._subclasses import FakeTensorMode
 from ...tracebacks import ending_at_caller
-from ...utils import _python_dispatch, _pytree
+from ...transforms import tree
+from ...utils import _python_dispatch
 from .. import _pytree as fx_pytree
 from ..graph import CodeGen, Graph
 from ..graph_module import GraphModule
 from ..node import Node
 
 __all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
-
-_MODES = ("real", "fake", "symbolic")
 
 
 class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
@@ -50,23 +51,14 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
         if id(value._array) in self.nodes:
             return self.nodes[id(value._array)][1]
         if id(value._array) not in self.constants:
-            is_parameter = isinstance(value, torch.nn.Parameter)
-            kind = "param" if is_parameter else "tensor"
+            kind = "param" if isinstance(value, torch.nn.Parameter) else "tensor"
             name = f"_{kind}_constant{sum(kind in name for _, name in self.constants.values())}"
             self.constants[id(value._array)] = value._array, name
-            if is_parameter:
+            if isinstance(value, torch.nn.Parameter):
                 self.root.register_parameter(name, value)
             else:
-                self.root.register_buffer(name, value.detach())
+                self.root.register_buffer(name, value)
         return self.graph.get_attr(self.constants[id(value._array)][1])
-
-    def finish(self, result: Any, name: str) -> GraphModule:
-        """The graph of which the result is this one, as a module."""
-        self.graph.output(result)
-        for node in reversed(self.graph.nodes):
-            if node.target is torch.ops.aten.detach.default and not node.users:  # what nodes of backward have saved
-                self.graph.erase_node(node)
-        return GraphModule(self.root, self.graph, name)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -77,8 +69,7 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
             if id(args[0]._array) in self.nodes:
                 raise RuntimeError(
                     f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's likely "
-                    "that this is caused by data-dependent control flow or similar.  It may be possible to trace this with "
-                    "dynamic shapes; try setting tracing_mode='symbolic' in your make_fx call."
+                    "that this is caused by data-dependent control flow or similar."
                 )
             return func(*args)
         arguments = _mapped(self.node_of, args), _mapped(self.node_of, kwargs)
@@ -98,31 +89,27 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 class _PyTreeCodeGen(CodeGen):
-    """Writes a function of containers, whose leaves the placeholders are, and of which the result is a container."""
+    """Writes a function of containers."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         head = super().gen_fn_def(self.names, maybe_return_annotation)
-        given = f"[{', '.join(self.names)}]"
-        return f"{head}\n    {', '.join(free_vars)}, = fx_pytree.tree_flatten_spec({given}, self._in_spec)"
+        given, leaves = ", ".join(self.names), ", ".join(free_vars)
+        return f"{head}\n    {leaves}, = fx_pytree.tree_flatten_spec([{given}], self._in_spec)"
 
     def generate_output(self, output_args: Any, **options: Any) -> str:
         return f"return pytree.tree_unflatten({output_args!r}, self._out_spec)"
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        return [("fx_pytree", fx_pytree), ("pytree", _pytree)]
+        return [("fx_pytree", fx_pytree), ("pytree", tree)]
 
 
 def _names_of_arguments(function: Any, count: int) -> list[str]:
-    """The names of the parameters of a function; `arg0` and so on for those of a module, and of what takes any number."""
-    numbered = [f"arg{number}" for number in range(count)]
-    if not inspect.isfunction(function):
-        return numbered
-    parameters = inspect.signature(function).parameters.values()
-    if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
-        return numbered
+    parameters = inspect.signature(function).parameters.values() if inspect.isfunction(function) else None
+    if parameters is None or any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
+        return [f"arg{number}" for number in range(count)]
     if len(parameters) != count:
         raise RuntimeError(f"Tracing expected {len(parameters)} arguments but got {count} concrete arguments")
     return [each.name for each in parameters]
@@ -132,22 +119,18 @@ def make_fx(
     f: Callable[..., Any],
     decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
     tracing_mode: str = "real",
-    _allow_non_fake_inputs: bool = False,
     **options: Any,
 ) -> Callable[..., GraphModule]:
     """A function that runs `f` on its arguments and returns the graph of the operators that ran, as a module.
 
-    The operators are those of PyTorch's dispatcher, also those of derivatives that `f` computes. Branches are taken as the
-    arguments want it, and numbers, sizes among them, are constants, in each of the modes.
-
     Args:
-        f: a function of tensors, or of containers of tensors.
+        f: a function of tensors, or of containers of tensors. Derivatives that it computes are in the graph; numbers, sizes among
+            them, and branches are as they are for these arguments.
         decomposition_table: by operator, a function to trace instead.
-        tracing_mode: "real", "fake" or "symbolic".
+        tracing_mode: "real", or "fake" or "symbolic", which compute shapes alone.
 
     Raises:
-        AssertionError: for another mode.
-        RuntimeError: if `f` takes another number of arguments, or asks for the value of an element of a traced tensor.
+        RuntimeError: if `f` takes another number of arguments, or asks for the value of an element.
 
     >>> import adjoint as torch
     >>> from adjoint.fx.experimental.proxy_tensor import make_fx
@@ -157,25 +140,33 @@ def make_fx(
         sum_1 = torch.ops.aten.sum.default(sin);  sin = None
         return sum_1
     """
-    if tracing_mode not in _MODES:
+    if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"tracing_mode must be real/fake/symbolic, got {tracing_mode}")
 
     @ending_at_caller
     def traced(*args: Any) -> GraphModule:
         names = _names_of_arguments(f, len(args))
-        structure = _pytree.tree_structure(list(args))
+        structure = tree.tree_structure(list(args))
         mode = ProxyTorchDispatchMode(decomposition_table)
+        graph = mode.graph
+        around: Any = nullcontext()
+        if tracing_mode != "real":
+            around = FakeTensorMode(allow_non_fake_inputs=True)
+            args = _mapped(lambda leaf: around.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf, args)
         for name, value in zip(names, args, strict=True):
-            for index, leaf in enumerate(_pytree.tree_leaves(value), 1):
-                mode.track(leaf, mode.graph.placeholder(f"{name}_{index}"))
-        with _python_dispatch._disable_current_modes(), mode:
+            for index, leaf in enumerate(tree.tree_leaves(value), 1):
+                mode.track(leaf, graph.placeholder(f"{name}_{index}"))
+        with _python_dispatch._disable_current_modes(), around, mode:
             result = f(*args)
-        name = f.__name__ if inspect.isfunction(f) else "<lambda>"
-        if not any(isinstance(value, (tuple, list, dict)) for value in args):
-            return mode.finish(_mapped(mode.node_of, result), name)
-        mode.graph.set_codegen(_PyTreeCodeGen(names))
-        found, of_result = _pytree.tree_flatten(result)
-        module = mode.finish(_mapped(mode.node_of, found), name)
+        of_result = None
+        if any(isinstance(value, (tuple, list, dict)) for value in args):
+            graph.set_codegen(_PyTreeCodeGen(names))
+            result, of_result = tree.tree_flatten(result)
+        graph.output(_mapped(mode.node_of, result))
+        for node in reversed(graph.nodes):
+            if node.target is torch.ops.aten.detach.default and not node.users:  # what nodes of backward have saved
+                graph.erase_node(node)
+        module = GraphModule(mode.root, graph, f.__name__ if inspect.isfunction(f) else "<lambda>")
         module._in_spec, module._out_spec = structure, of_result
         return module
 

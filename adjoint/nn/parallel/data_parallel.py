@@ -10,7 +10,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 from .parallel_apply import parallel_apply
 from .replicate import replicate
@@ -72,6 +71,3 @@ def data_parallel(
         return module(*inputs, **(module_kwargs or {}))
     replicas = replicate(module, parts)
     return gather(parallel_apply(replicas, *zip(*parts, strict=True)), output_device, dim)
-
-
-end_functions_at_caller(globals())

@@ -9,7 +9,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 __all__ = ["parallel_apply"]
@@ -60,6 +59,3 @@ def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
         if error is not None:
             raise error
     return results
-
-
-end_functions_at_caller(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 __all__ = ["replicate"]
@@ -32,6 +31,3 @@ def _replica(module: Module) -> Module:
             if child is not None:
                 replica._modules[name] = replicas[child]
     return replicas[module]
-
-
-end_functions_at_caller(globals())

@@ -7,8 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
-
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
@@ -85,6 +83,3 @@ def gather(outputs: Any, target_device: Any = None, dim: int = 0) -> Any:
         return type(first)((key, gather([output[key] for output in outputs], target_device, dim)) for key in first)
     joined = (gather(list(column), target_device, dim) for column in zip(*outputs, strict=True))
     return first._make(joined) if hasattr(first, "_make") else type(first)(joined)
-
-
-end_functions_at_caller(globals())

@@ -418,9 +418,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     >>> torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
     tensor([1., 1.], dtype=torch.bfloat16)
     """
-    dlpack = import_late("adjoint.kernels.memory.dlpack")
     if type(ext_tensor).__name__ == "PyCapsule" and '"dltensor' in repr(ext_tensor):  # taken, it has another name
-        array = dlpack.array_in(ext_tensor)
+        array = storage.array_in(ext_tensor)
         return leaf(array.copy() if copy else storage.adopt(array), False, device)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise RuntimeError(
@@ -432,7 +431,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if isinstance(ext_tensor, Tensor) and ext_tensor.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
-    array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else dlpack.shared_array(ext_tensor)
+    array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else storage.shared_array(ext_tensor)
     return leaf(array.copy() if copy else storage.adopt(array), False, device)
 
 

@@ -33,15 +33,15 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
     if not can_require_grad(input._array):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
     draw = _kept if alpha else _mask
-    if type(input._array) is Meta:
-        drawn = wrap(parked(_noise_like(input._array, feature)))
-    elif modes.STATE.interpreters and (watch := import_late("adjoint.dispatch.torch_dispatch")).is_watched(input):
+    if modes.STATE.interpreters and (watch := import_late("adjoint.dispatch.torch_dispatch")).is_watched(input):
         if feature:
             drawn = input.new_empty(_noise_like(input._array, True).shape)
         else:
             drawn = watch.function_called("empty_like", tensors.empty_like, (input,), {})
         drawn = drawn.bernoulli_(1.0 - p)
         drawn = drawn if alpha else drawn.div_(1.0 - p)
+    elif type(input._array) is Meta:
+        drawn = wrap(parked(_noise_like(input._array, feature)))
     else:
         drawn = draw(input._array, feature, p)
     return _alpha_dropped(input, drawn, p, inplace) if alpha else multiply(input, drawn)

@@ -139,10 +139,9 @@ def hspmm(mat1, mat2, *, out=None):
     """The product of a sparse matrix and a dense one, as the rows of those that `mat1` stores; one dimension of it is sparse.
 
     >>> import adjoint as torch
-    >>> torch.hspmm(torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse(), torch.ones(2, 2))
-    tensor(indices=tensor([[0]]),
-           values=tensor([[2., 2.]]),
-           size=(2, 2), nnz=1, layout=torch.sparse_coo)
+    >>> torch.hspmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).to_dense()
+    tensor([[1.],
+            [1.]])
     """
     if mat1.layout is not sparse_coo:
         place = getattr(mat1._array, "words", "")
