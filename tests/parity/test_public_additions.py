@@ -58,18 +58,43 @@ def test_linear_algebra_and_blocks(function, arrays):
     check(function, *arrays)
 
 
-@pytest.mark.parametrize("mode", "nearest nearest-exact linear bilinear trilinear bicubic area".split())
+@pytest.mark.parametrize("mode", "nearest nearest-exact linear bilinear trilinear bicubic lanczos area".split())
 @pytest.mark.parametrize("size", [{"size": 8}, {"scale_factor": 1.7}, {"scale_factor": 0.6}])
 def test_interpolation(mode, size):
     dims = {"linear": 1, "trilinear": 3}.get(mode, 2)
     image = GENERATOR.randn(1, 2, *(5, 7, 4)[:dims])
     smooth = mode in ("linear", "bilinear", "trilinear", "bicubic")
     for options in [
-        {},
+        *([{}] if mode != "lanczos" else []),
         *([{"align_corners": True}] if smooth else []),
-        *([{"antialias": True}] if mode[:2] == "bi" else []),
+        *([{"antialias": True}] if mode in ("bilinear", "bicubic", "lanczos") else []),
     ]:
         check(lambda m, A, options=options: m.nn.functional.interpolate(A, mode=mode, **size, **options), image)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 4, 4), (1, 1, 4)])
+@pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"antialias": True}])
+def test_what_lanczos_refuses(options, shape):
+    words = []
+    for library in LIBRARIES:
+        try:
+            words.append(library.nn.functional.interpolate(library.ones(shape), 2, mode="lanczos", **options).shape)
+        except (ValueError, NotImplementedError) as error:
+            words.append((type(error), str(error)))
+    assert words[0] == words[1]
+
+
+def test_bytes_and_the_node_of_lanczos():
+    results = []
+    for library in LIBRARIES:
+        image = library.arange(64).reshape(1, 1, 8, 8)
+        resize = lambda x, library=library: library.nn.functional.interpolate(
+            x, size=(3, 5), mode="lanczos", antialias=True
+        )
+        results.append(
+            (resize((image * 4).to(library.uint8)).tolist(), resize(image.double().requires_grad_()).grad_fn.name())
+        )
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("options", [{}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"kdim": 3, "vdim": 3}])
