@@ -72,6 +72,19 @@ def test_interpolation(mode, size):
         check(lambda m, A, options=options: m.nn.functional.interpolate(A, mode=mode, **size, **options), image)
 
 
+@pytest.mark.parametrize("name", ["upsample_bilinear2d", "_upsample_bicubic2d_aa", "upsample_nearest2d"])
+def test_operators_that_interpolate(name):
+    results = []
+    for library in LIBRARIES:
+        operator, x = getattr(library.ops.aten, name), library.arange(20.0).reshape(1, 1, 4, 5)
+        aligned = () if "nearest" in name else (True,)
+        made = [operator.default(x, [2, 3], *aligned, 0.5, 0.6), operator.default(x, [2, 3], *aligned)]
+        made += [operator.vec(x, None, *aligned, [0.5, 0.6]), operator.vec(x, [3, 2], *aligned, None)]
+        results.append(made)
+    for ours, theirs in zip(*results, strict=True):
+        numpy.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 4, 4), (1, 1, 4)])
 @pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"antialias": True}])
 def test_what_lanczos_refuses(options, shape):
