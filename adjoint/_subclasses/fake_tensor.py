@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import adjoint as torch
@@ -19,8 +20,10 @@ class DynamicOutputShapeException(RuntimeError):
     """The shape of the result depends on elements."""
 
 
-class FakeTensor(torch.Tensor):
+class FakeTensor(torch.Tensor, plain=False):
     """A tensor without elements, which `FakeTensorMode` makes."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
     fake_mode: FakeTensorMode
     fake_device: torch.device
@@ -41,6 +44,12 @@ class FakeTensor(torch.Tensor):
         return mode.computed(func, args, kwargs or {}, mode.allow_non_fake_inputs)
 
 
+@cache
+def _begin() -> None:
+    """Let fake tensors take over operators, which costs all operators time: not before there is one."""
+    super(FakeTensor, FakeTensor).__init_subclass__()
+
+
 class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
     """A context within which tensors are made, and computed with, as fake tensors; tensors that have elements count as fake.
 
@@ -52,6 +61,7 @@ class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: i
 
     def __init__(self, *, allow_non_fake_inputs: bool = False, **options: Any) -> None:
         super().__init__()
+        _begin()
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self._converted = torch.utils.weak.WeakIdKeyDictionary()
 
