@@ -119,7 +119,7 @@ class Interchange(ArrayAttributes):
                 raise TypeError("stream must be ``int`` or ``none``")
             if stream != -1:  # which asks for no synchronization
                 raise AssertionError("stream should be None on cpu.")
-        return materialize(self._array).__dlpack__(**keywords)
+        return storages.capsule_of(materialize(self._array), **keywords)
 
     @property
     def __cuda_array_interface__(self) -> Any:

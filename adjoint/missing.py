@@ -35,7 +35,7 @@ REASONS = (
         (
             r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"
             r"FunctionSchema|AliasDb|IODescriptor|TracingState|parse_\w+|merge_type\w*|unify_type_list|import_ir\w*|JITException|"
-            r"ErrorReport|FileCheck|StaticModule|CallStack|Capsule|ConcreteModule\w+|OperatorInfo|Execution\w+|Bench\w+|"
+            r"ErrorReport|StaticModule|CallStack|Capsule|ConcreteModule\w+|OperatorInfo|Execution\w+|Bench\w+|"
             r"ThroughputBenchmark|Complete\w+|DeepCopyMemo\w+|\w+StorageContext|PyTorchFile\w+|get_file_path|Logg\w+|"
             r"NoopLogger|LockingLogger|AggregationType|AVG|SUM|Type|PRIVATE_OPS|fork|wait|Tag|Dispatch\w+|ExcludeDispatch\w+|"
             r"FatalError)"
@@ -49,7 +49,6 @@ REASONS = (
     (r"torch\.sparse\.\w*(S|s)emi(S|_s)tructured\w*", "there is only the CPU"),
     (r"torch\.sparse\.solve", "PyTorch itself needs a library for GPUs"),
     (r"torch\.\w*(indices|values)_copy", "parts of sparse tensors are not views; use `clone()`"),
-    (r"torch\.(hspmm|saddmm)", "PyTorch itself has no kernel for the CPU"),
     (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "PyTorch itself refuses it; use `torch.linalg`"),
     (r"torch\.(\w+Storage|Storage\w*|storage)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
     (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),

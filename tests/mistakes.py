@@ -216,6 +216,12 @@ nn.Foo
 torch.ops.aten.foo
 torch.set_num_threads(0)
 torch.compile(3)
+torch.compile(len, backend="foo")
+torch.load(__import__("io").BytesIO(b"garbage"))
+torch.load(__import__("io").BytesIO(b"PK\x03\x04garbage"))
+nn.grad.conv2d_input((1, 1, 4, 4), torch.ones(1, 1, 2, 2), torch.ones(1, 1, 9, 9))
+torch.distributions.utils.broadcast_all("a")
+torch.hspmm(x.to_sparse(), x)
 torch.nonzero(x, as_tuple=3)
 x.numpy(force="a")
 torch.distributions.Normal(torch.zeros(2), torch.ones(3))

@@ -107,6 +107,17 @@ def test_dlpack_shares_memory():
     assert array.tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("name", "bfloat16 float8_e4m3fn float8_e5m2 complex32".split())
+def test_capsules_hold_elements_that_numpy_does_not_know(name):
+    x = torch.ones(2, 3).to(getattr(torch, name)).t()
+    with pytest.raises(RuntimeError, match="Unsupported dtype"):
+        numpy.from_dlpack(x)
+    for versions in ({}, {"max_version": (1, 0)}):
+        y = torch.from_dlpack(x.__dlpack__(**versions))
+        assert (y.dtype, y.shape, y.stride(), y.data_ptr()) == (x.dtype, x.shape, x.stride(), x.data_ptr())
+        assert y.flatten()[0].item() == 1
+
+
 @given(shapes)
 def test_like_functions_keep_shape_dtype_and_order_in_memory(shape):
     for dtype in DTYPES:

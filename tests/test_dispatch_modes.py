@@ -1,5 +1,8 @@
 """Modes and classes with `__torch_dispatch__`: the usual recipes."""
 
+import subprocess
+import sys
+
 import pytest
 
 import adjoint as torch
@@ -263,3 +266,16 @@ def test_overloads_are_called():
     assert aten.slice.Tensor(x, 1, 0, 2).shape == (2, 2)
     assert aten.index.Tensor(x, [None, torch.tensor([0])]).shape == (2, 1)
     assert aten.add_.Tensor(x, 1) is x
+
+
+def test_fake_tensors_cost_nothing_before_there_is_one():
+    text = """
+import adjoint as torch
+from adjoint.tape.torch_dispatch import DISPATCHING
+from adjoint.fx.experimental import proxy_tensor
+from adjoint._subclasses import FakeTensor, FakeTensorMode
+assert not DISPATCHING
+FakeTensorMode()
+assert FakeTensor in DISPATCHING
+"""
+    subprocess.run([sys.executable, "-c", text], check=True)

@@ -265,3 +265,28 @@ def test_replacements_of_another_form_are_refused():
     for replacement, message in refused:
         with pytest.raises(AssertionError, match=message):
             fx.replace_pattern(fx.symbolic_trace(lambda x: x.relu()), lambda x: x.relu(), replacement)
+
+
+def test_operators_of_a_derivative_become_a_graph():
+    from adjoint.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+    modes = []
+
+    def loss(weights, x):
+        modes.append(get_proxy_mode())
+        return (x @ weights["w"]).relu().sum()
+
+    weights, x = {"w": torch.randn(3, 2)}, torch.randn(4, 3)
+    step = torch.func.grad(loss)
+    graph = make_fx(step)(weights, x)
+    assert modes[0] is not None and get_proxy_mode() is None
+    assert "threshold_backward" in [node.name for node in graph.graph.nodes]
+    other = torch.randn(4, 3)
+    assert torch.equal(graph(weights, other)["w"], step(weights, other)["w"])
+
+
+def test_a_graph_draws_dropout_anew():
+    from adjoint.fx.experimental.proxy_tensor import make_fx
+
+    graph = make_fx(lambda x: torch.nn.functional.dropout(x))(torch.ones(100))
+    assert not torch.equal(graph(torch.ones(100)), graph(torch.ones(100)))

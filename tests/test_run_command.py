@@ -180,7 +180,7 @@ import torch
 from torch.distributed import Reducer, ReduceOp
 from torch.jit import save
 print(isinstance(1, Reducer), torch.distributed.is_initialized(), torch.compile(len) is len)
-for use in (lambda: Reducer(1), lambda: save(1), lambda: torch.hspmm, lambda: torch.nothing):
+for use in (lambda: Reducer(1), lambda: save(1), lambda: torch.batch_norm_elemt, lambda: torch.nothing):
     try:
         use()
     except (NotImplementedError, AttributeError) as error:
@@ -193,7 +193,7 @@ for use in (lambda: Reducer(1), lambda: save(1), lambda: torch.hspmm, lambda: to
     )
     assert lines[2].startswith("NotImplementedError torch.jit.save is not in adjoint: there is no TorchScript")
     assert lines[3].startswith(
-        "AttributeError module 'adjoint' has no attribute 'hspmm': PyTorch has it, adjoint has not"
+        "AttributeError module 'adjoint' has no attribute 'batch_norm_elemt': PyTorch has it, adjoint has not"
     )
     assert lines[4] == "AttributeError module 'adjoint' has no attribute 'nothing'"
 

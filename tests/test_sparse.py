@@ -244,3 +244,58 @@ def test_reduced_products(reduce, monkeypatch):
 
     assert gradcheck(product, (values, other.requires_grad_()))
     assert gradgradcheck(product, (values, other))
+
+
+W = torch.arange(6.0, dtype=torch.float64).reshape(3, 2)
+DIRECTIONAL = {
+    "to_dense": lambda x: x.to_dense(),
+    "coalesce": lambda x: x.coalesce(),
+    "sum": lambda x: x.sum(),
+    "sum over a dimension": lambda x: torch.sparse.sum(x, 0),
+    "mm": lambda x: torch.mm(x, W),
+    "two sparse": lambda x: torch.sparse.mm(x, x.t()),
+    "addmm": lambda x: torch.addmm(W[:2], x, W, beta=2, alpha=3),
+    "sparse.addmm": lambda x: torch.sparse.addmm(W[:2], x, W, beta=2, alpha=3),
+    "mv": lambda x: torch.mv(x, W[:, 0]),
+    "softmax": lambda x: torch.sparse.softmax(x, 1),
+    "log_softmax": lambda x: torch.sparse.log_softmax(x, 1),
+    "add": lambda x: x + x * x,
+    "add to dense": lambda x: W.t() + x,
+    "pow": lambda x: x**3,
+    "relu": lambda x: (x * 2).relu(),
+    "joined": lambda x: torch.cat([x, x.neg()]),
+}
+
+
+OF_COORDINATES = ("coalesce", "softmax", "log_softmax", "joined", "sum over a dimension")
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [(n, make) for n in DIRECTIONAL for make in (made, csr) if make is made or n not in OF_COORDINATES],
+)
+def test_forward_mode(name, make):
+    function = DIRECTIONAL[name]
+    point, along = values(3).detach(), torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+
+    def dense(elements):
+        result = function(make(elements))
+        return result if result.layout is torch.strided else result.to_dense()
+
+    expected = (dense(point + 1e-6 * along) - dense(point - 1e-6 * along)) / 2e-6
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(make(point), make(along))
+        primal, tangent = torch.autograd.forward_ad.unpack_dual(function(dual))
+    assert primal.layout is tangent.layout
+    assert torch.allclose(tangent if tangent.layout is torch.strided else tangent.to_dense(), expected, atol=1e-8)
+    assert torch.allclose(torch.func.jvp(dense, (point,), (along,))[1], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [made, csr])
+def test_jacobians_and_vmap_of_products_with_sparse_matrices(make):
+    sparse = make(values(3).detach())
+    whole = torch.vmap(lambda w: sparse @ w)(torch.stack([W, W + 1]))
+    assert torch.allclose(whole, sparse.to_dense() @ torch.stack([W, W + 1]))
+    for jacobian in (torch.func.jacfwd, torch.func.jacrev):
+        found = jacobian(lambda w: sparse @ w)(W)
+        assert torch.allclose(found, jacobian(lambda w: sparse.to_dense() @ w)(W))

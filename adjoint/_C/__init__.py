@@ -90,6 +90,7 @@ _ELSEWHERE = {
     "TensorBase": ("tensor", "Tensor"),
     "_VariableFunctions": ("", ""),
     "_InferenceMode": ("autograd.grad_mode", "inference_mode"),
+    "FileCheck": ("testing", "FileCheck"),
     "Generator": ("random", "Generator"),
     "Size": ("device", "Size"),
     "dtype": ("dtypes", "dtype"),

@@ -1,5 +1,5 @@
-"""Names of `torch._subclasses` that libraries look at: there are no fake tensors, but tensors on the device `meta`."""
+"""`torch._subclasses`: fake tensors; names, no logic."""
 
-from .fake_tensor import FakeTensor, is_fake
+from .fake_tensor import FakeTensor, FakeTensorMode, is_fake
 
-__all__ = ["FakeTensor", "is_fake"]
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]

@@ -1,18 +1,123 @@
-"""Fake tensors, of which there are none."""
+"""Fake tensors: tensors without elements, on the device `meta`, that say that they are on another device."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import adjoint as torch
 
-__all__ = ["FakeTensor", "is_fake"]
+__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "is_fake"]
+
+_pytree: Any = torch.utils._pytree
 
 
-class FakeTensor(torch.Tensor):
-    """The class of PyTorch's tensors without data, for `isinstance`: nothing is of this class."""
+class DataDependentOutputException(RuntimeError):
+    """The result depends on elements."""
+
+
+class DynamicOutputShapeException(RuntimeError):
+    """The shape of the result depends on elements."""
+
+
+class FakeTensor(torch.Tensor, plain=False):
+    """A tensor without elements, which `FakeTensorMode` makes."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    fake_mode: FakeTensorMode
+    fake_device: torch.device
+    is_meta = False
+
+    @property
+    def device(self) -> torch.device:
+        """The device that it seems to be on."""
+        return self.fake_device
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        place = "" if self.fake_device.type == "cpu" else f"device='{self.fake_device}', "
+        return super().__repr__().replace("device='meta', ", place, 1)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        mode = next(each.fake_mode for each in _pytree.tree_leaves((args, kwargs)) if is_fake(each))
+        return mode.computed(func, args, kwargs or {}, mode.allow_non_fake_inputs)
+
+
+@cache
+def _begin() -> None:
+    """Let fake tensors take over operators, which costs all operators time: not before there is one."""
+    super(FakeTensor, FakeTensor).__init_subclass__()
+
+
+class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
+    """A context within which tensors are made, and computed with, as fake tensors; tensors that have elements count as fake.
+
+    >>> import adjoint as torch
+    >>> with torch._subclasses.FakeTensorMode():
+    ...     torch.nn.Linear(3, 2)(torch.empty(5, 3))
+    FakeTensor(..., size=(5, 2), grad_fn=<AddmmBackward0>)
+    """
+
+    def __init__(self, *, allow_non_fake_inputs: bool = False, **options: Any) -> None:
+        super().__init__()
+        _begin()
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self._converted = torch.utils.weak.WeakIdKeyDictionary()
+
+    def __deepcopy__(self, memo: Any) -> FakeTensorMode:
+        return self
+
+    def from_tensor(self, tensor: torch.Tensor) -> FakeTensor:
+        """A fake tensor like another: always the same one."""
+        found = self._converted.get(tensor)
+        if found is None:
+            found = self._faked(tensor.detach().to("meta"), tensor.device)
+            if isinstance(tensor, torch.nn.Parameter):
+                found = torch.nn.Parameter(found, tensor.requires_grad)
+            else:
+                found.requires_grad_(tensor.requires_grad)
+            self._converted[tensor] = found
+        return found
+
+    def _faked(self, value: Any, place: torch.device) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        made = torch.Tensor._make_subclass(FakeTensor, value)
+        made.fake_mode, made.fake_device = self, place
+        return made
+
+    def computed(self, func: Any, args: Any, kwargs: dict[str, Any], lenient: bool = True) -> Any:
+        """What an operator returns of fake tensors."""
+        tensors = [each for each in _pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        if not lenient and not all(map(is_fake, tensors)):
+            raise AssertionError(
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+                f"Found in {func}"
+            )
+        if func is torch.ops.aten._local_scalar_dense.default:
+            if not is_fake(args[0]):
+                return func(*args)
+            raise DataDependentOutputException(func)
+        if func in (torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default):
+            raise DynamicOutputShapeException(func)
+        place = next((each.device for each in tensors), torch.device("cpu"))
+        if kwargs.get("device") is not None:
+            place = torch.device(kwargs["device"])
+            kwargs = {**kwargs, "device": "meta"}
+        args, kwargs = _pytree.tree_map(_without_elements, (args, kwargs))
+        return _pytree.tree_map(lambda each: self._faked(each, place), func(*args, **kwargs))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.computed(func, args, kwargs or {})
+
+
+def _without_elements(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.Tensor._make_subclass(torch.Tensor, value) if is_fake(value) else value.to("meta")
 
 
 def is_fake(x: Any) -> bool:
-    """False: there are no fake tensors."""
-    return False
+    """Whether a tensor is a fake one."""
+    return isinstance(x, FakeTensor)

@@ -118,9 +118,9 @@ OF_VALUE: list[tuple[Any, str]] = [
         _ABSENT,
         (
             "_dynamo.utils.LazyString _dynamo.utils.clone_input _higher_order_ops.cond.cond_op _scaled_grouped_mm "
-            "autograd.function._nested_map distributed.distributed_c10d._CollOp testing.FileCheck "
+            "autograd.function._nested_map distributed.distributed_c10d._CollOp "
             "distributed.distributed_c10d._store_based_barrier distributed.rpc._rref_context_get_debug_info "
-            "_higher_order_ops.invoke_quant_packed fx.experimental.proxy_tensor.make_fx "
+            "_higher_order_ops.invoke_quant_packed "
             "nn.attention.flex_attention._create_empty_block_mask"
         ),
     ),

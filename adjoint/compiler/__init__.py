@@ -29,6 +29,15 @@ __all__ = [
 
 _T = TypeVar("_T")
 
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+_FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", "eager_debug", "eager_noexcept", "ts")
+
+
+class InvalidBackend(RuntimeError):
+    """A backend that is not known."""
+
+    __module__ = "torch._dynamo.exc"
+
 
 @ending_at_caller
 def compile(
@@ -45,12 +54,19 @@ def compile(
 
     Raises:
         AssertionError: if `model` cannot be called.
-        RuntimeError: if both `mode` and `options` are given.
+        RuntimeError: if both `mode` and `options` are given, or for an unknown mode.
+        torch._dynamo.exc.InvalidBackend: for a name of a backend that is not known.
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not (model is None or callable(model)):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if isinstance(backend, str) and backend not in list_backends(()):
+        raise InvalidBackend(
+            f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
+        )
     return model if model is not None else lambda function: function
 
 
@@ -100,9 +116,9 @@ def cudagraph_mark_step_begin() -> None:
     """Do nothing: there are no CUDA graphs."""
 
 
-def list_backends(exclude_tags: Iterable[str] = ()) -> list[str]:
-    """The backends of `compile`: "eager", which runs functions as they are."""
-    return ["eager"]
+def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
+    """The backends of `compile`, which run functions as they are; with `()`, those for debugging too."""
+    return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
 
 
 class set_stance(ContextDecorator):

@@ -318,19 +318,6 @@ def _loss_backward(name: str) -> Callable[..., Any]:
     return function
 
 
-def _upsampling(name: str, numbers: int) -> Callable[..., Any]:
-    """The operator `name`; before the scales stands whether corners are aligned, if `numbers` is 1."""
-
-    def function(self: Tensor, output_size: Any, *others: Any, **scales: Any) -> Any:
-        aligned = bool(numbers) and others[0]
-        given = (*others[numbers:], *scales.values())
-        count = self.ndim - 2
-        whole = tuple(given) + (None,) * (count - len(given))
-        return getattr(tensors, name)(self, tuple(output_size), aligned, whole)
-
-    return function
-
-
 def _lifted(self: Tensor) -> Tensor:
     return self
 
@@ -359,11 +346,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         if isinstance(other, Tensor)
         else tensors.rsub_number(self, other, alpha=alpha)
     ),
-    **{f"upsample_{kind}": _upsampling(f"upsample_{kind}", 0) for kind in ("nearest1d", "nearest2d", "nearest3d")},
-    **{
-        f"upsample_{kind}": _upsampling(f"upsample_{kind}", 1)
-        for kind in ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
-    },
     "linalg_lstsq": lambda self, b, rcond=None, *, driver=None: tensors.linalg_lstsq(
         self, b, rcond, driver, b.ndim == self.ndim - 1
     ),

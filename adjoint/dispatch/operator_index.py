@@ -351,14 +351,14 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "nn.images": {
         "aten operators": (
-            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d "
-            "_upsample_nearest_exact3d upsample_bicubic2d upsample_bilinear2d upsample_linear1d "
-            "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d "
+            "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d "
+            "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_bicubic2d upsample_bilinear2d "
+            "upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d "
         ),
         "functional": "unfold",
         "functional operators": "fold",
         "operators": (
-            "col2im im2col resample_gradient upsample_bicubic2d_aa upsample_bilinear2d_aa "
+            "col2im im2col resample_gradient upsample_bicubic2d_aa upsample_bilinear2d_aa upsample_lanczos2d_aa "
             "upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d "
         ),
         "torch": "channel_shuffle pixel_shuffle pixel_unshuffle",
@@ -517,14 +517,11 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": (
             "_on_diagonals _sparse_addmm _sparse_log_softmax _sparse_log_softmax_backward _sparse_softmax "
             "_sparse_softmax_backward _sparse_sparse_matmul _sparse_sum _sparse_sum_backward "
-            "sparse_product_gradient "
+            "embedding_sparse_backward gather_sparse_backward sparse_product_gradient "
         ),
         "operators sparse": "sampled_addmm",
         "sparse": "addmm log_softmax mm softmax spdiags sum",
-        "torch": "dsmm hsmm spmm",
-    },
-    "sparse.gathering": {
-        "operators": "embedding_sparse_backward gather_sparse_backward",
+        "torch": "dsmm hsmm hspmm saddmm spmm",
     },
     "sparse.layouts": {
         "Tensor": (

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import adjoint as torch
 from adjoint import Size, Tensor
 
+from ..tracebacks import end_functions_at_caller
+
 __all__ = [
     "broadcast_all",
     "clamp_probs",
@@ -173,3 +175,6 @@ class ProbsOrLogits:
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._param.new(*args, **kwargs)
+
+
+end_functions_at_caller(globals())

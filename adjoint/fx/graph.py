@@ -107,6 +107,10 @@ class CodeGen:
         """The return statement."""
         return f"return {output_args!r}"
 
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """Names that the code needs, and what they mean."""
+        return []
+
     def process_inputs(self, *args: Any) -> Any:
         """The arguments as the placeholders take them."""
         return args
@@ -405,6 +409,7 @@ class _Writer:
             "inf": float("inf"),
             "nan": float("nan"),
             "device": torch.device,
+            **dict(graph._codegen.additional_globals()),
         }
         self.free: list[str] = []
         self.lines: list[str] = []

@@ -56,7 +56,7 @@ def qualified_name(function: Any) -> str:
         return f"torch.{name}"
     name = getattr(function, "__qualname__", getattr(function, "__name__", type(function).__name__))
     module = getattr(function, "__module__", None) or "builtins"
-    return f"{module.replace('_operator', 'operator')}.{name}"
+    return f"{module.replace('_operator', 'operator').replace('torch._ops.', 'torch.ops.')}.{name}"
 
 
 class Node:

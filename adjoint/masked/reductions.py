@@ -42,8 +42,10 @@ def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> tor
     return found
 
 
-def _filled(input: torch.Tensor, mask: Mask, identity: Any) -> torch.Tensor:
-    """The input with `identity` where the mask is False."""
+def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> torch.Tensor:
+    """The input with `identity` where the mask is False; that of the function `name` is no bool."""
+    if name and mask is not None and input.dtype is torch.bool:
+        raise NotImplementedError(f"identity of {name} on torch.bool input")
     if mask is None:
         return input
     return torch.where(mask, input, torch.tensor(identity, dtype=input.dtype))
@@ -134,7 +136,7 @@ def amax(
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
-    result = torch.amax(_filled(data, mask, _lowest(data.dtype)), dims, bool(keepdim))
+    result = torch.amax(_filled(data, mask, _lowest(data.dtype), "amax"), dims, bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -145,7 +147,7 @@ def amin(
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
-    result = torch.amin(_filled(data, mask, _highest(data.dtype)), dims, bool(keepdim))
+    result = torch.amin(_filled(data, mask, _highest(data.dtype), "amin"), dims, bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -155,7 +157,7 @@ def argmax(
     """Where the greatest of the elements is that `mask` selects, in the dtype of the input, as in PyTorch."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
-    result = torch.argmax(_filled(data, mask, _lowest(data.dtype)), dim, bool(keepdim)).to(kind)
+    result = torch.argmax(_filled(data, mask, _lowest(data.dtype), "argmax"), dim, bool(keepdim)).to(kind)
     return _finished(input, result, mask, _dims(dim, data.dim()), bool(keepdim))
 
 
@@ -165,7 +167,7 @@ def argmin(
     """Where the least of the elements is that `mask` selects, in the dtype of the input, as in PyTorch."""
     data, mask = _given(input, mask)
     kind = dtype or data.dtype
-    result = torch.argmin(_filled(data, mask, _highest(data.dtype)), dim, bool(keepdim)).to(kind)
+    result = torch.argmin(_filled(data, mask, _highest(data.dtype), "argmin"), dim, bool(keepdim)).to(kind)
     return _finished(input, result, mask, _dims(dim, data.dim()), bool(keepdim))
 
 
@@ -219,7 +221,7 @@ def logsumexp(
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     kind = _inexact(data, dtype)
-    result = torch.logsumexp(_filled(data, mask, _lowest(data.dtype)).to(kind), dims, bool(keepdim))
+    result = torch.logsumexp(_filled(data, mask, _lowest(data.dtype), "logsumexp").to(kind), dims, bool(keepdim))
     result = result.to(dtype or data.dtype)
     return _finished(input, result, mask, dims, bool(keepdim))
 
@@ -232,7 +234,8 @@ def logaddexp(
     others, other_mask = _given(other, other_mask)
     kind = dtype or data.dtype
     first, second = (
-        _filled(each.to(kind), valid, -torch.inf) for each, valid in ((data, input_mask), (others, other_mask))
+        _filled(each.to(kind), valid, -torch.inf, "logaddexp")
+        for each, valid in ((data, input_mask), (others, other_mask))
     )
     return torch.logaddexp(first, second)
 
@@ -314,7 +317,8 @@ def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
 def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, value: float) -> torch.Tensor:
     """The elements in `dtype`, and `value` where `mask` selects none; of integers as they are, which softmax refuses."""
     data = data if dtype is None else data.to(dtype)
-    return data if _is_exact(data.dtype) else _filled(data, mask, value)
+    is_integer = _is_exact(data.dtype) and data.dtype is not torch.bool
+    return data if is_integer else _filled(data, mask, value, "amin" if value > 0 else "amax")
 
 
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:

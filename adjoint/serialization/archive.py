@@ -119,11 +119,11 @@ class ArchiveReader:
         self._file = file
         try:
             self._zip = _ZipFile(file)
-        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError) as error:
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError):
             why = CORRUPT if _ends(file) else f"{TRUNCATED} {CORRUPT}"
             raise RuntimeError(
                 f"PytorchStreamReader failed reading zip archive: failed finding central directory. {why}"
-            ) from error
+            ) from None
         self._length = file.seek(0, 2)
         self._entries = {info.filename: info for info in self._zip.infolist()}
         self._folder = self._find_folder()

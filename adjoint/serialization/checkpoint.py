@@ -200,7 +200,7 @@ def load(
                 )
             return read_legacy(file, reader.pickle, reader.restore)
         except pickle.UnpicklingError as error:
-            raise pickle.UnpicklingError(_REFUSED + str(error)) from error.__cause__
+            raise pickle.UnpicklingError(_REFUSED + str(error)) from None
         except ErrorOfCaller as error:
             raise error.__cause__ or error from None
 

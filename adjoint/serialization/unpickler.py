@@ -78,8 +78,8 @@ class Unpickler:
                 handler(self)
         except (pickle.UnpicklingError, EOFError, OSError, MemoryError, RuntimeError, ErrorOfCaller):
             raise
-        except Exception as error:
-            raise pickle.UnpicklingError(f"the pickle is corrupt: {type(error).__name__}: {error}") from error
+        except Exception as error:  # noqa: BLE001
+            raise pickle.UnpicklingError(f"the pickle is corrupt: {type(error).__name__}: {error}") from None
 
     # --- bytes and stack ------------------------------------------------------------------------------------------
 

@@ -83,7 +83,9 @@ def has_override(value: Any) -> bool:
     if kind in ORDINARY:
         return False
     method = getattr(kind, "__torch_function__", None)
-    return method is not None and method is not disabled_torch_function_impl
+    if method is None or method is disabled_torch_function_impl:
+        return False
+    return getattr(method, "__module__", None) != "torch._tensor"  # PyTorch's own method would call us again
 
 
 def is_tensor_like(value: Any) -> bool:

@@ -1,8 +1,7 @@
 """Forward mode: tensors that carry a tangent, and operators that propagate it.
 
-Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent. Every tensor computed
-from it carries a tangent too: the directional derivative, that is, the Jacobian times the tangent (Griewank and
-Walther, Evaluating Derivatives, 2008, chapter 3). The tangents of a level are removed when it is left.
+Within a `dual_level`, `make_dual(primal, tangent)` returns a tensor that carries the tangent, and so does all computed from it:
+the Jacobian times the tangent (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). At its end tangents are removed.
 
 >>> import adjoint as torch
 >>> import adjoint.autograd.forward_ad as fwAD
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 from numpy import may_share_memory
 
 from ..autograd.grad_mode import _Mode, enable_grad
+from ..device import strided
 from ..dispatch import inplace, recording
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
@@ -53,9 +53,7 @@ class JvpInterpreter(Interpreter):
     in_inference = False
 
     def __init__(self) -> None:
-        self.holders: list[
-            dict[Any, Tensor | None]
-        ] = []  # the dictionaries that hold tangents, to remove them at the end
+        self.holders: list[dict[Any, Tensor | None]] = []  # what holds tangents, to remove them at the end
 
     @uninterrupted
     def leave(self) -> None:
@@ -145,7 +143,7 @@ class JvpInterpreter(Interpreter):
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
             )
         with lower(self):
-            dual = tensor.view(tensor.shape)
+            dual = tensor.view(tensor.shape) if tensor.layout is strided else operators.alias(tensor)
             if self.in_inference or not modes.STATE.inference:
                 self.attach(dual, _laid_out_like(tangent, dual))
         return dual
@@ -446,7 +444,7 @@ def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
-    if tangent.stride() == primal.stride():
+    if primal.layout is not strided or tangent.stride() == primal.stride():
         return _pending_like(tangent, primal)
     return _empty_like(primal, tangent).zero_().copy_(tangent)
 
@@ -459,6 +457,8 @@ def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
 
 def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the same lazy conjugation and negation as `primal`."""
+    if (dense := primal.layout is strided) != (tangent.layout is strided):
+        return tangent.to_dense() if dense else tangent.sparse_mask(primal)
     if (bits := lazy_bits(primal)) == lazy_bits(tangent):
         return tangent
     return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)

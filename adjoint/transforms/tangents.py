@@ -3,6 +3,7 @@
 The `tangent` option of a declaration names the rule. `"linear"`: apply the operator itself to the tangents, as for all
 views. `"multilinear"`: sum over the operands, applying the operator with one operand replaced by its tangent.
 `"elementwise"`: apply the formula of the gradient to the tangent, because a diagonal Jacobian is its own transpose.
+`"affine"`: `beta` times the tangent of the first operand, and multilinear in the others.
 Without the option, the vector-Jacobian product is transposed (`adjoint.autograd.forward_ad`): correct for every
 operator, at the cost of two backward passes.
 """
@@ -29,6 +30,8 @@ def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs
         return linear(op, args, given)
     if op.tangent == "multilinear":
         return multilinear(op, args, given)
+    if op.tangent == "affine":
+        return affine(op, args, given, outputs[0])
     if op.tangent == "elementwise" and op.joint is None:
         for value in (*args, *outputs):
             if is_complex(value):
@@ -68,6 +71,16 @@ def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> t
         position = op.names.index(name)
         term = applied(op, (*args[:position], tangent, *args[position + 1 :]))
         total = term if total is None else total + term
+    return (total,)
+
+
+def affine(op: Operator, args: tuple[Any, ...], given: dict[str, Any], result: Tensor) -> tuple[Any, ...]:
+    """`beta` times the tangent of the first operand, plus what `multilinear` gives for the others."""
+    added = given.pop(op.names[0], None)
+    (total,) = multilinear(op, (result.new_zeros(()), *args[1:]), given)
+    if added is not None:
+        added = (added * args[op.names.index("beta")]).to(result.dtype)
+        total = added.expand(result.shape) if total is None else total + added
     return (total,)
 
 

@@ -21,6 +21,7 @@ _UPSAMPLINGS = {
     "upsample_bicubic2d": 2,
     "upsample_bilinear2d_aa": 2,
     "upsample_bicubic2d_aa": 2,
+    "upsample_lanczos2d_aa": 2,
 }
 
 SAMPLES = {

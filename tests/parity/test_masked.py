@@ -80,3 +80,23 @@ def test_masked_tensors(name):
     import torch.masked
 
     assert outcome(adjoint, PROGRAMS[name]) == outcome(torch, PROGRAMS[name])
+
+
+OF_BOOLS = "sum prod amax amin argmax argmin mean norm median logsumexp softmax log_softmax softmin logaddexp".split()
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("name", OF_BOOLS)
+def test_reductions_of_bools(name, masked):
+    outcomes = []
+    for library in (torch, adjoint):
+        data = library.tensor([[True, False], [True, True]])
+        mask = data.clone() if masked else None
+        function = getattr(library.masked, name)
+        args = {"norm": (data, 2.0, 0), "logaddexp": (data, data)}.get(name, (data, 0))
+        masks = {"input_mask": mask, "other_mask": mask} if name == "logaddexp" else {"mask": mask}
+        try:
+            outcomes.append(str(function(*args, **masks)))
+        except Exception as error:
+            outcomes.append((type(error).__name__, str(error)[:60]))
+    assert outcomes[0] == outcomes[1]

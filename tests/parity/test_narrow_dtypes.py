@@ -324,3 +324,14 @@ def test_tensors_for_tests(name: str) -> None:
         make = module.testing.make_tensor
         outcomes.append(outcome(lambda m, make=make: make((3,), dtype=getattr(m, name), device="cpu"), module)[:80])
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("name", [*NARROW, "bfloat16", "float32"])
+def test_capsules_of_dlpack_share_memory_both_ways(name: str) -> None:
+    theirs = torch.ones(2, 3).to(getattr(torch, name)).t()
+    ours = adjoint.from_dlpack(theirs)
+    back = torch.from_dlpack(ours)
+    assert (str(ours.dtype), ours.shape, ours.stride()) == (str(theirs.dtype), theirs.shape, theirs.stride())
+    assert (back.dtype, back.data_ptr(), ours.data_ptr()) == (theirs.dtype, *[theirs.data_ptr()] * 2)
+    ours[0] = 2
+    assert theirs[0].tolist() == back[0].tolist() == [2, 2]

@@ -58,18 +58,56 @@ def test_linear_algebra_and_blocks(function, arrays):
     check(function, *arrays)
 
 
-@pytest.mark.parametrize("mode", "nearest nearest-exact linear bilinear trilinear bicubic area".split())
+@pytest.mark.parametrize("mode", "nearest nearest-exact linear bilinear trilinear bicubic lanczos area".split())
 @pytest.mark.parametrize("size", [{"size": 8}, {"scale_factor": 1.7}, {"scale_factor": 0.6}])
 def test_interpolation(mode, size):
     dims = {"linear": 1, "trilinear": 3}.get(mode, 2)
     image = GENERATOR.randn(1, 2, *(5, 7, 4)[:dims])
     smooth = mode in ("linear", "bilinear", "trilinear", "bicubic")
     for options in [
-        {},
+        *([{}] if mode != "lanczos" else []),
         *([{"align_corners": True}] if smooth else []),
-        *([{"antialias": True}] if mode[:2] == "bi" else []),
+        *([{"antialias": True}] if mode in ("bilinear", "bicubic", "lanczos") else []),
     ]:
         check(lambda m, A, options=options: m.nn.functional.interpolate(A, mode=mode, **size, **options), image)
+
+
+@pytest.mark.parametrize("name", ["upsample_bilinear2d", "_upsample_bicubic2d_aa", "upsample_nearest2d"])
+def test_operators_that_interpolate(name):
+    results = []
+    for library in LIBRARIES:
+        operator, x = getattr(library.ops.aten, name), library.arange(20.0).reshape(1, 1, 4, 5)
+        aligned = () if "nearest" in name else (True,)
+        made = [operator.default(x, [2, 3], *aligned, 0.5, 0.6), operator.default(x, [2, 3], *aligned)]
+        made += [operator.vec(x, None, *aligned, [0.5, 0.6]), operator.vec(x, [3, 2], *aligned, None)]
+        results.append(made)
+    for ours, theirs in zip(*results, strict=True):
+        numpy.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 4, 4), (1, 1, 4)])
+@pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"antialias": True}])
+def test_what_lanczos_refuses(options, shape):
+    words = []
+    for library in LIBRARIES:
+        try:
+            words.append(library.nn.functional.interpolate(library.ones(shape), 2, mode="lanczos", **options).shape)
+        except (ValueError, NotImplementedError) as error:
+            words.append((type(error), str(error)))
+    assert words[0] == words[1]
+
+
+def test_bytes_and_the_node_of_lanczos():
+    results = []
+    for library in LIBRARIES:
+        image = library.arange(64).reshape(1, 1, 8, 8)
+        resize = lambda x, library=library: library.nn.functional.interpolate(
+            x, size=(3, 5), mode="lanczos", antialias=True
+        )
+        results.append(
+            (resize((image * 4).to(library.uint8)).tolist(), resize(image.double().requires_grad_()).grad_fn.name())
+        )
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("options", [{}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"kdim": 3, "vdim": 3}])
@@ -157,3 +195,60 @@ def test_made_tensors_are_the_same(name, options):
             warnings.simplefilter("ignore")
             made.append(library.testing.make_tensor((3, 5), dtype=getattr(library, name), device="cpu", **options))
     assert repr(made[0]) == repr(made[1]) and made[0].stride() == made[1].stride()
+
+
+LINES = "a = add(x)\nb = mul(a)\nc = add(b)\nreturn c\n"
+CHECKS = [
+    lambda check: check.check("add").check("mul").run(LINES),
+    lambda check: check.check("mul").check("mul").run(LINES),
+    lambda check: check.check_not("div").run(LINES),
+    lambda check: check.check_not("mul").run(LINES),
+    lambda check: check.check("mul").check_not("a = add").check("return").run(LINES),
+    lambda check: check.check("a = add").check_not("mul").check_not("x").check("return").run(LINES),
+    lambda check: check.check("a = add").check_not("return").run(LINES),
+    lambda check: check.check_count("add", 2).run(LINES),
+    lambda check: check.check_count("add", 3).run(LINES),
+    lambda check: check.check_count("add", 1, exactly=True).run(LINES),
+    lambda check: check.check_count("add", 1, exactly=True).check("mul").run(LINES),
+    lambda check: check.check_count("div", 0, exactly=True).run(LINES),
+    lambda check: check.check("a =").check_next("b =").check_next("c").run(LINES),
+    lambda check: check.check("a =").check_next("c =").run(LINES),
+    lambda check: check.check_next("a =").run(LINES),
+    lambda check: check.check("a").check_next("a").run("a a\nb a"),
+    lambda check: check.check("a =").check_same("add").run(LINES),
+    lambda check: check.check("a =").check_same("mul").run(LINES),
+    lambda check: check.check_dag("c =").check_dag("a =").check("return").run(LINES),
+    lambda check: check.check_dag("c =").check_dag("z =").run(LINES),
+    lambda check: check.check_dag("c =").check_dag("a =").check("b =").run(LINES),
+    lambda check: check.check_dag("a =").check_not("b =").check_dag("return").run(LINES),
+    lambda check: check.check_not("mul").check_dag("c =").check_dag("a =").run(LINES),
+    lambda check: check.check_regex(r"b = \w+\(").check_next("c").run(LINES),
+    lambda check: check.check_regex(r"b = \d+").run(LINES),
+    lambda check: check.run("# CHECK: add\nx = 1  #CHECK-NEXT: mul\n## CHECK: div", LINES),
+    lambda check: check.run("# CHECK-COUNT-2: add\n# CHECK-NOT: div\n# CHECK-DAG: return\n# CHECK-SAME: c", LINES),
+    lambda check: check.run("# CHECK-COUNT-EXACTLY-1: add\n", LINES),
+    lambda check: check.run("# CHECK-REGEX: b.*\n", LINES),
+    lambda check: check.run("# CHECK-FOO: b\n", LINES),
+    lambda check: check.run("nothing", LINES),
+    lambda check: check.run(LINES),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(CHECKS)))
+def test_checks_of_texts(case):
+    outcomes = []
+    for library in LIBRARIES:
+        try:
+            outcomes.append(CHECKS[case](library.testing.FileCheck()))
+        except RuntimeError as error:
+            words = str(error)
+            outcomes.append((words.partition("\n")[0].replace("\\\\", "\\"), words.partition("From ")[2]))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_checks_that_were_forgotten_are_printed(capfd):
+    library, ours = (made.testing.FileCheck().check("a").check_count("b", 2) for made in LIBRARIES)
+    del library
+    expected = capfd.readouterr().out
+    del ours
+    assert capfd.readouterr().out == expected != ""

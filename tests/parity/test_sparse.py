@@ -116,6 +116,7 @@ VALUES = {
     "mm dense first": lambda t: [t.ones(3, 2) @ s(t, False), t.ones(3, 2) @ c(t)],
     "mv": lambda t: [s(t, False) @ t.arange(3.0), c(t) @ t.arange(3.0), t.mv(u(t), t.ones(3))],
     "sparse.mm": lambda t: [t.sparse.mm(s(t, False), t.ones(3, 2)), t.sparse.mm(s(t, False), u(t).t())],
+    "hspmm": lambda t: [t.hspmm(x, t.ones(3, 2)) for x in (s(t, False), u(t))],
     "spmm": lambda t: t.spmm(s(t, False), t.ones(3, 2)),
     "smm": lambda t: t.smm(s(t, False), t.ones(3, 2)),
     "addmm": lambda t: [
@@ -144,6 +145,9 @@ VALUES = {
         t.sparse_csc_tensor([0, 2, 4], [0, 1, 0, 1], [1.0, 2, 3, 4], (3, 2)),
         t.sparse_compressed_tensor([0, 1], [0], [1.0], layout=t.sparse_csr),
         t.zeros(2, 3, layout=t.sparse_coo),
+        t.ones(2).new_empty(3, layout=t.sparse_coo),
+        t.zeros_like(d(t), layout=t.sparse_csr),
+        t.ones(2, 3, layout=t.jagged),
     ],
     "deepcopy": lambda t: __import__("copy").deepcopy(s(t)),
     "pickle": lambda t: __import__("pickle").loads(__import__("pickle").dumps(u(t))),
@@ -193,6 +197,8 @@ GRADIENTS = {
     "addmm": differentiated(lambda t, b, x, y: t.addmm(b, x, y, alpha=2), ones(2, 2), s, ones(3, 2)),
     "sparse.addmm": differentiated(lambda t, b, x, y: t.sparse.addmm(b, x, y, beta=3, alpha=2), ones(2, 2), s, ones(3, 2)),
     "sum": differentiated(lambda t, x: x.sum(), s),
+    "relu": differentiated(lambda t, x: x.relu().to_dense(), s),
+    "pow": differentiated(lambda t, x: (x**2).to_dense(), s),
     "sparse.sum": differentiated(lambda t, x: t.sparse.sum(x), s),
     "select": differentiated(lambda t, x: x[0], s),
     "gather": differentiated(lambda t, x: x.gather(1, t.tensor([[0, 0], [2, 1]]), sparse_grad=True), d),
@@ -205,6 +211,13 @@ def test_gradients(name):
 
 
 ERRORS = {
+    "ones": lambda t: t.ones(2, 3, layout=t.sparse_coo),
+    "full": lambda t: t.full((2, 3), 2.0, layout=t.sparse_coo),
+    "blocks": lambda t: t.zeros(2, 3, layout=t.sparse_bsr),
+    "hspmm": lambda t: t.hspmm(s(t), t.ones(2, 3)),
+    "hspmm of a vector": lambda t: t.hspmm(s(t), t.ones(3)),
+    "hspmm of csr": lambda t: t.hspmm(c(t), t.ones(3, 2)),
+    "hspmm of dense": lambda t: t.hspmm(d(t), t.ones(3, 2)),
     "reduce of another layout": lambda t: t.sparse.mm(c(t).to_sparse_csc(), t.ones(3, 2), "sum"),
     "reduce of coordinates": lambda t: t.sparse.mm(s(t), t.ones(3, 2), "sum"),
     "reduce of another shape": lambda t: t.sparse.mm(c(t), t.ones(2, 2), "amax"),
@@ -251,6 +264,13 @@ ERRORS = {
     "betas": lambda t: t.optim.SparseAdam([d(t)], betas=(0.5, 1.0)),
     "eps": lambda t: t.optim.SparseAdam([d(t)], eps=0),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("make", ["rand", "randn", "arange", "eye"])
+def test_new_sparse_tensors_store_nothing(make):
+    for library in (torch, adjoint):
+        with pytest.raises(RuntimeError):
+            getattr(library, make)(3, layout=library.sparse_coo)
 
 
 @pytest.mark.parametrize("name", ERRORS)

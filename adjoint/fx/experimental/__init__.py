@@ -1,4 +1,4 @@
-"""Names of `torch.fx.experimental` that libraries look at: nothing is traced with symbols in place of sizes."""
+"""`torch.fx.experimental`: graphs of operators; nothing is traced with symbols in place of sizes."""
 
 from . import proxy_tensor, symbolic_shapes
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy
 
+from ... import dtypes
 from ...device import channels_last, channels_last_3d
+from ...first_use import import_late
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import LazyConjNeg
 from ..runtime.meta_array import Meta, Released
@@ -224,3 +226,76 @@ def root_of(array: Array) -> Array:
 def without_elements(shape: tuple[int, ...], kind: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
     """An array of which all elements are one zero, which cannot be written to."""
     return numpy.broadcast_to(numpy.zeros((), kind), shape)
+
+
+# --- DLPack ---
+
+_ELEMENTS = {
+    "bfloat16": (4, 16, 1),
+    "float8_e4m3fn": (10, 8, 1),
+    "float8_e4m3fnuz": (11, 8, 1),
+    "float8_e5m2": (12, 8, 1),
+    "float8_e5m2fnuz": (13, 8, 1),
+    "float8_e8m0fnu": (14, 8, 1),
+    "float4_e2m1fn_x2": (17, 4, 2),
+    "complex32": (5, 32, 1),
+}
+"""How DLPack names what is unsigned integers to NumPy (`DLDataType` in dlpack.h): kind, bits, lanes."""
+
+_DTYPES = {elements: getattr(dtypes, name).numpy for name, elements in _ELEMENTS.items()}
+
+
+def capsule_of(array: Any, **keywords: Any) -> Any:
+    """A capsule on the memory of `array`; `keywords` as of `__dlpack__`."""
+    kind = dtypes.from_numpy(array.dtype)
+    if kind.name not in _ELEMENTS:
+        return array.__dlpack__(**keywords)
+    capsule = array.view(f"u{kind.itemsize}").__dlpack__(**keywords)
+    _elements(capsule)[:] = _ELEMENTS[kind.name]
+    return capsule
+
+
+def shared_array(source: Any) -> Any:
+    """An array on the memory of an object that speaks the protocol."""
+    try:
+        return numpy.from_dlpack(source)
+    except (BufferError, RuntimeError):
+        return array_in(source.__dlpack__())
+
+
+def array_in(capsule: Any) -> Any:
+    """An array on the memory in a capsule, that can be written to.
+
+    A capsule does not say whether its memory may be written to. NumPy then makes a read-only array, PyTorch an ordinary tensor.
+    """
+    elements = _elements(capsule)
+    found = _DTYPES.get(tuple(elements))
+    if found is not None:
+        elements[:] = 1, found.itemsize * 8, 1  # unsigned
+    taken = numpy.asarray(_Capsule(capsule))
+    return taken if found is None else taken.view(found)
+
+
+def _elements(capsule: Any) -> Any:
+    """What the capsule says of its elements, in its own memory: assigning changes it."""
+    versioned = '"dltensor_versioned"' in repr(capsule)
+    ctypes = import_late("ctypes")
+    find = ctypes.pythonapi.PyCapsule_GetPointer
+    find.restype, find.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    start = find(capsule, b"dltensor_versioned" if versioned else b"dltensor") + 32 * versioned
+    return (ctypes.c_uint8 * 3).from_address(start + 20)  # after the address, the device and the number of dimensions
+
+
+class _Capsule:
+    """A capsule as an object that speaks the protocol, and the memory in it as an array that can be written to."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+        self._array = numpy.from_dlpack(self)
+        self.__array_interface__ = {**self._array.__array_interface__, "data": (self._array.ctypes.data, False)}
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the processor

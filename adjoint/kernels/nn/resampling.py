@@ -259,5 +259,14 @@ def _cubic(distance: Array, sharpness: float) -> Array:
     return numpy.where(d <= 1, near, numpy.where(d < 2, far, 0))
 
 
-_SHAPES: dict[str, tuple[int, Callable[[Array, float], Array]]] = {"linear": (1, _triangle), "bicubic": (2, _cubic)}
+def _lanczos(distance: Array, sharpness: float) -> Array:
+    """Duchon (1979), "Lanczos filtering in one and two dimensions", with three lobes."""
+    return numpy.where(distance < 3, numpy.sinc(distance) * numpy.sinc(distance / 3), 0)
+
+
+_SHAPES: dict[str, tuple[int, Callable[[Array, float], Array]]] = {
+    "linear": (1, _triangle),
+    "bicubic": (2, _cubic),
+    "lanczos": (3, _lanczos),
+}
 """How many old elements on either side count, and their weight by distance."""

@@ -179,6 +179,11 @@ def power(self: Any, exponent: Any) -> Any:
     return mapped(self, numpy.power, numpy.asarray(exponent).astype(self.dtype))
 
 
+def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
+    """`grad` where `self` is greater than `threshold`."""
+    return mul(grad, mapped(self, lambda values: (values > threshold).astype(values.dtype)))
+
+
 def ufunc(function: Any, inputs: Any, out: Any) -> Any:
     """A ufunc of NumPy's that formulas of gradients call, of arrays of which one is sparse."""
     form = _UFUNCS.get(function)

@@ -251,6 +251,24 @@ def in_layout(array: Any, layout: str) -> Any:
     return to_coo(array) if layout == "sparse_coo" else compress(array, layout)
 
 
+def made_in_layout(array: Any, layout: str) -> Any:
+    """A new array of zeros in the layout of this name; of a sparse layout there are no others.
+
+    Raises:
+        RuntimeError: if an element is not zero, or for a layout of blocks.
+    """
+    if not layout.startswith("sparse"):
+        return array
+    if layout in ("sparse_bsr", "sparse_bsc"):
+        raise RuntimeError(
+            "zeros_sparse_compressed expected sparse compressed (non-block) tensor layout but got "
+            f"{layout.title().replace('_', '')}"
+        )
+    if array.any():
+        raise RuntimeError("full(...) is not implemented for sparse layout")
+    return in_layout(array, layout)
+
+
 def to_coo_from(array: Any, *options: Any) -> SparseArray:
     """An array of a compressed layout as `sparse_coo`."""
     return to_coo(array)
@@ -303,6 +321,9 @@ def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
     values = numpy.zeros((len(parts.values), *shape[len(parts.indices) :]), parts.values.dtype)
     values[tuple(slice(0, length) for length in parts.values.shape)] = parts.values
     return Coordinates(parts.indices, values, parts.coalesced)
+
+
+# --- gradients that are sparse because few elements were taken ---
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int) -> SparseArray:

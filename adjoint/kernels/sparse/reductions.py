@@ -120,25 +120,27 @@ def _softmax(array: SparseArray, dim: int, logarithm: bool) -> SparseArray:
     return coo(parts.indices, result, array.shape, True)
 
 
-def softmax_backward(grad: Any, output: SparseArray, dim: int) -> SparseArray:
-    """The gradient of `softmax`."""
+def softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
+    """The gradient of `softmax`, which is symmetric."""
     return _softmax_backward(grad, output, dim, logarithm=False)
 
 
-def log_softmax_backward(grad: Any, output: SparseArray, dim: int) -> SparseArray:
-    """The gradient of `log_softmax`."""
-    return _softmax_backward(grad, output, dim, logarithm=True)
+def log_softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
+    """The gradient of `log_softmax`, or the transposed of that."""
+    return _softmax_backward(grad, output, dim, logarithm=True, transposed=transposed)
 
 
-def _softmax_backward(grad: Any, output: SparseArray, dim: int, logarithm: bool) -> SparseArray:
+def _softmax_backward(
+    grad: Any, output: SparseArray, dim: int, logarithm: bool, transposed: bool = False
+) -> SparseArray:
     from .layouts import sparse_mask
 
     output = coalesce(output)
     dim %= output.ndim
     parts, count = output.parts, len(output.parts.indices)
     given = sparse_mask(grad, output).parts.values
-    values = parts.values
-    terms = given if logarithm else given * values
+    weights = numpy.exp(parts.values) if logarithm else parts.values
+    terms = given if logarithm and not transposed else given * weights
     if dim >= count:
         sums = terms.sum(dim - count + 1, keepdims=True)
     else:
@@ -146,7 +148,10 @@ def _softmax_backward(grad: Any, output: SparseArray, dim: int, logarithm: bool)
         sums = numpy.zeros_like(terms)
         if len(order):
             sums[order] = numpy.repeat(numpy.add.reduceat(terms[order], starts, axis=0), lengths, axis=0)
-    result = given - numpy.exp(values) * sums if logarithm else values * (given - sums)
+    if transposed and logarithm:
+        result = given - sums
+    else:
+        result = given - weights * sums if logarithm else weights * (given - sums)
     return coo(parts.indices, result, output.shape, True)
 
 

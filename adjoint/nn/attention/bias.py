@@ -6,6 +6,8 @@ from enum import IntEnum, auto
 
 import adjoint as torch
 
+from ...tracebacks import end_functions_at_caller
+
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
 
@@ -42,3 +44,6 @@ def causal_lower_right(*size: int) -> torch.Tensor:
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, size[0], size[1])
+
+
+end_functions_at_caller(globals())

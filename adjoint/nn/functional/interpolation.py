@@ -12,7 +12,7 @@ import adjoint as torch
 from .declared import operators
 
 _NEAREST = ("nearest", "nearest-exact", "area")
-_SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+_SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
 """The modes with `align_corners`, and their numbers of dimensions."""
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
@@ -35,7 +35,7 @@ def interpolate(
             (three).
         align_corners: align the centres of the corner elements rather than their outer corners.
         recompute_scale_factor: compute the factors from the rounded sizes instead of using the given factors.
-        antialias: for bilinear and bicubic, average where the image is reduced.
+        antialias: for bilinear, bicubic and lanczos, average where the image is reduced.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
@@ -47,7 +47,7 @@ def interpolate(
         )
     dims = input.dim() - 2
     output_size, scales = _sizes(input, size, scale_factor, recompute_scale_factor)
-    if antialias and not (mode in ("bilinear", "bicubic") and dims == 2):
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and dims == 2):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
         )
@@ -57,6 +57,10 @@ def interpolate(
     if not 1 <= dims <= 3 or (mode not in _NEAREST and dims != wanted):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: {_MODES} (got {mode})"
+        )
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError(
+            f"Lanczos mode {'does not support align_corners' if align_corners else 'requires antialias'}=True"
         )
     if mode == "area":
         return getattr(operators, f"adaptive_avg_pool{dims}d")(input, output_size)

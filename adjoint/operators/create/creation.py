@@ -47,7 +47,7 @@ def leaf(
     if pin_memory:
         _refuse_pinned_memory()
     if layout is not None and layout is not strided:
-        array = import_late("adjoint.kernels.sparse.layouts").in_layout(array, repr(layout).removeprefix("torch."))
+        array = import_late("adjoint.kernels.sparse.layouts").made_in_layout(array, repr(layout).removeprefix("torch."))
     tensor = wrap(array)
     if requires_grad is not False:
         check_requires_grad(requires_grad, array.dtype)
@@ -387,24 +387,6 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return leaf(storage.adopt(array.view(checked_dtype(dtype, "frombuffer").numpy)), requires_grad, cpu)
 
 
-class _Capsule:
-    """A capsule of DLPack as an object that speaks the protocol, and the memory in it as an array that can be written to.
-
-    A capsule does not say whether its memory may be written to. NumPy then makes a read-only array, PyTorch an ordinary tensor.
-    """
-
-    def __init__(self, capsule):
-        self._capsule = capsule
-        self._array = numpy.from_dlpack(self)
-        self.__array_interface__ = {**self._array.__array_interface__, "data": (self._array.ctypes.data, False)}
-
-    def __dlpack__(self, **options):
-        return self._capsule
-
-    def __dlpack_device__(self):
-        return 1, 0  # the processor
-
-
 @public()
 def from_file(
     filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
@@ -430,9 +412,14 @@ def from_file(
 
 @public()
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): arrays of NumPy, CuPy or JAX, tensors, capsules."""
-    if type(ext_tensor).__name__ == "PyCapsule" and '"dltensor"' in repr(ext_tensor):  # taken, it has another name
-        array = numpy.asarray(_Capsule(ext_tensor))
+    """A tensor on the memory of any object that speaks DLPack (`__dlpack__`): arrays of NumPy or JAX, tensors, capsules.
+
+    >>> import adjoint as torch
+    >>> torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
+    tensor([1., 1.], dtype=torch.bfloat16)
+    """
+    if type(ext_tensor).__name__ == "PyCapsule" and '"dltensor' in repr(ext_tensor):  # taken, it has another name
+        array = storage.array_in(ext_tensor)
         return leaf(array.copy() if copy else storage.adopt(array), False, device)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise RuntimeError(
@@ -444,7 +431,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if isinstance(ext_tensor, Tensor) and ext_tensor.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
-    array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else numpy.from_dlpack(ext_tensor)
+    array = tensor_array(ext_tensor) if isinstance(ext_tensor, Tensor) else storage.shared_array(ext_tensor)
     return leaf(array.copy() if copy else storage.adopt(array), False, device)
 
 
@@ -596,4 +583,4 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """A zero-dimensional tensor of the default dtype, unless told otherwise."""
     kind = checked_dtype(dtype, "scalar_tensor") or dtypes.get_default_dtype()
-    return leaf(scalar_array(s, kind), requires_grad, device, pin_memory, layout)
+    return leaf(scalar_array(s, kind), requires_grad, device, pin_memory)

@@ -63,8 +63,8 @@ def _filled_like(name, value, on_arrays, doc):
         array = empty_array_like(input, name, dtype, memory_format)
         if value == 0 and array.dtype.isbuiltin != 1:
             copying.zero_(array)
-        elif value is not None:
-            array.fill(value)
+        elif value is not None or layout is not None:  # of a sparse layout nothing is stored
+            array.fill(value or 0)
         return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -97,10 +97,11 @@ def full_like(
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
 
-def _new_filled(name, make, doc):
+def _new_filled(name, make_array, doc):
     def create(input, *sizes, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         kind = checked_dtype(dtype, name) or input.dtype
         device = place_like(input, device)
+        make = make_array if layout is None or name != "new_empty" else numpy.zeros
         return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name

@@ -6,6 +6,7 @@ import math
 import sys
 
 from ...codegen.kernel import Kernel
+from ...device import strided
 from ...dispatch.annotations import Array, Number
 from ...dispatch.calls import call_of
 from ...dispatch.decorators import operator, public, tensors
@@ -62,7 +63,10 @@ class mm:
 
     def batch(op, batch, first, second):
         if batch.has(second):
-            return matmul(batch.first(first), batch.first(second))
+            if batch.has(first) or first.layout is strided:
+                return matmul(batch.first(first), batch.first(second))
+            wide = batch.first(second).transpose(0, 1)  # a sparse matrix times one wide one
+            return mm(first, wide.flatten(1)).unflatten(1, wide.shape[1:]).transpose(0, 1)
         whole = batch.first(first)  # one tall matrix
         return batch.apply(op, (whole.flatten(0, 1), second)).unflatten(0, whole.shape[:2])
 
@@ -151,6 +155,7 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
     deprecated_order=("beta", "alpha"),
     sparse="products.addmm",
     narrow="eighths",
+    tangent="affine",
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -174,7 +179,14 @@ class addmm:
         return _batch_sum(batch, added, 2, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(kernel=kernels.addmv, inplace=True, public_inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"))
+@operator(
+    kernel=kernels.addmv,
+    inplace=True,
+    public_inplace=True,
+    same_out=STRICT,
+    deprecated_order=("beta", "alpha"),
+    tangent="affine",
+)
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
@@ -196,7 +208,7 @@ class addmv:
         return _batch_sum(batch, added, 1, product, beta, alpha)
 
 
-@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"))
+@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"), tangent="affine")
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 

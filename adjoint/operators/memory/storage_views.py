@@ -26,7 +26,15 @@ from ...tensor import Tensor, is_recorded
 from ..shape.parts import select
 
 
-@operator(kernel=kernels.alias, view=True, namespace=None, method=False, node="Identity", batch="leading")
+@operator(
+    kernel=kernels.alias,
+    view=True,
+    namespace=None,
+    method=False,
+    node="Identity",
+    batch="leading",
+    sparse="shapes.itself",
+)
 class forward_primal:
     """The tensor as a view, which does not carry a tangent of forward mode."""
 

@@ -36,7 +36,7 @@ class relu:
     kernels.threshold,
     refusal="threshold_cpu",
     kinds="fiu",
-    slope={"tangent": "elementwise"},
+    slope={"tangent": "elementwise", "sparse": "arithmetic.threshold_backward"},
     inplace=True,
     method=(),
     tangent="elementwise",

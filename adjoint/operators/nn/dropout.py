@@ -9,9 +9,11 @@ import numpy
 from ...codegen.backend import NUMPY
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
+from ...first_use import import_late
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked
+from ...tape import modes
 from ...tensor import Tensor, can_require_grad, wrap
 from ..create.random import for_each_example, stream_of
 
@@ -31,7 +33,14 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
     if not can_require_grad(input._array):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
     draw = _kept if alpha else _mask
-    if type(input._array) is Meta:
+    if modes.STATE.interpreters and (watch := import_late("adjoint.dispatch.torch_dispatch")).is_watched(input):
+        if feature:
+            drawn = input.new_empty(_noise_like(input._array, True).shape)
+        else:
+            drawn = watch.function_called("empty_like", tensors.empty_like, (input,), {})
+        drawn = drawn.bernoulli_(1.0 - p)
+        drawn = drawn if alpha else drawn.div_(1.0 - p)
+    elif type(input._array) is Meta:
         drawn = wrap(parked(_noise_like(input._array, feature)))
     else:
         drawn = draw(input._array, feature, p)

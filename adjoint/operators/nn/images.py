@@ -209,7 +209,11 @@ def _publish(name, mode, dims):
 for (_mode, _dims), _name in WAYS.items():
     _declare(_name, _mode, False)
     _publish(_name, _mode, _dims)
-for _name, _mode in (("upsample_bilinear2d", "linear"), ("upsample_bicubic2d", "bicubic")):
+for _name, _mode in (
+    ("upsample_bilinear2d", "linear"),
+    ("upsample_bicubic2d", "bicubic"),
+    ("upsample_lanczos2d", "lanczos"),
+):
     _declare(_name, _mode, True)
     _publish(f"{_name}_aa", _mode, 2)
 
@@ -223,5 +227,5 @@ class resample_gradient:
     def forward(self: Array, size, mode, align_corners, antialias, scales): ...
 
     def grad_self(grad, self_shape, mode, align_corners, antialias, scales, xp):
-        name = WAYS[mode, len(scales)] + ("_aa" if antialias else "")
+        name = "upsample_lanczos2d_aa" if mode == "lanczos" else WAYS[mode, len(scales)] + ("_aa" if antialias else "")
         return getattr(xp, name)(grad, tuple(self_shape[2:]), align_corners, scales)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...device import sparse_coo
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, publish
 from ...kernels.linalg import matmul as dense_products
@@ -15,6 +16,7 @@ from ..linalg.matmul import addmm as dense_addmm
 from ..linalg.matmul import mm as product
 from ..memory.conversion import checked_dtype
 from ..reduce.reduction import sum as total
+from .creation import sparse_coo_tensor
 from .layouts import coalesce, layout_of, stored_values
 from .reduced_product import reduced_product
 
@@ -27,6 +29,7 @@ from .reduced_product import reduced_product
     namespace=None,
     method=(),
     out=False,
+    tangent="affine",
     node="SparseAddmmBackward0",
 )
 class _sparse_addmm:
@@ -131,7 +134,31 @@ def smm(input, mat):
     return product(input, mat).to_sparse()
 
 
-@public(method=True)
+@public()
+def hspmm(mat1, mat2, *, out=None):
+    """The product of a sparse matrix and a dense one, as the rows of those that `mat1` stores; one dimension of it is sparse.
+
+    >>> import adjoint as torch
+    >>> torch.hspmm(torch.eye(2).to_sparse(), torch.ones(2, 1)).to_dense()
+    tensor([[1.],
+            [1.]])
+    """
+    if mat1.layout is not sparse_coo:
+        place = getattr(mat1._array, "words", "")
+        raise NotImplementedError(
+            f"Could not run 'aten::hspmm' with arguments from the '{place}CPU' backend. The first matrix has to be in "
+            "coordinates: `to_sparse()`."
+        )
+    if mat2.dim() != 2:
+        raise RuntimeError(f"hspmm: Argument #3: matrices expected, got {mat2.dim()}D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"hspmm: Argument #3: Expected dim 0 size {mat1.shape[1]}, got {mat2.shape[0]}")
+    rows = mat1._indices()[0].unique()
+    result = sparse_coo_tensor(rows[None], product(mat1, mat2)[rows], (mat1.shape[0], mat2.shape[1]))
+    return result if out is None else out.copy_(result)
+
+
+@public(method=("sspaddmm",), alias=("saddmm",))
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """`beta * input + alpha * (mat1 @ mat2)`, where `input` and `mat1` are sparse, as a sparse matrix."""
     return input * beta + product(mat1, mat2).to_sparse() * alpha
@@ -227,6 +254,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
     @operator(
         kernel=kernels.only_sparse,
         sparse=f"reductions.{function}",
+        tangent="elementwise" if function == "softmax" else None,  # the Jacobian is symmetric
         name=f"_sparse_{function}",
         namespace=None,
         method=(),
@@ -250,9 +278,12 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         out=False,
     )
     class backward_operator:
-        """Its gradient."""
+        """Its gradient; `transposed`: the transposed of that, which is the tangent."""
 
-        def forward(grad: Array, output: Array, dim): ...
+        def forward(grad: Array, output: Array, dim, transposed=False): ...
+
+        def grad_grad(grad, output, dim, transposed, xp):
+            return getattr(xp, f"_sparse_{function}_backward")(grad, output, dim, not transposed)
 
     return forward_operator, backward_operator
 
@@ -292,6 +323,47 @@ def softmax(input, dim, *, dtype=None):
 def log_softmax(input, dim, *, dtype=None):
     """The logarithm of `softmax`."""
     return _sparse_log_softmax(_checked(input, dim, dtype, "log_softmax"), dim)
+
+
+# --- gradients that are sparse because few elements were taken -------------------------------------------------------
+
+
+@operator(
+    kernel=kernels.gather_backward,
+    namespace=None,
+    method=False,
+    out=False,
+    tangent="linear",
+    sparse_result=True,
+)
+class gather_sparse_backward:
+    """The gradient of `gather` as a sparse tensor of shape `shape`."""
+
+    def forward(self: Array, dim, index: Array, shape): ...
+
+    def grad_self(grad, dim, index, xp):
+        return xp.gather(xp.in_layout(grad, "strided"), dim, index, sparse_grad=False)
+
+
+@operator(
+    kernel=kernels.embedding_backward,
+    node="SparseCooTensorWithDimsAndTensorsBackward0",
+    namespace=None,
+    method=False,
+    out=False,
+    tangent="linear",
+    sparse_result=True,
+)
+class embedding_sparse_backward:
+    """The gradient of the table as a sparse tensor: the gradients of the rows that were taken."""
+
+    def forward(self: Array, indices: Array, num_weights, padding_idx): ...
+
+    def grad_self(grad, indices, padding_idx, xp):
+        rows = xp.embedding(xp.in_layout(grad, "strided"), indices, padding_idx, False, False)
+        if padding_idx >= 0:
+            rows = rows * (indices != padding_idx).reshape((*indices.shape, 1))
+        return rows
 
 
 # --- diagonals, equations ---------------------------------------------------------------------------------------------
