@@ -15,6 +15,7 @@ from ...codegen.acceleration import LOOPS, MOVED
 from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
+from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim, require_dims
 
 _INT64 = numpy.dtype(numpy.int64)
@@ -347,6 +348,8 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
 
 def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     """`x.take(index, dim)`, for indices that are known to be in bounds."""
+    if not x.flags.c_contiguous and index.size <= x.shape[dim]:
+        return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` copies all of it before
     width = math.prod(x.shape[dim + 1 :])
     # NumPy copies rows of some length as fast as anything, with one thread.
     if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, MOVED if width < _ROW else _MANY_ROWS):

@@ -36,6 +36,7 @@ from ....codegen.llvm.language import (
     where,
 )
 from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
 
 STRETCH = 1 << 12
 """About how many elements are added up in the type of the input; the sums of such stretches are combined in float64."""
@@ -296,7 +297,7 @@ def batch_norm_gradients(
         return NotImplemented
     dtype = input.dtype
     batch, channels, size = sizes_of(input)
-    grad = numpy.ascontiguousarray(grad)
+    grad = contiguous(grad)
     factors = numpy.ones(channels, dtype) if weight is None else weight
     total, along = numpy.empty(channels, dtype), numpy.empty(channels, dtype)
     result = numpy.empty(input.shape, dtype) if needs[0] else total

@@ -14,6 +14,7 @@ from ....codegen.llvm.external import apart
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import CompiledFunction, address, type_of
 from ....first_use import computed_once
+from ...memory.copying import contiguous
 from .convolution_correlation import accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided, single_time, spaced
 from .convolution_kernels import convolve, interleave, multiply, pack, pack_weights
@@ -163,7 +164,7 @@ class Arrays:
         step = array.itemsize
         if array.strides[4] == step and not (self.in_place and array.strides[1] != sizes[2] * step):
             return array, Table([stride // step for stride in array.strides[:-1]])
-        return numpy.ascontiguousarray(array), steps
+        return contiguous(array), steps
 
     def source(self, array: ndarray) -> tuple[ndarray, Table]:
         """What is convolved, and its strides."""

@@ -43,6 +43,7 @@ from ....codegen.llvm.language import (
     where,
 )
 from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
 from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
 from ..linalg.tiles import first_lanes
 
@@ -330,7 +331,7 @@ def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
     """`kernels.nn.grid_sampling.grid_sampler`."""
     if not _taken(images, grid):
         return NotImplemented
-    images, grid = numpy.ascontiguousarray(images), numpy.ascontiguousarray(grid)
+    images, grid = contiguous(images), contiguous(grid)
     out = numpy.empty((*images.shape[:2], *grid.shape[1:-1]), images.dtype)
     _Call(images, grid, sampling).over_places(sample, out, images, grid)
     return out
@@ -340,7 +341,7 @@ def gradients(grad: Array, images: Array, grid: Array, sampling: Sampling, needs
     """`kernels.nn.grid_sampling.grid_sampler_gradients`."""
     if not _taken(images, grid, grad):
         return NotImplemented
-    grad, images, grid = (numpy.ascontiguousarray(item) for item in (grad, images, grid))
+    grad, images, grid = map(contiguous, (grad, images, grid))
     call = _Call(images, grid, sampling)
     to_images = to_grid = None
     if needs[0]:

@@ -24,6 +24,7 @@ from ....codegen.llvm.language import (
     type_of,
 )
 from ....codegen.llvm.launch import launch
+from ...memory.copying import contiguous
 from .batch_norm import STRETCH, fits, moments_of, products_of, sizes_of, write_combined, write_scaled
 
 
@@ -107,6 +108,7 @@ def normalize_backward(
 
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Any:
     """Each group of channels of each sample less its mean, over its deviation, times `weight` plus `bias`; these of each."""
+    input = contiguous(input)
     if not fits(input, weight, bias):
         return NotImplemented
     dtype = input.dtype
@@ -138,12 +140,13 @@ def group_norm_gradients(
     needs: tuple[bool, bool, bool],
 ) -> Any:
     """The gradients of `input`, `weight` and `bias`."""
+    input = contiguous(input)
     if not fits(input, weight, mean, rstd) or grad.dtype != input.dtype:
         return NotImplemented
     dtype = input.dtype
     batch, channels, size = sizes_of(input)
     each = channels // groups
-    grad = numpy.ascontiguousarray(grad)
+    grad = contiguous(grad)
     factors = numpy.ones(channels, dtype) if weight is None else weight
     total, along = numpy.empty((batch, channels), dtype), numpy.empty((batch, channels), dtype)
     result = numpy.empty(input.shape, dtype) if needs[0] else total
