@@ -29,6 +29,7 @@ MODULES = {
     "as_strided_node": "operators.memory.storage_views",
     "check_new_grad": "autograd.methods",
     "complex_view": "operators.memory.storage_views",
+    "copy_elements": "kernels.memory.copying",
     "dispatched": "dispatch.torch_dispatch",
     "dispatched_inplace": "dispatch.torch_dispatch",
     "dispatching_class_defined": "dispatch.torch_dispatch",
@@ -65,6 +66,7 @@ class LateBound:
         "as_strided_node",
         "check_new_grad",
         "complex_view",
+        "copy_elements",
         "dispatched",
         "dispatched_inplace",
         "dispatching_class_defined",
@@ -108,6 +110,9 @@ class LateBound:
 
     complex_view: Callable[[Tensor], Tensor]
     """`view_as_complex`."""
+
+    copy_elements: Callable[[Array, Array], None]
+    """Copy the elements of the second array, of the same dtype, to the first one, in another order: a compiled loop."""
 
     engine_globals: dict[str, Any]
     """The globals of the engine, which identify its frames; an empty dictionary until the engine is imported."""

@@ -10,6 +10,7 @@ import numpy
 from ...codegen.acceleration import CONVERTED, LOOPS, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
+from ...late_bound import LATE
 from ...notices import warn
 from ..runtime.floating import HALVES, unwarned
 from ..runtime.layout import row_major
@@ -122,6 +123,9 @@ def copy_elements(target: Array, source: Array) -> None:
     if LOOPS.takes(target.size, least) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
         return
     numpy.copyto(target, source)
+
+
+LATE.copy_elements = copy_elements
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:

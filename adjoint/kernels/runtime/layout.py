@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy
 
+from ...late_bound import LATE
+
 Array = numpy.ndarray[Any, Any]
 
 Window = tuple[tuple[int, ...], tuple[int, ...]]
@@ -36,7 +38,10 @@ def like_images(result: Any, *images: Any) -> Any:
         return result
     first = result[0] if isinstance(result, tuple) else result
     if first.ndim == images[0].ndim:
-        last = numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(first, 1, -1)), -1, 1)
+        turned = numpy.moveaxis(first, 1, -1)
+        if not turned.flags.c_contiguous:
+            turned = _copied(numpy.empty(turned.shape, turned.dtype), turned)
+        last = numpy.moveaxis(turned, -1, 1)
         return (last, *result[1:]) if isinstance(result, tuple) else last
     return result
 
@@ -79,8 +84,18 @@ def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
     if wanted is None:
         return result
     sizes, places = wanted
-    target = numpy.empty(sizes, result.dtype).transpose(places)
-    target[...] = result
+    return _copied(numpy.empty(sizes, result.dtype).transpose(places), result)
+
+
+_LARGE = 1 << 12
+"""From so many elements on a compiled loop copies faster than NumPy."""
+
+
+def _copied(target: Array, source: Array) -> Array:
+    if source.size < _LARGE:
+        target[...] = source
+    else:
+        LATE.copy_elements(target, source)
     return target
 
 
