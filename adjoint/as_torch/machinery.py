@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import reduce
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -107,6 +108,10 @@ OF_VALUE: list[tuple[Any, str]] = [
             else int
         ),
         "_prims_common.dtype_to_type",
+    ),
+    (
+        lambda *tensors, **names: (reduce(adjoint.promote_types, [each.dtype for each in tensors]),) * 2,
+        "_prims.utils.elementwise_dtypes",
     ),
     (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
     (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),

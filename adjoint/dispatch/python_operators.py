@@ -20,7 +20,13 @@ def call_operator(op: Operator, args: tuple[Any, ...], apply: Callable[..., Any]
     """Apply `op` as a Python operator, by `call` or `call_slowly`.
 
     With `NotImplemented`, Python tries the type of the other operand.
+
+    Raises:
+        TypeError: if the first operand is no tensor: a method of tensors was called as a function, `Tensor.__radd__(2, x)`.
     """
+    if not isinstance(args[0], Tensor):
+        kind = type(args[0]).__name__
+        raise TypeError(f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     if len(args) > 1 and type(value := args[1]) is not Tensor:
         if op.takes_arrays and isinstance(value, numpy.ndarray):
             return apply(op, (args[0], wrap(value)), None)

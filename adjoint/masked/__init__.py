@@ -3,6 +3,7 @@
 from ..first_use import late_names
 from .reductions import (
     _input_mask,
+    _output_mask,
     amax,
     amin,
     argmax,

@@ -5,6 +5,7 @@ Elements where the mask is False count as the identity of the operation: zero fo
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import adjoint as torch
@@ -51,14 +52,31 @@ def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> t
     return torch.where(mask, input, torch.tensor(identity, dtype=input.dtype))
 
 
+def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The mask of the result of the function `op` of this module: True where the result depends on any element."""
+    form = signature(op)
+    if "mask" not in form.parameters:
+        raise ValueError(f"_output_mask expected masked operation (got callable {op.__module__}.{op.__name__})")
+    given = form.bind_partial(input, *args, **kwargs).arguments
+    valid = _input_mask(input, mask=given.get("mask"))
+    if "keepdim" not in form.parameters:
+        return valid
+    return _reduced_mask(valid, _dims(given.get("dim"), valid.dim()), given.get("keepdim", False))
+
+
+def _reduced_mask(valid: torch.Tensor, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
+    """True where any element was valid."""
+    for dim in sorted(dims, reverse=True) if valid.dim() else ():
+        valid = valid.any(dim, keepdim=keepdim)
+    return valid
+
+
 def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> Any:
     """The result; of a masked tensor another one, which is valid where any element was."""
     if not hasattr(original, "get_mask"):
         return result
     valid = mask if mask is not None else torch.ones_like(original.get_data(), dtype=torch.bool)
-    for dim in sorted(dims, reverse=True) if valid.dim() else ():
-        valid = valid.any(dim, keepdim=keepdim)
-    return torch.masked.MaskedTensor(result, valid)
+    return torch.masked.MaskedTensor(result, _reduced_mask(valid, dims, keepdim))
 
 
 def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:

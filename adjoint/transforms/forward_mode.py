@@ -268,7 +268,7 @@ class JvpInterpreter(Interpreter):
             )
         return tuple(
             [
-                _with_own_memory(tangent, given, operator)
+                _with_own_memory(tangent, output, given, operator)
                 if tangent is not None and can_require_grad(output._array)
                 else None
                 for tangent, output in zip(found, outputs, strict=True)
@@ -335,22 +335,22 @@ class JvpInterpreter(Interpreter):
         return results
 
 
-def _with_own_memory(tangent: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
-    """Return a tangent of a result, copied if it shares memory with a tangent in `given`.
+def _with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
+    """Return a tangent of a result, copied if it has other strides or shares memory with a tangent in `given`.
 
-    A result has memory of its own for in-place changes, so its tangent needs that too.
-    The tangent of a sum may be the very tangent of the only operand that has one.
+    A result has memory of its own, for views and in-place changes, so its tangent needs that too.
     """
     if operator.view:
         return tangent
     array = tangent._array
-    if 0 in array.strides and array.size > 1:
-        return tangent.clone()
-    for each in given.values():
-        for item in each if isinstance(each, list) else (each,):
-            if item is not None and may_share_memory(array, item._array):
-                return tangent.clone()
-    return tangent
+    if array.strides == output._array.strides:
+        if 0 in array.strides and array.size > 1:
+            return tangent.clone()
+        tensors = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]
+        if not any(item is not None and may_share_memory(array, item._array) for item in tensors):
+            return tangent
+        tangent = tangent.clone()
+    return _laid_out_like(tangent, output)
 
 
 def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:

@@ -98,6 +98,10 @@ def tangents(module: Any, run: Callable[..., Any], sample: samples.Sample) -> An
         ]
 
 
+def steps(tensor: Any) -> list[int]:
+    return [step for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1]
+
+
 def differs(op: Any, sample: samples.Sample) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what PyTorch warns of, once in a process, would count as refused
@@ -116,6 +120,8 @@ def differs(op: Any, sample: samples.Sample) -> str | None:
         difference = results_differ(tangent, wanted)
         if difference:
             return difference
+        if wanted.layout is torch.strided and steps(tangent) != steps(primal):
+            return f"a tangent with the strides {tangent.stride()} of a result with {primal.stride()}"
     return None
 
 

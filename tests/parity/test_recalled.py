@@ -300,6 +300,33 @@ PROGRAMS = {
         show(torch.testing.assert_close(meta, meta))
         raises(lambda: torch.testing.assert_close(torch.tensor(True), torch.tensor(False)))
     """,
+    "tables": """
+        mask, numbers = torch.tensor([[True, False, True], [False, False, False]]), torch.rand(2, 3)
+        for name in ("sum", "amax", "median", "std", "cumsum", "softmax", "normalize"):
+            op = getattr(torch.masked, name)
+            raises(lambda: show(torch.masked._output_mask(op, numbers, mask=mask), torch.masked._output_mask(op, numbers, 1, mask=mask[0])))
+            raises(lambda: torch.masked._output_mask(op, numbers))
+        show(torch.masked._output_mask(torch.masked.prod, numbers, dim=-1, keepdim=True, mask=mask), torch.masked._output_mask(torch.masked.norm, numbers, 2, 1, mask=mask))
+        raises(lambda: torch.masked._output_mask(torch.masked.sum, numbers, dim=5, mask=mask))
+        for offset in (None, 0, 3, 5, 10):
+            x = torch.arange(20.0)[5:15].requires_grad_()
+            show(torch.autograd.grad((x.as_strided((2, 2), (1, 2), offset) * torch.tensor([1.0, 2.0])).sum(), x))
+        number = torch.tensor([1, 2, 3])
+        for name in ("add", "radd", "rmul", "rand", "ror", "rxor", "mul"):
+            try:
+                show(getattr(torch.Tensor, f"__{name}__")(2, number))
+            except TypeError as error:
+                show(str(error).split(" for ")[1])
+        targets = torch.empty(4, 2), torch.empty(0)
+        show(torch.histogram(torch.tensor([0.1, 0.2, 0.9]), 2, range=(0.0, 1.0), out=targets), [t.shape for t in targets])
+        show(torch.histogram(torch.arange(4.0), torch._neg_view(torch.tensor([0.0, -1, -5]))))
+        show(torch.vmap(torch.argwhere)(ones(2, 3)))
+        with torch.autograd.forward_ad.dual_level():
+            x, columns = torch.autograd.forward_ad.make_dual(torch.rand(3, 2), ones(3, 2)), torch.rand(2, 3).t()
+            for result in (x * columns, columns * x, x[:, :1].expand(3, 2) + columns, columns.exp() * x.sin()):
+                show(result.stride(), torch.autograd.forward_ad.unpack_dual(result).tangent.stride())
+        raises(lambda: torch.gradient(ones(3, 3), spacing=[torch.tensor([1, 2, 4]), torch.empty(3, device="meta")], dim=(0, 1)))
+    """,
 }
 
 test_recalled = program_test(PROGRAMS)

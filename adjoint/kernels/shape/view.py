@@ -94,30 +94,33 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """The gradient of the input of `as_strided`: `grad` added up at the places its elements came from."""
-    offset = 0 if storage_offset is None else storage_offset - geometry.offset
-    flat = numpy.zeros(_span(geometry.shape, geometry.steps, size, stride, offset), dtype=numpy.asarray(grad).dtype)
+    flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
     if _overlaps(size, stride):
         numpy.add.at(flat, places, grad)
     else:
         flat[places] = grad
-    return storage.strided(flat, geometry.shape, geometry.steps, 0).copy()
+    return storage.strided(flat, geometry.shape, geometry.steps, start).copy()
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
-    offset = 0 if storage_offset is None else storage_offset - geometry.offset
-    flat = numpy.zeros(_span(geometry.shape, geometry.steps, size, stride, offset), dtype=numpy.asarray(grad).dtype)
-    storage.strided(flat, geometry.shape, geometry.steps, 0)[...] = grad
+    flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
+    storage.strided(flat, geometry.shape, geometry.steps, start)[...] = grad
     return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
 
 
-def _span(shape: Any, steps: Any, size: Any, stride: Any, offset: int) -> int:
+def _memory_of_both(
+    grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None
+) -> tuple[Array, int, int]:
+    """Zeros for all elements of an input of `as_strided` and of the view, and where there the first one of each is."""
+    offset = 0 if storage_offset is None else storage_offset - geometry.offset
+    start, offset = max(-offset, 0), max(offset, 0)
     spans = [0]
-    for lengths, strides, start in ((shape, steps, 0), (size, stride, offset)):
+    for lengths, strides, first in ((geometry.shape, geometry.steps, start), (size, stride, offset)):
         if 0 not in lengths:
-            spans.append(start + 1 + sum((n - 1) * step for n, step in zip(lengths, strides, strict=True)))
-    return max(spans)
+            spans.append(first + 1 + sum((n - 1) * step for n, step in zip(lengths, strides, strict=True)))
+    return numpy.zeros(max(spans), dtype=numpy.asarray(grad).dtype), start, offset
 
 
 def _overlaps(size: Any, stride: Any) -> bool:

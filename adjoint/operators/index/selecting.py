@@ -13,6 +13,7 @@ from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
 from ...dispatch.overloads import pair
+from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import with_number
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
@@ -175,6 +176,7 @@ def nonzero(input, *, as_tuple=False, out=None):
 
 
 @public(method=True, numpy_names=True)
+@sequential_fallback
 def argwhere(input):
     """The indices of all nonzero elements, one row for each."""
     return nonzero_places(input)

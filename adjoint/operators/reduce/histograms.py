@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...dispatch.decorators import public
+from ...dispatch.out import store
 from ...dispatch.return_types import return_type
 from ...kernels.reduce import histograms as kernels
 from ...kernels.runtime.floating import type_name
@@ -73,7 +74,7 @@ def _found(input, bins, range, weight, density):
             raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
         _checked_edges(input, bins)
         kernels.check_points(points)
-        edges = [each._array for each in bins]
+        edges = [each.resolve_neg()._array for each in bins]
     else:
         edges = kernels.edges_of(points, list(bins), range)
     counts = kernels.histogram(points, edges, None if weight is None else weight._array, density, not given)
@@ -106,7 +107,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
                 f"{_name(input)} and hist {_name(target)}"
             )
     for target, result in zip(out, (counts, edges[0]), strict=True):
-        target.resize_(result.shape).copy_(result)
+        store(result._array, target)
     return _HISTOGRAM.out(tuple(out))
 
 

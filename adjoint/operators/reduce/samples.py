@@ -264,6 +264,10 @@ def _check_spacings(input, spacing, spacings, dim, dims, edge_order):
     if input._array.dtype == numpy.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
     for step in spacings:
+        if isinstance(step, Tensor) and step.device != input.device:
+            raise RuntimeError(
+                f"torch.gradient expected each tensor to be on the same device, but got devices {input.device} and {step.device}!"
+            )
         if isinstance(step, Tensor) and step._array.ndim != 1:
             raise RuntimeError(
                 "torch.gradient expected each element of spacing to have one dimension, but got an element with "
