@@ -44,6 +44,7 @@ WITHOUT_GRADIENTS = {
     "linspace": lambda x: torch.linspace(x[0], x[1], 3),
     "logspace": lambda x: torch.logspace(x[0], x[1], 3),
     "isclose": lambda x: torch.isclose(x, x),
+    "argwhere": torch.argwhere,
 }
 
 
