@@ -285,7 +285,7 @@ class CustomOpDef:
             return None
         if self._function is None:
             self._function = self._as_function()
-        leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords))
+        leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords), _is_value)
         result = self._function.apply(Form(structure, arguments.given, arguments.defaults), *leaves)
         return list(result) if self._returns_list and isinstance(result, tuple) else result
 
@@ -382,6 +382,11 @@ class CustomOpDef:
             (Function,),
             {key: staticmethod(part) for key, part in rules.items()} | {"__module__": "torch._library.autograd"},
         )
+
+
+def _is_value(argument: Any) -> bool:
+    """Whether an argument is a list, but not of tensors: it counts as one argument."""
+    return type(argument) is list and not all(isinstance(each, Tensor) for each in argument)
 
 
 def _at(leaves: tuple[Any, ...], dims: tuple[Any, ...], place: int) -> list[Any]:

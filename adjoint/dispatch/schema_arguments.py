@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy
+
 from ..device import device, layout, memory_format
 from ..dtypes import dtype
 from ..random import Generator
@@ -136,11 +138,11 @@ def _number(kind: str, value: Any) -> Any:
         if value.numel() != 1:
             raise _refused(value)
         value = value.item()
+    if isinstance(value, numpy.generic) and kind != "Scalar":
+        value = value.item()
     if not isinstance(value, _NUMBERS[kind]):
         raise _refused(value)
-    if kind == "float":
-        return float(value)
-    return complex(value) if kind == "complex" else value
+    return value if kind == "Scalar" else _NUMBERS[kind][-1](value)
 
 
 _CLASSES: dict[str, Any] = {
@@ -155,7 +157,7 @@ _CLASSES: dict[str, Any] = {
 
 def _other(kind: str, value: Any) -> Any:
     if kind == "bool":
-        if not isinstance(value, (bool, int, type(None))):
+        if not isinstance(value, (int, float, numpy.generic, type(None))):
             raise _refused(value)
         return bool(value)
     known = _CLASSES.get(kind)
