@@ -80,22 +80,33 @@ def _depends_on_elements(name: str) -> NotImplementedError:
 
 
 def computed(op: Operator, arrays: list[Any], compute: Callable[[Operator, list[Any]], Any]) -> Any:
-    """The results of `op` on zeros; for a matrix that must be invertible, on the identity."""
-    try:
-        return compute(op, with_elements(arrays, zeros))
-    except LinAlgError:
-        return compute(op, with_elements(arrays, _identity))
+    """The results of `op` on zeros; where these are refused, on identity matrices, or on ones."""
+    for made in (zeros, _identity):
+        try:
+            return compute(op, with_elements(arrays, made))
+        except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape is refused again
+            pass
+    return compute(op, with_elements(arrays, _ones))
 
 
 def with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
     """The arguments, and those in lists, as `made` of them."""
-    return [[made(item) for item in value] if isinstance(value, list) else made(value) for value in arrays]
+    return [
+        [made(item) for item in value]
+        if isinstance(value, (list, tuple)) and any(type(item) is Meta for item in value)
+        else made(value)
+        for value in arrays
+    ]
 
 
 def _identity(array: Any) -> Any:
     if type(array) is not Meta or array.ndim < 2:
         return zeros(array)
     return numpy.broadcast_to(numpy.eye(*array.shape[-2:], dtype=array.dtype), array.shape)
+
+
+def _ones(array: Any) -> Any:
+    return numpy.broadcast_to(numpy.ones((), array.dtype), array.shape) if type(array) is Meta else array
 
 
 def on_meta(op: Operator, results: Iterable[Any]) -> list[Any]:

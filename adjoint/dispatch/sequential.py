@@ -13,8 +13,8 @@ from ..tensor import Tensor
 
 
 def is_readable(*tensors: Tensor | None) -> bool:
-    """Whether the elements of all `tensors` can be read: none of them is a batched tensor."""
-    return not any(tensor is not None and type(tensor._array) is Unread for tensor in tensors)
+    """Whether the elements of all `tensors` can be read: none of them is a batched tensor or on `meta`."""
+    return not any(tensor is not None and isinstance(tensor._array, Unread) for tensor in tensors)
 
 
 def is_batched(tensor: Tensor) -> bool:

@@ -60,6 +60,10 @@ class Meta(Unread):
         """Another one of the same shape and dtype."""
         return parked(self)
 
+    def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
+        """Another one of the same shape and another dtype."""
+        return unwritten(self, dtype).view(Meta)
+
     def __deepcopy__(self, memo: Any) -> Meta:
         return parked(self)
 

@@ -161,6 +161,8 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **n
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     broadcast_shapes(input._array.shape, other._array.shape)
+    if not is_readable(input, other):
+        return input == other
     result = wrap(comparison.isclose(input._array, other._array, rtol, atol, equal_nan))
     inexact = input.dtype.is_floating_point or input.dtype.is_complex
     # PyTorch adds these conditions in place.

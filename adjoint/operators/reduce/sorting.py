@@ -313,7 +313,7 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
     size = ordered._array.shape[-1] if ordered._array.ndim else 1
     ordered = ordered.view((*kept, size))
     several = isinstance(q, Tensor) and q._array.ndim > 0
-    levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype)
+    levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype, device=input.device)
     rank = _rank(ordered, levels if several else levels.unsqueeze(0), interpolation, ignore_nan)
     below = rank.long()
     values = ordered.gather(-1, below)
