@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from ..device import cpu, meta
 from ..kernels.runtime.errors import LinAlgError
-from ..kernels.runtime.meta_array import Meta, parked, zeros
+from ..kernels.runtime.meta_array import Meta, in_place_of, zeros
 from ..kernels.runtime.narrow_array import Narrow, is_narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
@@ -111,7 +111,7 @@ def _ones(array: Any) -> Any:
 
 def on_meta(op: Operator, results: Iterable[Any]) -> list[Any]:
     """The results of `computed`, on `meta`."""
-    return [result.view(Meta) if op.view else parked(result) for result in results]
+    return [result.view(Meta) if op.view else in_place_of(result) for result in results]
 
 
 def put(results: list[Any], out: Tensor) -> Tensor:

@@ -63,6 +63,8 @@ PROGRAMS = [
     lambda m: m.take_along_dim(meta(m, 2, 3), meta(m, 1, 3, dtype=m.int64), 0),
     lambda m: m.linalg.lu_solve(meta(m, 3, 3), meta(m, 3, dtype=m.int32), meta(m, 3, 2)).shape,
     lambda m: m.linalg.solve(meta(m, 3, 3), meta(m, 4, 2)),
+    lambda m: (m.empty_strided((2, 3), (1, 4), device="meta").stride(), meta(m, 2).new_empty_strided((2, 3), (4, 8)).stride()),
+    lambda m: (m.unsafe_chunk(meta(m, 2, 3, 4), 2, 2)[0].stride(), m.mode(meta(m, 2, 3, 4), 0).values.stride()),
     # what needs elements
     lambda m: meta(m, 2) + m.ones(2),
     lambda m: m.ones(2) * meta(m, 2),

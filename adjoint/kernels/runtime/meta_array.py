@@ -77,6 +77,14 @@ def parked(array: numpy.ndarray[Any, Any]) -> Meta:
     return unwritten(array).view(Meta)
 
 
+def in_place_of(array: numpy.ndarray[Any, Any]) -> Meta:
+    """A meta array of the shape, the strides and the dtype of `array`."""
+    if array.flags.forc or min(array.strides) <= 0:
+        return parked(array)
+    span = array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True))
+    return numpy.ndarray(array.shape, array.dtype, numpy.zeros(span, "b"), 0, array.strides).view(Meta)
+
+
 def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarray[Any, Any]:
     """Zeros in unwritten memory, of the shape and the order of dimensions of `array`, and of its dtype if no other is given."""
     order = sorted(range(array.ndim), key=lambda dim: -array.strides[dim])

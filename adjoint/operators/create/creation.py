@@ -18,7 +18,7 @@ from ...first_use import import_late
 from ...kernels.create import creation as kernels
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import in_words_of_pytorch, whole
-from ...kernels.runtime.meta_array import parked
+from ...kernels.runtime.meta_array import in_place_of
 from ...kernels.runtime.scalar import scalar_array
 from ...notices import warn
 from ...tape import mode_switches, modes
@@ -43,7 +43,7 @@ def leaf(
     if device is None and modes.FLAGS.special:
         device = mode_switches.current_place()
     if device is not None and device is not cpu and is_meta(device):
-        array = parked(array)
+        array = in_place_of(array)
     if pin_memory:
         _refuse_pinned_memory()
     if layout is not None and layout is not strided:
