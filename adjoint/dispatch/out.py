@@ -157,7 +157,7 @@ def stored(
     check_dtype(name, result._array.dtype, out, same)
     check_memory(out, [], disjoint=False)
     views.check_inference(out)
-    if recorded and result.requires_grad:
+    if recorded and (result.requires_grad or out.requires_grad):
         resize(out, result._array.shape)
         return out.copy_(result)
     count_change(out, name, store, result._array, out)

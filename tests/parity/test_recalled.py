@@ -320,6 +320,14 @@ PROGRAMS = {
         targets = torch.empty(4, 2), torch.empty(0)
         show(torch.histogram(torch.tensor([0.1, 0.2, 0.9]), 2, range=(0.0, 1.0), out=targets), [t.shape for t in targets])
         show(torch.histogram(torch.arange(4.0), torch._neg_view(torch.tensor([0.0, -1, -5]))))
+        for f in (torch.softmax, torch.log_softmax, lambda x, d, out: torch.diag(x, out=out), lambda x, d, out: torch.quantile(x, 0.5, d, out=out)):
+            x, leaf = ones(3, requires_grad=True), f(ones(3), 0, out=ones(0)).requires_grad_()
+            for given in (x, x.detach()):
+                try:
+                    show(f(given, 0, out=leaf))
+                except RuntimeError as error:
+                    show(str(error).split("(): ")[-1], leaf)
+            show(f(x, 0, out=ones(0)))
         show(torch.vmap(torch.argwhere)(ones(2, 3)))
         with torch.autograd.forward_ad.dual_level():
             x, columns = torch.autograd.forward_ad.make_dual(torch.rand(3, 2), ones(3, 2)), torch.rand(2, 3).t()

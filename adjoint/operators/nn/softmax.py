@@ -94,14 +94,14 @@ def softmax(input, dim, dtype=None, *, out=None):
     >>> torch.softmax(torch.zeros(4), 0)
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    return stored("softmax", softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True)
+    return stored("softmax", softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, underived=True)
 
 
 @public(method=True, numpy_names=True)
 def log_softmax(input, dim, dtype=None, *, out=None):
     """The logarithm of `softmax`, computed without overflow or underflow."""
     return stored(
-        "log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, recorded=True
+        "log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, underived=True
     )
 
 

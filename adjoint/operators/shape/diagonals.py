@@ -52,7 +52,7 @@ def diag(input, diagonal=0, *, out=None):
         result = diagonal_copy(input, diagonal)
     else:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input._array.ndim}D")
-    return stored("diag", result, out, STRICT, recorded=True)
+    return stored("diag", result, out, STRICT, underived=True)
 
 
 @public(method=True, numpy_names=True)
