@@ -328,6 +328,10 @@ PROGRAMS = {
                 except RuntimeError as error:
                     show(str(error).split("(): ")[-1], leaf)
             show(f(x, 0, out=ones(0)))
+        for f, shape in ((F.dropout3d, (3, 2, 2, 2)), (F.dropout1d, (3, 4))):
+            x = ones(shape, requires_grad=True) * 1
+            dropped = f(x, 0.5, training=True, inplace=True)
+            show(dropped is x, x.shape, x._version, x.grad_fn.name())
         show(torch.vmap(torch.argwhere)(ones(2, 3)))
         with torch.autograd.forward_ad.dual_level():
             x, columns = torch.autograd.forward_ad.make_dual(torch.rand(3, 2), ones(3, 2)), torch.rand(2, 3).t()

@@ -24,7 +24,11 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
 
 def _channel_dropout(input: torch.Tensor, p: float, training: bool, inplace: bool, batched: bool) -> torch.Tensor:
     function = operators.feature_dropout_ if inplace else operators.feature_dropout
-    return function(input, p, training) if batched else function(input.unsqueeze(0), p, training).squeeze(0)
+    if batched:
+        return function(input, p, training)
+    if inplace:
+        return function(input.unsqueeze_(0), p, training).squeeze_(0)
+    return function(input.unsqueeze(0), p, training).squeeze(0)
 
 
 def dropout1d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
