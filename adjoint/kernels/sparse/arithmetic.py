@@ -118,7 +118,7 @@ def mul(self: Any, other: Any) -> Any:
         self, other = other, self
     if isinstance(other, SparseArray):
         return _product(self, other)
-    if other.ndim == 0:
+    if numpy.ndim(other) == 0:
         return sparse(self.parts.with_values(numpy.multiply(self.parts.values, other)), self.shape)
     shape = broadcast_shapes(self.shape, other.shape)
     if shape != self.shape:

@@ -234,6 +234,7 @@ class mul:
     node="MulBackward1",
     tangent="elementwise",
     aten_name="mul",
+    sparse="arithmetic.mul",
     narrow="halves",
 )
 class mul_number:

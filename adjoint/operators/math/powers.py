@@ -27,7 +27,7 @@ _FORMS = (
 @public(namespace=None, on_arrays=kernels.power_backward)
 def power_backward(grad, self, exponent):
     """`grad` times the derivative of `self ** exponent`."""
-    return grad * (tensors.pow_number(self, exponent - 1) * exponent).conj()
+    return grad * tensors.mul_number(tensors.pow_number(self, exponent - 1), exponent).conj()
 
 
 @operator(
