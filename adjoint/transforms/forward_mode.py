@@ -444,7 +444,7 @@ def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """`tangent` with the strides of `primal`, so that views of one are views of the other."""
-    if primal.layout is not strided or tangent.stride() == primal.stride():
+    if not primal.layout is tangent.layout is strided or tangent.stride() == primal.stride():
         return _pending_like(tangent, primal)
     return _empty_like(primal, tangent).zero_().copy_(tangent)
 
