@@ -62,7 +62,7 @@ SIDE, STEP = 2 * TILE, 2 * TILE
 SQUARE = TILE * TILE
 """Words of a tile."""
 
-PIECES = {bf16: 1, f16: 2, f32: 3}
+PIECES_OF = {bf16: 1, f16: 2, f32: 3}
 """Of so many numbers of bfloat16 a number of each type is the sum."""
 
 TERMS = {1: ((0, 0),), 2: ((1, 1), (1, 0), (0, 0), (0, 1)), 3: ((0, 2), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0))}

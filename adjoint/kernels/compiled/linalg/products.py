@@ -37,12 +37,11 @@ from ....codegen.llvm.language import (
     minimum,
     store,
 )
-from ....codegen.llvm.workers import PIECES as PIECES_OF_WORK
-from ....codegen.llvm.workers import WORKERS, run_ranges, run_ranges_apart
+from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
-from .pieces import PIECES, SIDE, SPACE, STEP, multiply_by_pieces, pack
+from .pieces import PIECES_OF, SIDE, SPACE, STEP, multiply_by_pieces, pack
 from .tiles import VECTORS, tile_rows
 
 Array = numpy.ndarray[Any, Any]
@@ -220,11 +219,13 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
         ((split // across, across) for across in range(1, split + 1) if split % across == 0),
         key=lambda split: rows * split[1] + columns * split[0],
     )
-    by_pieces = by_pieces and kind in PIECES and TILES.usable
+    by_pieces = by_pieces and kind in PIECES_OF and TILES.usable
     if kind.storage_only and not by_pieces:
         return None
     always = always or kind.storage_only
-    by_pieces = by_pieces and (always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES[kind]))
+    by_pieces = by_pieces and (
+        always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES_OF[kind])
+    )
     by_blas = filled < _FILLED and not by_pieces
     unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
     if by_pieces:
@@ -241,14 +242,14 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
         rows * columns, a_step, b_step, columns, a_row, b_row, a_form, b_form, rows, depth, columns, tall, wide, across, parts,
     )  # fmt: skip
     if by_pieces:
-        given = {"T": kind, "P": PIECES[kind]}
+        given = {"T": kind, "P": PIECES_OF[kind]}
         function = multiply_pieces.compiled(**given, PACK=apart(pack, **given))
     elif by_blas:
         function = multiply_parts.compiled(T=kind, W=width, GEMM=gemm(kind))
     else:
         function = multiply_tiles.compiled(T=kind, W=width, R=height)
     copied = lies_a is None, lies_b is None
-    piece = max(1, count * parts // (PIECES_OF_WORK * threads))
+    piece = max(1, count * parts // (PIECES * threads))
     return _Plan(function, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
 
 
