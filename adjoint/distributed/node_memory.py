@@ -61,22 +61,27 @@ class Board:
         self.own, self.count = self.memories[own], 0
 
     def post(self, said: bytes) -> tuple[slice, bytes]:
-        """Note a call of this rank: its place, and its text with its number, for `differing`."""
+        """Note a call of this rank: its place, and its text with its number, for `differing`.
+
+        The first byte is written last, and is none until then: a text of which a part is old is not taken for one.
+        """
         self.count += 1
         start = self.count % _CALLS * _CALL
         place = slice(start, start + _CALL)
         call = (b"SequenceNumber=%d, " % self.count + said).ljust(_CALL)[:_CALL]
-        self.own[place] = call
+        self.own[start] = 0
+        self.own[start + 1 : place.stop] = call[1:]
+        self.own[start] = call[0]
         return place, call
 
     def differing(self, place: slice, call: bytes) -> tuple[int, bytes] | None:
         """A rank whose call of the same number is another one, and that call; None if there is none, or not yet."""
         for rank, memory in enumerate(self.memories):
-            for pause in (0, 1e-3):  # it may be writing
+            for pause in (0, 1e-3):  # it may have begun to write since the first byte was read
+                time.sleep(pause)
                 theirs = bytes(memory[place])
                 if theirs == call or not theirs.startswith(call[: call.index(b",") + 1]):
                     break
-                time.sleep(pause)
             else:
                 return rank, theirs
         return None
