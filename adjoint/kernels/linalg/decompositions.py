@@ -463,10 +463,15 @@ def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = Fals
         kept = sizes > cutoff(sizes.max(-1), self, atol, rtol)[..., None]
         inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
         return numpy.asarray((vectors * inverse[..., None, :]) @ vectors.mT.conj())
-    u, values, vh = singular_values(self, full_matrices=False)
-    kept = values > cutoff(values[..., 0], self, atol, rtol)[..., None]
+    return _pseudo_inverse(self, atol, rtol)[0]
+
+
+def _pseudo_inverse(matrix: Array, atol: Any, rtol: Any) -> tuple[Array, Array, Array]:
+    """The pseudoinverse; the singular values, and which of them count as other than zero."""
+    u, values, vh = singular_values(matrix, full_matrices=False)
+    kept = values > cutoff(values[..., 0], matrix, atol, rtol)[..., None]
     inverse = numpy.where(kept, 1 / numpy.where(kept, values, 1), 0)
-    return numpy.asarray((vh.mT.conj() * inverse[..., None, :]) @ u.mT.conj())
+    return numpy.asarray((vh.mT.conj() * inverse[..., None, :]) @ u.mT.conj()), values, kept
 
 
 def cutoff(largest: Array, matrix: Array, atol: Any, rtol: Any) -> Array:
@@ -496,12 +501,18 @@ def least_squares(
     """The solution of least squares, the sums of squares left over, the rank and the singular values, as the driver gives."""
     limit = _precision(a) if rcond is None else float(rcond)
     right = b[..., None] if vector else b
-    solution = pinv(a, None, 0.0 if driver == "gels" else limit) @ right
+    if a.size:
+        inverse, found, kept = _pseudo_inverse(a, None, 0.0 if driver == "gels" else limit)
+    else:
+        inverse = numpy.zeros(a.mT.shape, a.dtype)
+        found = numpy.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
+        kept = found > 0
+    solution = inverse @ right
     rank, values, left_over = numpy.empty((0,), numpy.int64), _nothing(a), _nothing(a)
     if driver != "gels":
-        rank = matrix_rank(a, None, limit)
+        rank = numpy.asarray(kept.sum(-1), numpy.int64)
     if driver in ("gelsd", "gelss"):
-        values = singular_values(a, compute_uv=False)
+        values = found
     if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
         left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
     columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)

@@ -27,10 +27,12 @@ _COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 # Distinct values
 
 
-def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
+def unique(
+    x: ndarray, sorted: bool = True, inverse: bool = True, counts: bool = True, dim: int | None = None
+) -> Triple:
     """The distinct elements (or slices along `dim`) in order, which of them each element is, how often each occurs.
 
-    A nan equals nothing, not even another nan. The result is sorted whatever `sorted` says.
+    Of the last two, what is not wanted is empty. A nan equals nothing, not even another nan. The result is sorted whatever `sorted` says.
 
     Raises:
         NotImplementedError: for complex numbers.
@@ -40,35 +42,40 @@ def unique(x: ndarray, sorted: bool = True, dim: int | None = None) -> Triple:
         if x.dtype.kind == "c":
             raise refuse("unique", x)
         values, order = sort(x.reshape(-1))
-        distinct, inverse, counts = _runs(values, _starts(values))
+        distinct, places, lengths = _runs(values, _starts(values), inverse, counts)
     else:
         slices, dim = _slices("unique_dim", x, dim)
         # The last key counts most.
         order = numpy.lexsort(slices.T[::-1]) if slices.shape[1] else numpy.arange(len(slices))
         ordered = numpy.moveaxis(x, dim, 0)[order]
-        distinct, inverse, counts = _runs(ordered, _starts(slices[order]))
+        distinct, places, lengths = _runs(ordered, _starts(slices[order]), inverse, counts)
         distinct = numpy.moveaxis(row_major(distinct), 0, dim)
-    unsorted = numpy.empty_like(inverse)
-    unsorted[order] = inverse
-    return distinct, unsorted.reshape(x.shape) if dim is None else unsorted, counts
+    if not inverse:
+        return distinct, places, lengths
+    unsorted = numpy.empty_like(places)
+    unsorted[order] = places
+    return distinct, unsorted.reshape(x.shape) if dim is None else unsorted, lengths
 
 
-def unique_slices(x: ndarray, dim: int, sorted: bool = True) -> Triple:
+def unique_slices(x: ndarray, dim: int, sorted: bool = True, inverse: bool = True, counts: bool = True) -> Triple:
     """The distinct slices along `dim`, as `unique`."""
-    return unique(x, sorted, dim)
+    return unique(x, sorted, inverse, counts, dim)
 
 
-def unique_consecutive(x: ndarray, dim: int | None = None) -> Triple:
-    """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths."""
+def unique_consecutive(x: ndarray, dim: int | None = None, inverse: bool = True, counts: bool = True) -> Triple:
+    """The first of each run of equal elements (or slices along `dim`), which run each belongs to, the runs' lengths.
+
+    Of the last two, what is not wanted is empty.
+    """
     if dim is None:
         if x.dtype.kind == "c":
             raise refuse("unique", x)
         flat = x.reshape(-1)
-        distinct, inverse, counts = _runs(flat, _starts(flat))
-        return distinct, inverse.reshape(x.shape), counts
+        distinct, places, lengths = _runs(flat, _starts(flat), inverse, counts)
+        return distinct, places.reshape(x.shape) if inverse else places, lengths
     slices, dim = _slices("unique_dim_consecutive", x, dim)
-    distinct, inverse, counts = _runs(numpy.moveaxis(x, dim, 0), _starts(slices))
-    return numpy.moveaxis(row_major(distinct), 0, dim), inverse, counts
+    distinct, places, lengths = _runs(numpy.moveaxis(x, dim, 0), _starts(slices), inverse, counts)
+    return numpy.moveaxis(row_major(distinct), 0, dim), places, lengths
 
 
 def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
@@ -94,15 +101,18 @@ def _starts(rows: ndarray) -> ndarray:
     return starts
 
 
-def _runs(ordered: ndarray, starts: ndarray) -> Triple:
-    (first,) = starts.nonzero()
-    counts = numpy.empty_like(first)
-    counts[-1:] = len(starts)
-    counts[:-1] = first[1:]
-    counts -= first
-    inverse = starts.cumsum()
-    inverse -= 1
-    return ordered[first], inverse, counts
+def _runs(ordered: ndarray, starts: ndarray, inverse: bool, counts: bool) -> Triple:
+    places = lengths = numpy.empty(0, _INT64)
+    if counts:
+        (first,) = starts.nonzero()
+        lengths = numpy.empty_like(first)
+        lengths[-1:] = len(starts)
+        lengths[:-1] = first[1:]
+        lengths -= first
+    if inverse:
+        places = starts.cumsum()
+        places -= 1
+    return ordered[starts], places, lengths
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -382,21 +382,21 @@ def _unique(kernel, node, aten_name):
 class unique_all:
     """Unique elements, the positions of all elements among them, and how often each occurs."""
 
-    def forward(self: Array, sorted=True): ...
+    def forward(self: Array, sorted=True, return_inverse=True, return_counts=True): ...
 
 
 @_unique(counting.unique_slices, "UniqueDimBackward0", "unique_dim")
 class unique_dim:
     """The same for the slices of a dimension."""
 
-    def forward(self: Array, dim, sorted=True): ...
+    def forward(self: Array, dim, sorted=True, return_inverse=True, return_counts=True): ...
 
 
 @_unique(counting.unique_consecutive, "UniqueConsecutiveBackward0", "unique_consecutive")
 class unique_runs:
     """The same for runs of equal neighbours."""
 
-    def forward(self: Array, dim=None): ...
+    def forward(self: Array, dim=None, return_inverse=True, return_counts=True): ...
 
 
 def _wanted(results, return_inverse, return_counts):
@@ -409,14 +409,16 @@ def _wanted(results, return_inverse, return_counts):
 @public(method=True)
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The unique elements, or the unique slices of `dim`; also each element's place among them, and their counts."""
-    results = unique_all(input, sorted) if dim is None else unique_dim(input, dim, sorted)
-    return _wanted(results, return_inverse, return_counts)
+    wanted = bool(return_inverse), bool(return_counts)
+    results = unique_all(input, sorted, *wanted) if dim is None else unique_dim(input, dim, sorted, *wanted)
+    return _wanted(results, *wanted)
 
 
 @public(method=True)
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The tensor with all but the first of equal neighbours left out."""
-    return _wanted(unique_runs(input, dim), return_inverse, return_counts)
+    wanted = bool(return_inverse), bool(return_counts)
+    return _wanted(unique_runs(input, dim, *wanted), *wanted)
 
 
 _WRONG_INDEX = (
