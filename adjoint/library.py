@@ -23,6 +23,7 @@ from typing import Any
 from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
 from .dispatch.schemas import FunctionSchema
 from .library_schemas import infer_schema
+from .ops import refused_libraries
 from .tracebacks import end_public_at_caller
 
 __all__ = [
@@ -321,12 +322,16 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -
 def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, **options: Any) -> Any:
     """Give the function that makes results of the right shapes; see `CustomOpDef.register_fake`. A decorator without `func`.
 
+    What is said of operators in a compiled library that was refused is accepted: torchvision does so while it is imported.
+
     Raises:
         RuntimeError: if there is no such operator.
     """
     if func is None:
         return lambda function: register_fake(op, function)
     if _is_unknown(op):
+        if refused_libraries:
+            return func
         raise RuntimeError(f"operator {op} does not exist")
     return _registered(op, "register_fake").register_fake(func)
 

@@ -39,12 +39,17 @@ class _OpNamespace:
         return f"<torch.ops.{self.name}>"
 
 
+refused_libraries: set[str] = set()
+"""What `load_library` was asked for: programs may go on to describe operators that are in there."""
+
+
 def load_library(path: str) -> None:
     """Refuse: compiled operators are written for PyTorch's own tensors.
 
     Raises:
         OSError: always.
     """
+    refused_libraries.add(path)
     raise OSError(
         f"adjoint cannot load compiled operators of PyTorch's ({Path(path).name}). Define them with torch.library."
     )

@@ -316,3 +316,20 @@ def test_a_loader_of_another_library_is_read():
             return -sample
 
     assert list(dataloader._SingleProcessDataLoaderIter(Loader())) == [-4, -5]
+
+
+def test_operators_of_refused_libraries_may_be_described(monkeypatch):
+    monkeypatch.setattr(torch.ops, "refused_libraries", refused := set())
+    monkeypatch.setattr(torch.library, "refused_libraries", refused)
+    with pytest.raises(RuntimeError, match="operator vision::nms does not exist"):
+        torch.library.register_fake("vision::nms")(lambda boxes: boxes)
+    with pytest.raises(OSError, match="cannot load compiled operators"):
+        torch.ops.load_library("/somewhere/_C.so")
+
+    @torch.library.register_fake("vision::nms")
+    def boxes_kept(boxes):
+        return boxes
+
+    assert boxes_kept(3) == 3
+    with pytest.raises(AttributeError):
+        torch.ops.vision.nms
