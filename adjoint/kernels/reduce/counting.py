@@ -32,7 +32,8 @@ def unique(
 ) -> Triple:
     """The distinct elements (or slices along `dim`) in order, which of them each element is, how often each occurs.
 
-    Of the last two, what is not wanted is empty. A nan equals nothing, not even another nan. The result is sorted whatever `sorted` says.
+    Of the last two, what is not wanted is empty. A nan equals nothing, not even another nan. The result is sorted whatever
+    `sorted` says.
 
     Raises:
         NotImplementedError: for complex numbers.
