@@ -97,7 +97,7 @@ def _along(array: Array, axis: int, transform: Callable[..., Array], forward: bo
             if found is not None:
                 return found
     norm = (_FORWARD if forward else _INVERSE)[normalization]
-    if array.size < THREADED or axis != array.ndim - 1 or array.dtype.char not in "fdFD":
+    if axis != array.ndim - 1 or array.dtype.char not in "fdFD":
         return transform(array, axis=axis, norm=norm)
     kept = n // 2 + 1 if transform is numpy.fft.rfft else n
     kind = "F" if array.dtype.char in "fF" else "D"

@@ -87,15 +87,8 @@ def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
     return _copied(numpy.empty(sizes, result.dtype).transpose(places), result)
 
 
-_LARGE = 1 << 12
-"""From so many elements on a compiled loop copies faster than NumPy."""
-
-
 def _copied(target: Array, source: Array) -> Array:
-    if source.size < _LARGE:
-        target[...] = source
-    else:
-        LATE.copy_elements(target, source)
+    LATE.copy_elements(target, source)
     return target
 
 

@@ -26,13 +26,11 @@ from ....codegen.llvm.language import (
     bf16,
     bits,
     boolean,
-    broadcast,
     f16,
     f32,
     from_bits,
     i32,
     i64,
-    lanes,
     load,
     local,
     loops,
@@ -51,7 +49,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from .tiles import transposed
+from .tiles import first_lanes, transposed
 
 TILE = 16
 """Rows of a tile, and words in one of its rows."""
@@ -103,6 +101,19 @@ def store_pieces(target: Pointer[i32], x: Any, y: Any, P: Static) -> None:
 
 
 @loops
+def size_bits(x: Any) -> Any:
+    """The bits of numbers without their signs, which are in the order of the absolute values."""
+    return unsigned(bits(x) & 0x7FFFFFFF)
+
+
+@loops
+def begin_range(range_: Pointer[u32]) -> None:
+    """The range of no numbers, for `pack_tile` to extend."""
+    store(range_, vector(u32, TILE)(0))
+    store(range_ + TILE, vector(u32, TILE)(0xFFFFFFFF))
+
+
+@loops
 def pack_tile(
     target: Pointer[i32], range_: Pointer[u32], source: Pointer[T], row: Int, lines: Int, depth: Int, along: boolean,
     turned: boolean, P: Static,
@@ -114,8 +125,8 @@ def pack_tile(
     """
     zeros = table(T, [0] * TILE)
     high, low = load(range_, TILE), load(range_ + TILE, TILE)
-    first_mask = lanes(i32, TILE) < broadcast(i32(depth if along else lines), TILE)
-    second_mask = lanes(i32, TILE) < broadcast(i32(depth - TILE if along else lines), TILE)
+    first_mask = first_lanes(depth if along else lines, TILE)
+    second_mask = first_lanes(depth - TILE if along else lines, TILE)
     first_rows, second_rows, gap = depth, depth - TILE, TILE * row
     if along:
         first_rows, second_rows, gap = lines, lines, i64(TILE)
@@ -127,7 +138,7 @@ def pack_tile(
         x = vector(f32, TILE)(load(where(r < first_rows, place, zeros), TILE, first_mask))
         y = vector(f32, TILE)(load(where(r < second_rows, place + gap, zeros), TILE, second_mask))
         for NUMBER in unrolled(2):
-            size = unsigned(bits(x if NUMBER == 0 else y) & 0x7FFFFFFF)
+            size = size_bits(x if NUMBER == 0 else y)
             high, low = maximum(high, size), minimum(low, size - 1)
         store_pieces(target + r * TILE, x, y, P)
     store(range_, high)
@@ -146,8 +157,7 @@ def pack(
     turned: boolean, T: Static, P: Static,
 ) -> None:  # fmt: skip
     """The pieces of lines of a factor, in strips of `SIDE` lines, each `STEP` after `STEP`."""
-    store(range_, vector(u32, TILE)(0))
-    store(range_ + TILE, vector(u32, TILE)(0xFFFFFFFF))
+    begin_range(range_)
     steps = (depth + (STEP - 1)) // STEP
     halves = (lines + (SIDE - 1)) // SIDE * 2
     for index in range(halves * steps):
@@ -218,7 +228,7 @@ def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32]
 def copy_square(target: Pointer[f32], row: Int, source: Pointer[f32], source_row: Int, rows: Int, columns: Int) -> None:
     """A square that is not full."""
     for HALF in unrolled(2):
-        mask = lanes(i32, TILE) < broadcast(i32(columns - HALF * TILE), TILE)
+        mask = first_lanes(columns - HALF * TILE, TILE)
         for r in range(rows):
             store(target + (r * row + HALF * TILE), load(source + (r * source_row + HALF * TILE), TILE, mask), mask)
 
@@ -236,8 +246,8 @@ def has_subnormal(numbers: Pointer[f32], count: Int) -> Any:
     """Whether one of the numbers is below 2**-126 and not 0."""
     low = vector(u32, TILE)(0xFFFFFFFF)
     for j in range(0, count, TILE):
-        there = load(numbers + j, TILE, lanes(i32, TILE) < broadcast(i32(count - j), TILE))
-        low = minimum(low, unsigned(bits(there) & 0x7FFFFFFF) - 1)
+        there = load(numbers + j, TILE, first_lanes(count - j, TILE))
+        low = minimum(low, size_bits(there) - 1)
     return reduce_min(low) < 0x7FFFFF
 
 

@@ -93,16 +93,21 @@ def fill_rows(rows: Pointer[T], distance: Int, vector: Pointer[T], tall: Int, wi
             row[j] = vector[j]
 
 
+@loops(noalias=False)
+def part_at(table: Pointer[i64], index: Int) -> Any:
+    """The matrix that a part belongs to, its first row and column, and how many it has of both."""
+    parts, across = table[PARTS], table[ACROSS]
+    top, left = index % parts // across * table[TALL], index % parts % across * table[WIDE]
+    tall, wide = minimum(table[TALL], table[ROWS] - top), minimum(table[WIDE], table[COLUMNS] - left)
+    return index // parts, top, left, tall, wide
+
+
 @loops(noalias=False, plain=True)
 def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, GEMM: Static) -> None:
     """Some parts of the products of two stacks of matrices."""
-    rows, columns, across, parts = table[ROWS], table[COLUMNS], table[ACROSS], table[PARTS]
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     for index in range(start, stop):
-        matrix = index // parts
-        top = index % parts // across * table[TALL]
-        left = index % parts % across * table[WIDE]
-        tall, wide = minimum(table[TALL], rows - top), minimum(table[WIDE], columns - left)
+        matrix, top, left, tall, wide = part_at(table, index)
         result = as_pointer(table[RESULT], T) + (matrix * table[RESULT_STEP] + top * result_row + left)
         a = as_pointer(table[A], T) + (matrix * table[A_STEP] + top * (a_row if table[A_FORM] == PLAIN else 1))
         b = as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (1 if table[B_FORM] == PLAIN else b_row))
@@ -118,19 +123,16 @@ def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, R: Static) -> None:
     """As `multiply_parts`, without BLAS."""
-    rows, columns, across, parts = table[ROWS], table[COLUMNS], table[ACROSS], table[PARTS]
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     down, right = a_row, i64(1)
     if table[A_FORM] == TURNED:
         down, right = i64(1), a_row
     turned = table[B_FORM] == TURNED
     for index in range(start, stop):
-        matrix = index // parts
-        top = index % parts // across * table[TALL]
-        left = index % parts % across * table[WIDE]
+        matrix, top, left, tall, wide = part_at(table, index)
         multiply_rectangle(
             as_pointer(table[RESULT], T) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
-            minimum(table[TALL], rows - top), minimum(table[WIDE], columns - left),
+            tall, wide,
             as_pointer(table[A], T) + (matrix * table[A_STEP] + top * down), down, right,
             as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if turned else 1)), b_row, turned, table[DEPTH],
             as_pointer(table[VECTOR], T) + left, table[BEGINS] == OFFSET, W, R,
@@ -140,19 +142,16 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: Static, PACK: Static) -> None:
     """As `multiply_parts`, by pieces of bfloat16. Threads have a part of the memory for pieces each."""
-    rows, columns, across, parts = table[ROWS], table[COLUMNS], table[ACROSS], table[PARTS]
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     a_along, b_along = table[A_FORM] == PLAIN, table[B_FORM] == TURNED
     own = i64(0)
     while atomic_exchange(table + (IN_USE + own), 1) != 0:
         own += 1
     for index in range(start, stop):
-        matrix = index // parts
-        top = index % parts // across * table[TALL]
-        left = index % parts % across * table[WIDE]
+        matrix, top, left, tall, wide = part_at(table, index)
         multiply_by_pieces(
             as_pointer(table[RESULT], f32) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
-            minimum(table[TALL], rows - top), minimum(table[WIDE], columns - left),
+            tall, wide,
             as_pointer(table[A], T) + (matrix * table[A_STEP] + top * (a_row if a_along else 1)), a_row, a_along,
             as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if b_along else 1)), b_row, b_along, table[DEPTH],
             as_pointer(table[VECTOR], f32) + left, table[BEGINS] == OFFSET, table + REFUSED, table[SPACES] + own * SPACE, PACK, P,

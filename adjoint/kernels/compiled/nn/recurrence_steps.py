@@ -33,7 +33,16 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ..linalg.pieces import SIZES, SQUARE, STEP, TILE, are_far_from_ends, multiply_rows_of_pieces, pack_tile
+from ..linalg.pieces import (
+    SIZES,
+    SQUARE,
+    STEP,
+    TILE,
+    are_far_from_ends,
+    begin_range,
+    multiply_rows_of_pieces,
+    pack_tile,
+)
 from ..linalg.tiles import first_lanes
 
 LSTM, GRU, TANH, RELU = range(4)
@@ -73,8 +82,7 @@ def pack_rows(
 ) -> None:  # fmt: skip
     """The pieces of rows `16 * start` to `last`, tile after tile; `refused` becomes 1 if pieces would not do."""
     range_a = local(u32, 2 * TILE)
-    store(range_a, vector(u32, TILE)(0))
-    store(range_a + TILE, vector(u32, TILE)(0xFFFFFFFF))
+    begin_range(range_a)
     steps = (depth + (STEP - 1)) // STEP
     for first in range(start * TILE, last + 1, TILE):
         for k in range(0, depth, STEP):
