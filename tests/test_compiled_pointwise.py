@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import tracemalloc
 
 import numpy
 import pytest
@@ -128,6 +129,22 @@ def test_an_array_is_written_over(at_every_size):
     ) is NotImplemented  # fmt: skip
     LargeUfunc(numpy.add, False)(shifted[1:], shifted[:-1], out=shifted[1:])
     assert (shifted[1:] == 2 * numpy.arange(1, 100) - 1).all()
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (200, 300)])
+def test_results_of_numbers_are_written_to_out_and_nowhere_else(shape):
+    x, out = adjoint.randn(shape), adjoint.empty(shape)
+    for name in ("add", "sub", "mul", "div", "maximum", "minimum", "atan2"):
+        function = getattr(adjoint, name)
+        for number in (1.5, adjoint.tensor(2.5)) if name in ("add", "sub", "mul", "div") else (adjoint.tensor(0.5),):
+            function(x, number, out=out)  # compiles
+            tracemalloc.start()
+            assert function(x, number, out=out) is out
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert adjoint.equal(out, function(x, number))
+            assert x.numel() < 1000 or most < x.nbytes, name
+
 
 
 def test_truth_values_are_written_over_numbers_as_numbers(at_every_size):

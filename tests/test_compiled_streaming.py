@@ -20,6 +20,7 @@ DTYPES = ["float32", "float64", "float16", "int32"]
 @pytest.fixture(autouse=True)
 def every_result_is_streamed(monkeypatch):
     monkeypatch.setattr(streaming, "STREAMED_BYTES", 1)
+    monkeypatch.setattr(streaming, "LINES_UNREAD", {})
     monkeypatch.setattr(LOOPS, "every_size", True)
     copying._plan.cache_clear()
     yield

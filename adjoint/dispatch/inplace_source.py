@@ -90,7 +90,10 @@ def out_lines(op: Operator, leave: str) -> list[str]:
 
 
 def into_lines(op: Operator, leave: str) -> list[str]:
-    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and shape, else by copying the result."""
+    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and have its shape, else by copying the result.
+
+    All but the first one may be numbers.
+    """
     copied = [
         *kernel_lines(op),
         "if array.shape != out_array.shape or array.dtype is not out_array.dtype:",
@@ -103,7 +106,9 @@ def into_lines(op: Operator, leave: str) -> list[str]:
         return copied
     arrays = [f"{name}_array" for name in op.tensors]
     passed = ", ".join(arrays)
-    alike = [f"{array}.shape == out_array.shape and {array}.dtype is out_array.dtype" for array in arrays]
+    alike = [f"{array}.dtype is out_array.dtype" for array in arrays]
+    alike += [f"{arrays[0]}.shape == out_array.shape"]
+    alike += [f"(not {array}.shape or {array}.shape == out_array.shape)" for array in arrays[1:]]
     name = "general" if form is op.kernel.general else "small"
     direct = by_size(op, form, [f"{name}({passed}, out_array)"], passed, "out_array")
     return choice([*alike, *with_defaults(op)], direct, copied)

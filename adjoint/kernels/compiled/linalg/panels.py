@@ -1,10 +1,10 @@
 """Products of matrices made of tiles that stay in registers.
 
 The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep. A panel is copied to where it stays in the first
-cache, and then meets rows of the first factor. Rows are read where they lie if only a few panels meet them. Otherwise, or if the
-first factor lies column by column, blocks of `BLOCK_ROWS` rows are copied before to where they stay in the second cache: rows
-that are a power of two apart in memory would displace each other. Results are written once for every `PANEL_ROWS` numbers that
-are summed. The order of the loops is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
+cache, and then meets rows of the first factor. Rows are read where they lie if only a few panels meet them. Otherwise blocks of
+`BLOCK_ROWS` rows are copied before to where they stay in the second cache: rows that are a power of two apart in memory would
+displace each other. Where the first factor lies column by column, the rows of each tile are copied as they lie, side by side.
+Results are written once for every `PANEL_ROWS` numbers that are summed. The order of the loops is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
 ACM Transactions on Mathematical Software 34, 2008.
 """
 
@@ -18,6 +18,7 @@ from ....codegen.llvm.language import (
     boolean,
     broadcast,
     fma,
+    i64,
     load,
     local,
     loops,
@@ -40,6 +41,9 @@ BLOCK_ROWS = 256
 
 FEW_PANELS = 7
 """So many panels meet rows where they lie."""
+
+STRIPS = 4
+"""The rows of so many tiles are copied at a time: those of one tile are a part of a line of the cache."""
 
 
 @loops
@@ -82,15 +86,31 @@ def copy_block(block: Pointer[T], a: Pointer[T], a_row: Int, rows: Int, depth: I
 
 
 @loops
+def copy_strips(block: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, depth: Int, R: Static) -> None:
+    """Rows that lie side by side, in strips of `R`, one strip after another."""
+    for start in range(0, rows, STRIPS * R):
+        count = (minimum(rows - start, STRIPS * R) + (R - 1)) // R
+        for k in range(depth):
+            source, target = a + (k * a_column + start), block + (start * PANEL_ROWS + k * R)
+            for strip in range(count):
+                there = first_lanes(rows - start - strip * R, R)
+                prefetch(source + 8 * a_column + strip * R)
+                store(target + strip * (PANEL_ROWS * R), load(source + strip * R, R, there))
+
+
+@loops
 def multiply_panel(
-    result: Pointer[T], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, panel: Pointer[T], depth: Int,
-    begin: Pointer[T], begin_row: Int, W: Static, R: Static,
+    result: Pointer[T], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_tile: Int, a_row: Int, a_column: Int,
+    panel: Pointer[T], depth: Int, begin: Pointer[T], begin_row: Int, W: Static, R: Static,
 ) -> None:  # fmt: skip
-    """Columns of the result: the product of rows and a panel, added to what begins at `begin`."""
+    """Columns of the result: the product of rows and a panel, added to what begins at `begin`.
+
+    Element (r, k) of a tile is at `r * a_row + k * a_column`, and tiles are `R * a_tile` apart.
+    """
     masks = [first_lanes(width - COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
     for first in range(0, rows, R):
         last = rows - 1 - first
-        starts = [a + (first + minimum(ROW, last)) * a_row for ROW in unrolled(R)]
+        starts = [a + (first * a_tile + minimum(ROW, last) * a_row) for ROW in unrolled(R)]
         origin = begin + first * begin_row
         following = origin + R * begin_row
         for ROW in unrolled(R):
@@ -105,7 +125,7 @@ def multiply_panel(
             line = panel + k * (VECTORS * W)
             vectors = [load(line + COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
             for ROW in unrolled(R):
-                factor = broadcast(starts[ROW][k], W)
+                factor = broadcast(starts[ROW][k * a_column], W)
                 for COLUMN in unrolled(VECTORS):
                     sums[ROW * VECTORS + COLUMN] = fma(factor, vectors[COLUMN], sums[ROW * VECTORS + COLUMN])
         # Rows after the last one are the last one again.
@@ -138,13 +158,16 @@ def multiply_rectangle(
         for index in range((rows + (tall - 1)) // tall):
             first = index * tall
             high = minimum(rows - first, tall)
-            source, source_row = a + (first * a_row + top * a_column), a_row
+            source, source_tile, source_row, source_column = a + (first * a_row + top * a_column), a_row, a_row, i64(1)
             if copies:
+                source_tile = i64(PANEL_ROWS)
                 if a_column == 1:
                     copy_block(block, source, a_row, high, deep, W)
+                    source_row = source_tile
                 else:
-                    turn(block, PANEL_ROWS, source, a_column, deep, high, SIDE)
-                source, source_row = block, PANEL_ROWS
+                    copy_strips(block, source, a_column, high, deep, R)
+                    source_row, source_column = i64(1), i64(R)
+                source = block
             for left in range(0, columns, PANELS * WIDTH):
                 wide = minimum(columns - left, PANELS * WIDTH)
                 copied = panels
@@ -164,6 +187,6 @@ def multiply_rectangle(
                     elif has_offset:
                         begin = offset + (left + j)
                     multiply_panel(
-                        target, result_row, high, minimum(wide - j, WIDTH), source, source_row, copied + j * PANEL_ROWS,
-                        deep, begin, begin_row, W, R,
+                        target, result_row, high, minimum(wide - j, WIDTH), source, source_tile, source_row,
+                        source_column, copied + j * PANEL_ROWS, deep, begin, begin_row, W, R,
                     )  # fmt: skip

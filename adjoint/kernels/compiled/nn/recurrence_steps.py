@@ -25,6 +25,7 @@ from ....codegen.llvm.language import (
     local,
     loops,
     minimum,
+    prefetch,
     store,
     table,
     u8,
@@ -124,7 +125,7 @@ def forward(
     last = minimum(stop * R, batch) - 1
     for step in range(steps):
         t = where(backwards != 0, steps - 1 - step, step)
-        before = where(backwards != 0, t + 1, t - 1)
+        before, onward = where(backwards != 0, t + 1, t - 1), where(backwards != 0, i64(-1), i64(1))
         state = where(step == 0, hidden, output + before * batch * features)
         cells = where(step == 0, cell, more + before * keeps * batch * features)
         gates_of_step = output + t * batch * features if COUNT == 1 else gates + t * keeps * batch * columns
@@ -136,6 +137,7 @@ def forward(
                     source = projected + (t * step_size + minimum(first + row, last) * row_size)
                     for column in range(0, V * W, W):
                         place = panel * (V * W) + column
+                        prefetch(source + (onward * step_size + place))
                         value = load(source + place, W, first_lanes(summed - place, W))
                         value += load(bias + place, W, first_lanes(columns - place, W))
                         store(sums + (row * (V * W) + column), value)
@@ -148,6 +150,7 @@ def forward(
                     for column in range(0, V * W, W):
                         place = panel * (V * W) + column
                         target = gates_of_step + ((first + row) * columns + place)
+                        prefetch(target + onward * keeps * batch * columns, written=True)
                         store(target, load(sums + (row * (V * W) + column), W), first_lanes(columns - place, W))
         for row in range(start * R, last + 1):
             for unit in range(0, features, W):
@@ -248,6 +251,11 @@ def backward(
                     here = row * features + unit
                     place = t * batch * features + here
                     own = (t * batch + row) * columns + unit
+                    for GATE in unrolled(COUNT):
+                        distant = (before * batch + row) * columns + unit + GATE * features
+                        prefetch(gates + distant)
+                        prefetch(to_projected + distant, written=True)
+                    prefetch(more + (before * batch * features + here))
                     change = load(to_hidden + here, W, there)
                     if MODE == LSTM:
                         enter, keep = load(gates + own, W, there), load(gates + (own + features), W, there)
