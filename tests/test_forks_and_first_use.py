@@ -128,7 +128,7 @@ def test_an_interrupt_cancels_the_tiles_left_and_waits_for_those_begun():
             interrupted = False
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.0002 + number * 0.0003)
-                parallel.parallel_rows(tile, 64, 1 << 18)
+                parallel.parallel_rows(tile, 64, parallel.TILE_BYTES)
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
                 interrupted = True
@@ -143,7 +143,7 @@ def test_an_interrupt_cancels_the_tiles_left_and_waits_for_those_begun():
             if number % 10 == 0:
                 parallel.set_num_threads(2 + number % 3)
         total = []
-        parallel.parallel_rows(lambda start, stop: total.append(stop - start), 64, 1 << 18)
+        parallel.parallel_rows(lambda start, stop: total.append(stop - start), 64, parallel.TILE_BYTES)
         assert sum(total) == 64
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -158,7 +158,7 @@ def test_a_job_that_is_over_keeps_nothing_alive():
 
     held = Held()
     gone = weakref.ref(held)
-    parallel.parallel_rows(lambda start, stop, held=held: None, 64, 1 << 18)
+    parallel.parallel_rows(lambda start, stop, held=held: None, 64, parallel.TILE_BYTES)
     del held
     for _ in range(100):  # a worker that is about to leave its frame
         if gone() is None:

@@ -15,7 +15,7 @@ def threads(request):
     set_num_threads(before)
 
 
-@pytest.mark.parametrize(("rows", "row_bytes"), [(1, 8), (7, 1 << 18), (1000, 1 << 14), (3, 1 << 24), (5000, 1)])
+@pytest.mark.parametrize(("rows", "row_bytes"), [(1, 8), (7, 1 << 20), (1000, 1 << 14), (3, 1 << 24), (5000, 1)])
 def test_every_row_is_done_once(threads, rows, row_bytes):
     done = numpy.zeros(rows, int)
 

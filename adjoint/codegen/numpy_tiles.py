@@ -14,12 +14,9 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
-from ..kernels.runtime.parallel import parallel_rows, scratch
+from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows, scratch
 
 Dtype = numpy.dtype[Any]
-
-TILE_BYTES = 1 << 19
-"""The approximate number of operand bytes in a tile: smaller tiles pay more for calls, larger tiles exceed the cache."""
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
@@ -79,11 +76,7 @@ def run_tiles(
 
     inner = math.prod(shape[1:])
     if inner * element <= TILE_BYTES:
-        rows = max(1, TILE_BYTES // max(1, inner * element))
-        tiles = -(-shape[0] // rows)
-        parallel_rows(
-            lambda start, stop: work(slice(start * rows, stop * rows)), tiles, min(rows, shape[0]) * inner * element
-        )
+        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element)
         return
     _run_blocks(work, shape, element)
 

@@ -28,7 +28,7 @@ _PI = Number(math.pi)
 @pointwise("sigmoid_cpu", "fc")
 def sigmoid(self: Array) -> Any:
     """`1 / (1 + exp(-self))`."""
-    return xp.reciprocal(1 + xp.exp(-self))
+    return 1 / (1 + xp.exp(-self))
 
 
 @pointwise("sigmoid_backward_cpu", "fc")
