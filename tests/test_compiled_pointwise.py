@@ -195,6 +195,9 @@ def test_the_text_of_a_kernel_shows_its_expression(at_every_size):
     text = adjoint.backends.llvm.source("silu_float32")
     assert "exp(" in text
     assert "define" in text
+    assert text in adjoint.backends.llvm.source("silu")
+    with pytest.raises(LookupError, match="no kernel 'sil' has been compiled"):
+        adjoint.backends.llvm.source("sil")
 
 
 # --- random expressions -----------------------------------------------------------------------------------------------

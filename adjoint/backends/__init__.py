@@ -55,6 +55,9 @@ class _Llvm:
     def source(self, name: str) -> str:
         """The code of a kernel: its source, the LLVM assembly and the machine instructions.
 
+        `name` is that of a kernel, such as "gelu_float32", or the beginning: "gelu" shows all kernels of the operator that this
+        process has compiled.
+
         Raises:
             LookupError: if no kernel of this name has been compiled in this process.
         """

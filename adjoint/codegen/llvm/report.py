@@ -15,10 +15,14 @@ def compiled_functions() -> list[CompiledFunction]:
 def source(name: str) -> str:
     """What computes the kernels of this name: their source, LLVM's text after optimization, and the processor's instructions.
 
+    The name of an operator stands for its kernels, of all dtypes and with the backward.
+
     Raises:
         LookupError: if nothing of this name has been compiled yet.
     """
-    found = [function for function in KERNELS.functions if name in (function.kernel.name, function.code.name)]
+    functions = KERNELS.functions
+    found = [function for function in functions if name in (function.kernel.name, function.code.name)]
+    found = found or [function for function in functions if function.kernel.name.startswith(f"{name}_")]
     if not found:
         known = ", ".join(dict.fromkeys(function.kernel.name for function in KERNELS.functions)) or "none"
         raise LookupError(f"no kernel {name!r} has been compiled in this process (compiled: {known})")
