@@ -146,7 +146,6 @@ def test_results_of_numbers_are_written_to_out_and_nowhere_else(shape):
             assert x.numel() < 1000 or most < x.nbytes, name
 
 
-
 def test_truth_values_are_written_over_numbers_as_numbers(at_every_size):
     x = numpy.arange(100, dtype="f4")
     assert LargeUfunc(numpy.equal, False)(x, x[:1] + 3, out=x) is x

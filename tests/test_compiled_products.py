@@ -1,5 +1,7 @@
 """Products of matrices by compiled kernels."""
 
+import itertools
+
 import ml_dtypes
 import numpy
 import pytest
@@ -8,7 +10,7 @@ pytest.importorskip("llvmlite")
 
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.codegen.llvm.amx import TILES
+from adjoint.codegen.llvm.amx import TILES, has_pairs
 from adjoint.kernels.compiled.linalg.products import product
 from adjoint.kernels.linalg import matmul as kernels
 from adjoint.kernels.runtime import parallel
@@ -27,6 +29,8 @@ SIZES = [
     (33, 513, 96),
     (2, 300, 1),
 ]
+
+LAYOUTS = ("plain", "turned", "part", "scattered", "backwards")
 
 
 def _laid_out(values, layout):
@@ -61,8 +65,8 @@ def test_products_of_matrices_in_all_layouts(size, kind, threads, monkeypatch):
     generator = numpy.random.default_rng(rows + depth)
     a, b, added = (generator.standard_normal(n).astype(kind) for n in ((rows, depth), (depth, columns), columns))
     exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)  # which takes longer than all products
-    for left in ("plain", "turned", "part", "scattered", "backwards"):
-        for right in ("plain", "turned", "part", "scattered", "backwards"):
+    for left in LAYOUTS:
+        for right in LAYOUTS:
             a, b = _laid_out(a, left), _laid_out(b, right)
             _close(product(a, b), exact, depth)
             _close(product(a, b, added), exact + added, depth)
@@ -163,8 +167,8 @@ def test_products_by_pieces_are_as_accurate_as_float32(size, kind, threads, monk
     a, b, added = (generator.standard_normal(n).astype(kind) for n in ((rows, depth), (depth, columns), columns))
     exact = a.astype(numpy.float64) @ b.astype(numpy.float64)
     scale = numpy.abs(a).astype(numpy.float64) @ numpy.abs(b).astype(numpy.float64) + 1e-3
-    for left in ("plain", "turned", "part", "scattered", "backwards"):
-        for right in ("plain", "turned", "part", "scattered", "backwards"):
+    for left in LAYOUTS:
+        for right in LAYOUTS:
             a, b = _laid_out(a, left), _laid_out(b, right)
             found = product(a, b)
             assert found.dtype == numpy.float32
@@ -212,7 +216,21 @@ def test_products_whose_sums_would_overflow_in_pieces_are_made_by_vectors():
     assert (product(tiny, tiny) > 0).all()
 
 
-@needs_tiles
+@pytest.mark.skipif(TILES.usable or not has_pairs(), reason="this processor has no products of pairs, or better ones")
+@pytest.mark.parametrize("depth", [1, 2, 65, 300])
+@pytest.mark.parametrize("stack", [(), (1,), (5,)])
+def test_products_of_bfloat16_in_pairs(depth, stack, monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", True)
+    numbers = numpy.random.default_rng(depth)
+    a, b = (numbers.standard_normal((*stack, *size)).astype(ml_dtypes.bfloat16) for size in ((37, depth), (depth, 45)))
+    exact = a.astype(float) @ b.astype(float)
+    for first, second in itertools.product(LAYOUTS, LAYOUTS):
+        found = product(_laid_out(a, first), _laid_out(b, second))
+        assert found.dtype == numpy.float32
+        numpy.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * depth)
+
+
+@pytest.mark.skipif(not TILES.usable and not has_pairs(), reason="this processor does not multiply half types")
 @pytest.mark.parametrize("kind", ["bfloat16", "float16"])
 def test_products_of_half_types_are_rounded_once(kind):
     torch.manual_seed(0)

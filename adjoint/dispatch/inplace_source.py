@@ -90,9 +90,9 @@ def out_lines(op: Operator, leave: str) -> list[str]:
 
 
 def into_lines(op: Operator, leave: str) -> list[str]:
-    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and have its shape, else by copying the result.
+    """Compute into `out_array`: by a ufunc's `out` where all arrays are of its dtype and shape, else by copying the result.
 
-    All but the first one may be numbers.
+    All but the first array may have no dimensions.
     """
     copied = [
         *kernel_lines(op),

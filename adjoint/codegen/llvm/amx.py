@@ -1,13 +1,15 @@
-"""Functions of the language of kernels for the tile registers of Intel's Advanced Matrix Extensions (AMX).
+"""Functions of the language of kernels for instructions that multiply bfloat16 and sum in float32.
 
-There are eight of them, named by number. A tile has up to 16 rows of up to 64 bytes. Before a thread uses tiles it says how large
-each is, and afterwards it gives them back, so that the system need not keep them when threads change.
+Intel's Advanced Matrix Extensions (AMX) do so with matrices in tile registers. There are eight of them, named by number. A tile
+has up to 16 rows of up to 64 bytes. Before a thread uses tiles it says how large each is, and afterwards it gives them back, so
+that the system need not keep them when threads change. Other processors with AVX-512 do so with vectors of pairs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from functools import cache
 from typing import Any
 
 from ...first_use import computed_once
@@ -36,6 +38,26 @@ class Tiles:
 
 TILES = Tiles()
 """The tile registers of this machine."""
+
+
+@cache
+def has_pairs() -> bool:
+    """Whether the processor has `add_products_of_pairs`."""
+    return HOST.vector_bytes == 64 and "+avx512bf16" in HOST.features.split(",")
+
+
+@Builtin
+def add_products_of_pairs(lowering: Lowering, first: Any, second: Any, sums: Any) -> Any:
+    """Add to each of 16 numbers of float32 two products of bfloat16: those of the pairs of numbers that two words are."""
+    pairs = [
+        f"<32 x bfloat> {lowering.value(f'bitcast {words} to <32 x bfloat>', sums.type).name}"
+        for words in (first, second)
+    ]
+    lowering.declarations.add(f"declare <16 x float> @{_OF_PAIRS}(<16 x float>, <32 x bfloat>, <32 x bfloat>)")
+    return lowering.value(f"call <16 x float> @{_OF_PAIRS}({', '.join([str(sums), *pairs])})", sums.type)
+
+
+_OF_PAIRS = "llvm.x86.avx512bf16.dpbf16ps.512"
 
 
 def _instruction(name: str, tiles: int, *types: str) -> Any:

@@ -4,20 +4,27 @@ The second factor is walked in panels, as wide as a tile and `PANEL_ROWS` deep. 
 cache, and then meets rows of the first factor. Rows are read where they lie if only a few panels meet them. Otherwise blocks of
 `BLOCK_ROWS` rows are copied before to where they stay in the second cache: rows that are a power of two apart in memory would
 displace each other. Where the first factor lies column by column, the rows of each tile are copied as they lie, side by side.
-Results are written once for every `PANEL_ROWS` numbers that are summed. The order of the loops is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
-ACM Transactions on Mathematical Software 34, 2008.
+Results are written once for every `PANEL_ROWS` numbers that are summed. The order of the loops is that of K. Goto and R. van de
+Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions on Mathematical Software 34, 2008.
+
+Factors of bfloat16 come in words of two numbers, whose products one instruction adds to a sum of float32.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from ....codegen.llvm.amx import add_products_of_pairs
 from ....codegen.llvm.language import (
     Int,
     Pointer,
+    S,
     Static,
     T,
     boolean,
     broadcast,
     fma,
+    i32,
     i64,
     load,
     local,
@@ -99,9 +106,15 @@ def copy_strips(block: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, dept
 
 
 @loops
+def plus_product(total: Any, x: Any, y: Any, T: Static) -> Any:
+    """`total + x * y`; numbers of type i32 are pairs of bfloat16, of which two products are added."""
+    return add_products_of_pairs(x, y, total) if T is i32 else fma(x, y, total)
+
+
+@loops
 def multiply_panel(
-    result: Pointer[T], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_tile: Int, a_row: Int, a_column: Int,
-    panel: Pointer[T], depth: Int, begin: Pointer[T], begin_row: Int, W: Static, R: Static,
+    result: Pointer[S], result_row: Int, rows: Int, width: Int, a: Pointer[T], a_tile: Int, a_row: Int, a_column: Int,
+    panel: Pointer[T], depth: Int, begin: Pointer[S], begin_row: Int, W: Static, R: Static,
 ) -> None:  # fmt: skip
     """Columns of the result: the product of rows and a panel, added to what begins at `begin`.
 
@@ -116,7 +129,7 @@ def multiply_panel(
         for ROW in unrolled(R):
             for COLUMN in unrolled(VECTORS):
                 prefetch(following + (ROW * begin_row + COLUMN * W))
-        sums = local(vector(T, W), R * VECTORS)
+        sums = local(vector(S, W), R * VECTORS)
         for ROW in unrolled(R):
             for COLUMN in unrolled(VECTORS):
                 source = origin + (minimum(ROW, last) * begin_row + COLUMN * W)
@@ -127,7 +140,8 @@ def multiply_panel(
             for ROW in unrolled(R):
                 factor = broadcast(starts[ROW][k * a_column], W)
                 for COLUMN in unrolled(VECTORS):
-                    sums[ROW * VECTORS + COLUMN] = fma(factor, vectors[COLUMN], sums[ROW * VECTORS + COLUMN])
+                    place = ROW * VECTORS + COLUMN
+                    sums[place] = plus_product(sums[place], factor, vectors[COLUMN], T)
         # Rows after the last one are the last one again.
         for ROW in unrolled(R):
             target = result + (first + minimum(ROW, last)) * result_row
@@ -137,8 +151,8 @@ def multiply_panel(
 
 @loops
 def multiply_rectangle(
-    result: Pointer[T], result_row: Int, rows: Int, columns: Int, a: Pointer[T], a_row: Int, a_column: Int, b: Pointer[T],
-    b_row: Int, turned: boolean, depth: Int, offset: Pointer[T], has_offset: boolean, W: Static, R: Static,
+    result: Pointer[S], result_row: Int, rows: Int, columns: Int, a: Pointer[T], a_row: Int, a_column: Int, b: Pointer[T],
+    b_row: Int, turned: boolean, depth: Int, offset: Pointer[S], has_offset: boolean, W: Static, R: Static,
 ) -> None:  # fmt: skip
     """`a @ b`, or `a` and the transpose of `b` if that is `turned`, plus the vector `offset` in each row.
 
@@ -148,9 +162,9 @@ def multiply_rectangle(
     SIDE = minimum(W, 8)  # larger squares take long to compile
     panels = local(T, PANELS * PANEL_ROWS * WIDTH)
     block = local(T, BLOCK_ROWS * PANEL_ROWS)
-    zeros = local(T, WIDTH)
+    zeros = local(S, WIDTH)
     for COLUMN in unrolled(VECTORS):
-        store(zeros + COLUMN * W, vector(T, W)(0))
+        store(zeros + COLUMN * W, vector(S, W)(0))
     copies = a_column != 1 or columns > FEW_PANELS * WIDTH
     tall = minimum(rows, BLOCK_ROWS) if copies else rows
     for top in range(0, depth, PANEL_ROWS):

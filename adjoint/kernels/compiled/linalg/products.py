@@ -8,13 +8,14 @@ A product is cut into parts, by rows and by columns of the result, each computed
 from __future__ import annotations
 
 import functools
+import math
 from array import array
 from typing import Any, NamedTuple
 
 import numpy
 
 from ....codegen.acceleration import LOOPS
-from ....codegen.llvm.amx import TILES
+from ....codegen.llvm.amx import TILES, has_pairs
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.external import apart
@@ -36,7 +37,9 @@ from ....codegen.llvm.language import (
     loops,
     minimum,
     store,
+    u16,
 )
+from ....codegen.llvm.launch import launch
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
@@ -46,7 +49,7 @@ from .tiles import VECTORS, tile_rows
 
 Array = numpy.ndarray[Any, Any]
 
-_TYPES = {"f": f32, "d": f64, "e": f16, "E": bf16}
+_TYPES = {"f": f32, "d": f64, "e": f16, "E": bf16, "i": i32}
 _RESULTS = {char: numpy.dtype("d" if char == "d" else "f") for char in _TYPES}
 _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -121,8 +124,8 @@ def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
 
 
 @loops(noalias=False, explicit=True, plain=True)
-def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, R: Static) -> None:
-    """As `multiply_parts`, without BLAS."""
+def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, R: Static) -> None:
+    """As `multiply_parts`, without BLAS. Sums are of type S."""
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     down, right = a_row, i64(1)
     if table[A_FORM] == TURNED:
@@ -131,11 +134,11 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Sta
     for index in range(start, stop):
         matrix, top, left, tall, wide = part_at(table, index)
         multiply_rectangle(
-            as_pointer(table[RESULT], T) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
+            as_pointer(table[RESULT], S) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
             tall, wide,
             as_pointer(table[A], T) + (matrix * table[A_STEP] + top * down), down, right,
             as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if turned else 1)), b_row, turned, table[DEPTH],
-            as_pointer(table[VECTOR], T) + left, table[BEGINS] == OFFSET, W, R,
+            as_pointer(table[VECTOR], S) + left, table[BEGINS] == OFFSET, W, R,
         )  # fmt: skip
 
 
@@ -157,6 +160,41 @@ def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: St
             as_pointer(table[VECTOR], f32) + left, table[BEGINS] == OFFSET, table + REFUSED, table[SPACES] + own * SPACE, PACK, P,
         )  # fmt: skip
     atomic_store(table + (IN_USE + own), 0)
+
+
+@loops
+def pair_rows(
+    target: Pointer[i32], source: Pointer[u16], step: Int, row: Int, columns: Int, depth: Int, start: Int, stop: Int
+) -> None:
+    """The rows of matrices, one above the other, in words: two each; what is missing below the last one is zero."""
+    words = (depth + 1) // 2
+    for index in range(start, stop):
+        upper, place = source + index // words * step + 2 * (index % words) * row, target + index * columns
+        if 2 * (index % words) + 1 < depth:
+            for j in range(columns):
+                place[j] = i32(upper[j]) | (i32(upper[row + j]) << 16)
+        else:
+            for j in range(columns):
+                place[j] = i32(upper[j])
+
+
+def paired(factor: Array) -> Array:
+    """A factor of bfloat16 in words, which hold two numbers each that are next to each other in rows: a view if possible."""
+    *stack, lines, depth = factor.shape
+    *steps, down, right = factor.strides
+    words = -(-depth // 2)
+    if right == 2 and depth % 2 == 0 and all(step % 4 == 0 for step in (*steps, down)):
+        return factor.view(numpy.int32)
+    if down == 2 and all(step % 2 == 0 for step in (*steps, right)):
+        turned = numpy.empty((*stack, words, lines), numpy.int32)
+        launch(
+            pair_rows.compiled(), words * math.prod(stack), 4 * lines, address(turned), address(factor),
+            steps[0] // 2 if stack else 0, right // 2, lines, depth,
+        )  # fmt: skip
+        return turned.swapaxes(-1, -2)
+    even = numpy.zeros((*factor.shape[:-1], 2 * words), numpy.uint16)
+    even[..., :depth] = factor.view(numpy.uint16)
+    return even.view(numpy.int32)
 
 
 @loops(noalias=False, plain=True)
@@ -225,7 +263,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     by_pieces = by_pieces and (
         always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES_OF[kind])
     )
-    by_blas = filled < _FILLED and not by_pieces
+    by_blas = filled < _FILLED and not by_pieces and kind is not i32
     unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
     if by_pieces:
         unit_down = unit_across = SIDE
@@ -246,7 +284,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     elif by_blas:
         function = multiply_parts.compiled(T=kind, W=width, GEMM=gemm(kind))
     else:
-        function = multiply_tiles.compiled(T=kind, W=width, R=height)
+        function = multiply_tiles.compiled(T=kind, S=f32 if kind is i32 else kind, W=width, R=height)
     copied = lies_a is None, lies_b is None
     piece = max(1, count * parts // (PIECES * threads))
     return _Plan(function, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
@@ -279,8 +317,13 @@ def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[
 def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = True) -> Any:
     """`a @ b`, of matrices or of stacks of as many; plus `added`, a vector, in each row. Half types give float32."""
     kind = a.dtype
+    if b.dtype is not kind or kind.char == "i":
+        return NotImplemented
+    if kind.char == "E" and has_pairs() and not TILES.usable:
+        a, b = paired(a), paired(b.swapaxes(-1, -2)).swapaxes(-1, -2)
+        kind = a.dtype
     plan = _plan((a.shape, a.strides), (b.shape, b.strides), kind.char, get_num_threads(), by_pieces, LOOPS.every_size)
-    if plan is None or b.dtype is not kind:
+    if plan is None:
         return NotImplemented
     vector, begins = 0, FRESH
     if added is not None:
