@@ -2,7 +2,7 @@
 
     @pointwise("sigmoid_cpu", "fc")
     def sigmoid(self: Array):
-        return xp.reciprocal(1 + xp.exp(-self))
+        return 1 / (1 + xp.exp(-self))
 
 The function is traced when the kernel is first used. Its parameters annotated `Array` are arrays, which broadcast; the
 others are scalars, equal for all elements.
