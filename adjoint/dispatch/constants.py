@@ -13,7 +13,8 @@ from ..tensor import PLAIN_TYPES, Tensor, wrap
 
 NUMBERS = frozenset((int, float))
 
-_FLOATS = frozenset((numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)))
+_HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
+_FLOATS = frozenset((*(numpy.dtype(char) for char in "fdFD"), *_HALVES))
 _INT64 = numpy.dtype(numpy.int64)
 _LIMIT = 4096
 _of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
@@ -47,6 +48,8 @@ def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
     try:
         array = NUMPY.constant(number, kind)
     except OverflowError:
+        return number
+    if kind in _HALVES and float(array) != number:  # it takes part as it is, not rounded
         return number
     tensor = wrap(array)
     tensor._own_extra().number = partial(of_its_own_dtype, number)

@@ -147,11 +147,14 @@ def is_recorded_inplace(op: Operator) -> bool:
 
 
 def has_history(op: Operator) -> str:
-    """The condition under which one of the tensors has a history, or is a view, whose base may have one."""
+    """The condition under which a tensor has a history, or its base has, or the first one is a view or another a view of it."""
+    target = public_name(op.tensors[0])
     conditions = []
     for name in op.tensors:
         public = public_name(name)
         history = f"{public}._edge is not None or {public}._base is not None"
+        if public != target:
+            history += f" and ({public}._base._edge is not None or {public}._counter is {target}._counter)"
         conditions.append(f"({public} is not None and ({history}))" if op.kinds[name] == OPTIONAL_ARRAY else history)
     return " or ".join(conditions)
 

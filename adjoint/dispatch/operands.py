@@ -11,6 +11,7 @@ from .. import dtypes
 from ..codegen.acceleration import THREADED
 from ..dtypes import Rank, promote
 from ..kernels.memory.copying import convert
+from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.lazy_conj import materialize, without_lazy_bits
 from ..kernels.runtime.narrow_array import cast, kept
 from ..tape import modes
@@ -162,7 +163,8 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
 def constant_tensor(number: Any, kind: Any) -> Tensor:
     """A zero-dimensional tensor of dtype `kind` for a Python number."""
     try:
-        array = numpy.asarray(number, dtype=None if kind.roles else kind.numpy)
+        with unwarned():
+            array = numpy.asarray(number, dtype=None if kind.roles else kind.numpy)
         array = kept(cast(array, kind.numpy)) if kind.roles else array
     except (OverflowError, TypeError):
         array = wrapped_integer(number, kind)

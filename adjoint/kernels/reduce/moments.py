@@ -20,6 +20,7 @@ Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _COMPILED = 1 << 14  # elements; from here on compiled loops are faster
+_SMALL = 1 << 10  # elements; fewer are converted to float64: that costs less than further calls of NumPy
 _LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
@@ -64,13 +65,19 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
             f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
-    if x.ndim == 1 and x.size < LARGE and x.dtype.char in "fd" and degrees > 0 and not (keepdim or LOOPS.every_size):
-        mean = numpy.add.reduce(x) / count  # numbers, which NumPy divides in a fraction of the time of arrays
-        distance = x - mean
-        spread = numpy.add.reduce(numpy.multiply(distance, distance, out=distance))
-        if _LEAST < spread < math.inf:
-            spread /= degrees
-            return asarray(math.sqrt(spread) if root else spread, x.dtype), mean
+    if 0 < x.size < _SMALL and x.dtype.char in "fd" and degrees > 0 and dims and not LOOPS.every_size:
+        distance = x.astype(numpy.float64)  # no square of a number of float32 overflows or vanishes
+        mean: Any
+        if x.ndim == 1 and not keepdim:
+            mean = numpy.add.reduce(distance) / count  # numbers, which NumPy divides in a fraction of the time of arrays
+            distance -= mean
+            variance = numpy.add.reduce(numpy.multiply(distance, distance, out=distance)) / degrees
+            return asarray(math.sqrt(variance) if root else variance, x.dtype), asarray(mean, x.dtype)
+        mean = numpy.add.reduce(distance, dims, keepdims=True) / count
+        distance -= mean
+        spread = numpy.add.reduce(numpy.multiply(distance, distance, out=distance), dims, keepdims=True) / degrees
+        found = _finished(numpy.sqrt(spread) if root else spread, dims, keepdim, x.dtype)
+        return found, mean if alone else _finished(mean, dims, keepdim, x.dtype)
     mean, spread = _mean_and_spread(widen(x), dims)
     if x.dtype.char not in "dD" and not _ordinary(spread):
         mean, spread = _mean_and_spread(x.astype(numpy.result_type(widen(x), numpy.float64)), dims)
