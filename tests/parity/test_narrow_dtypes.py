@@ -239,6 +239,17 @@ def test_files(name: str) -> None:
         assert found["row"].untyped_storage().data_ptr() == found["all"].untyped_storage().data_ptr()
 
 
+def _saturate() -> bool:
+    full = torch.full((16, 16), 448.0).to(torch.float8_e4m3fn)
+    return bool(torch._scaled_mm(full, full, torch.tensor(1.0), torch.tensor(1.0)).float().isfinite().all())
+
+
+as_followed = pytest.mark.skipif(
+    _saturate(),
+    reason="On some processors without tile registers PyTorch multiplies float8 otherwise: results saturate, and words differ.",
+)
+
+
 def _scaled(m: Any) -> list[Any]:
     m.manual_seed(0)
     a, b = (m.randn(16, 16).to(m.float8_e4m3fn) for _ in range(2))
@@ -257,12 +268,14 @@ def _scaled(m: Any) -> list[Any]:
     ]
 
 
+@as_followed
 def test_products_of_matrices_with_scales() -> None:
     for ours, theirs in zip(_scaled(adjoint), _scaled(torch), strict=True):
         assert str(ours.dtype) == str(theirs.dtype)
         assert same(theirs, ours) or numpy.allclose(ours.float().numpy(), theirs.float().numpy(), 1e-6, 1e-6)
 
 
+@as_followed
 @pytest.mark.parametrize(
     "run",
     [
@@ -299,6 +312,7 @@ def test_arrays_become_tensors_and_back() -> None:
     assert float(array[0]) == 4
 
 
+@as_followed
 @pytest.mark.parametrize("name", ["_scaled_mm", "_scaled_mm_v2"])
 def test_samples_of_products_of_matrices_with_scales(name: str) -> None:
     table = pytest.importorskip("torch.testing._internal.common_methods_invocations")
