@@ -45,10 +45,8 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
             array = before[part]
     except (IndexError, TypeError):
         return None
-    edge = input._edge if input._base is None else current_edge(input)
+    edge = _recorded_edge(input)
     if edge is not None:
-        if _FLAGS.no_grad and not _STATE.grad_enabled:
-            return None
         frame = sys._getframe(2)
         code = frame.f_code
         if code is not _FLAGS.code:
@@ -73,10 +71,8 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
 
     Each part has a node of its own, but for slices of everything.
     """
-    edge = input._edge if input._base is None else current_edge(input)
+    edge = _recorded_edge(input)
     if edge is not None:
-        if _FLAGS.no_grad and not _STATE.grad_enabled:
-            return None
         if edge is LEAF:
             edge = input
         frame = sys._getframe(2)
@@ -128,6 +124,12 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     if before is first or dim > before.ndim:
         return None
     return _view(input, before, edge)
+
+
+def _recorded_edge(input: Tensor) -> Any:
+    """The edge of a tensor, or None if nothing is recorded."""
+    edge = input._edge if input._base is None else current_edge(input)
+    return None if edge is not None and _FLAGS.no_grad and not _STATE.grad_enabled else edge
 
 
 def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
