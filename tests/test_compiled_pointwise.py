@@ -131,6 +131,45 @@ def test_an_array_is_written_over(at_every_size):
     assert (shifted[1:] == 2 * numpy.arange(1, 100) - 1).all()
 
 
+CHANGES = {
+    "add_": lambda x, y, z: x.add_(y, alpha=0.3),
+    "sub_": lambda x, y, z: x.sub_(y, alpha=2),
+    "sub_ of a row": lambda x, y, z: x.sub_(y[:1], alpha=2),
+    "addcmul_": lambda x, y, z: x.addcmul_(y, z, value=0.3),
+    "addcdiv_": lambda x, y, z: x.addcdiv_(y, z, value=0.3),
+    "addcdiv_ of itself": lambda x, y, z: x.addcdiv_(x, z),
+    "lerp_": lambda x, y, z: x.lerp_(y, 0.7),
+    "lerp_ by a tensor": lambda x, y, z: x.lerp_(y, z),
+    "copy_": lambda x, y, z: x.copy_(y.double() if x.dtype is adjoint.float32 else y.float()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_large_changes_are_those_of_small_ones(name, dtype):
+    change, numbers = CHANGES[name], numpy.random.default_rng(0)
+    x, y, z = (adjoint.tensor(numbers.uniform(0.1, 2, (300, 200))).to(getattr(adjoint, dtype)) for _ in range(3))
+    parts = [
+        change(x[row : row + 1].clone(), y if "row" in name else y[row : row + 1], z[row : row + 1]) for row in range(3)
+    ]
+    version = x._version
+    assert change(x, y, z) is x
+    assert x._version == version + 1
+    adjoint.testing.assert_close(x[:3], adjoint.cat(parts), rtol=0 if "16" in dtype else 2e-7, atol=2e-7)
+
+
+def test_large_changes_need_no_memory():
+    x, y, z = (adjoint.rand(300, 400) + 0.5 for _ in range(3))
+    for name, change in CHANGES.items():
+        if name != "copy_":
+            change(x, y, z)  # compiles
+            tracemalloc.start()
+            change(x, y, z)
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert most < x.nbytes, name
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (200, 300)])
 def test_results_of_numbers_are_written_to_out_and_nowhere_else(shape):
     x, out = adjoint.randn(shape), adjoint.empty(shape)

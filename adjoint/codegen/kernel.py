@@ -76,6 +76,11 @@ class Kernel:
         """The general form."""
         return self.general(*args, **options)
 
+    def overwrite(self, *arguments: Any) -> Any:
+        """The in-place form, which there has to be."""
+        assert self.inplace is not None
+        return self.inplace(*arguments)
+
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 

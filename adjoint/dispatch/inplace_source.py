@@ -98,8 +98,7 @@ def into_lines(op: Operator, leave: str) -> list[str]:
         *kernel_lines(op),
         "if array.shape != out_array.shape or array.dtype is not out_array.dtype:",
         f"    {leave}",
-        *block("if array.size < 4096:", ["out_array[...] = array"]),
-        *block("else:", ["copy_(out_array, array)"]),
+        *copied_lines("out_array", "array"),
     ]
     form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
     if not isinstance(form, numpy.ufunc):
@@ -112,6 +111,14 @@ def into_lines(op: Operator, leave: str) -> list[str]:
     name = "general" if form is op.kernel.general else "small"
     direct = by_size(op, form, [f"{name}({passed}, out_array)"], passed, "out_array")
     return choice([*alike, *with_defaults(op)], direct, copied)
+
+
+def copied_lines(target: str, source: str) -> list[str]:
+    """Copy an array of the same shape and dtype; large ones by several threads."""
+    return [
+        *block(f"if {source}.size < 4096:", [f"{target}[...] = {source}"]),
+        *block("else:", [f"copy_({target}, {source})"]),
+    ]
 
 
 def overwriting_lines(op: Operator, leave: str) -> list[str]:
@@ -127,7 +134,7 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
         general += [
             f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:",
             f"    {leave}",
-            f"{array}[...] = changed",
+            *copied_lines(array, "changed"),
         ]
     if not isinstance(kernel.small, numpy.ufunc):
         return general

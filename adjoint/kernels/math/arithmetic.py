@@ -119,7 +119,9 @@ def subtracted_from(self: Array, other: Array) -> Array:
 
 def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
     """`self += alpha * other`."""
-    if self.dtype.char in "fd":
+    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+        _add_multiple.overwrite(self, other, alpha)
+    elif self.dtype.char in "fd":
         numpy.add(self, scaled(other, alpha), out=self)
     else:
         self[...] = add(self, other, alpha=alpha)
@@ -127,7 +129,9 @@ def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
 
 def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
     """`self -= alpha * other`."""
-    if self.dtype.char in "fd":
+    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+        _add_multiple.overwrite(self, other, -alpha)
+    elif self.dtype.char in "fd":
         numpy.subtract(self, scaled(other, alpha), out=self)
     else:
         self[...] = sub(self, other, alpha=alpha)
@@ -369,6 +373,22 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
     return self + (tensor1 if value == 1 else tensor1 * typed(value, self.dtype)) / tensor2
 
 
+def addcmul_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> None:
+    """`self += value * tensor1 * tensor2`."""
+    if self.size >= LARGE and self.dtype.kind == "f":
+        _plus_product.overwrite(self, tensor1, tensor2, value)
+    else:
+        self[...] = addcmul(self, tensor1, tensor2, value=value)
+
+
+def addcdiv_(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> None:
+    """`self += value * tensor1 / tensor2`."""
+    if self.size >= LARGE and self.dtype.kind == "f":
+        _plus_quotient.overwrite(self, tensor1, tensor2, value)
+    else:
+        self[...] = addcdiv(self, tensor1, tensor2, value=value)
+
+
 @pointwise("addcmul_cpu_out")
 def _plus_product(self: Array, tensor1: Array, tensor2: Array, value: float) -> Any:
     """`addcmul` of many numbers."""
@@ -402,6 +422,20 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
         kind = dtypes.C_NAMES[dtypes.from_numpy(self.dtype)]
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
     return _lerp(self, end, weight)
+
+
+def lerp_(self: Array, end: Array, weight: Any) -> None:
+    """`self += weight * (end - self)`."""
+    by_tensor = isinstance(weight, numpy.ndarray)
+    if (
+        self.size >= LARGE
+        and self.dtype.kind == "f"
+        and end.dtype is self.dtype
+        and (by_tensor or type(weight) is float)
+    ):
+        (_between_arrays if by_tensor else _between).overwrite(self, end, weight)
+    else:
+        self[...] = lerp(self, end, weight)
 
 
 @in_float32

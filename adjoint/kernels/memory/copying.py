@@ -215,6 +215,11 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
             copy_elements(self, other)
         return
     source = expanded(other, self)
+    alike = source.shape == other.shape and self.flags.c_contiguous and not numpy.may_share_memory(self, source)
+    halves = self.dtype in HALVES or source.dtype in HALVES
+    taken = alike and LOOPS.takes(self.size, CONVERTED if halves else THREADED)
+    if taken and LOOPS.run("memory.copying.convert", source, self.dtype, self) is not NotImplemented:
+        return
     if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
         source = source.astype(numpy.float32)
     with unwarned():

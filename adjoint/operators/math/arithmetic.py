@@ -268,7 +268,7 @@ class div_number:
 
 @operator(
     promote="common",
-    kernel=kernels.addcmul,
+    kernel=Kernel(kernels.addcmul, inplace=kernels.addcmul_),
     inplace=True,
     numbers=False,
     deprecated_order=("value",),
@@ -303,7 +303,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
 
 @operator(
     promote="common",
-    kernel=kernels.addcdiv,
+    kernel=Kernel(kernels.addcdiv, inplace=kernels.addcdiv_),
     inplace=True,
     numbers=False,
     check=_not_only_integers,
@@ -326,7 +326,7 @@ class addcdiv:
 
 
 @pair(
-    kernels.lerp,
+    Kernel(kernels.lerp, inplace=kernels.lerp_),
     by_tensor={"name": "lerp_by_tensor", "node": "LerpBackward1", "aten": "Tensor", "same_out": True},
     by_number={"name": "lerp_by_number", "node": "LerpBackward0", "aten": "Scalar", "values": {"weight": ""}},
     function_name="lerp",

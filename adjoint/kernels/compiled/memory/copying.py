@@ -282,12 +282,12 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
-def convert(array: ndarray, dtype: Any) -> Any:
-    """A copy of a contiguous array of one type in another. NotImplemented if there is no loop for it."""
+def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
+    """A copy of a contiguous array of one type in another, or in `out`. NotImplemented if there is no loop for it."""
     function = _conversion(array.dtype, dtype, HOST.vector_bytes)
     if function is None or not array.flags.c_contiguous:
         return NotImplemented
-    result = numpy.empty(array.shape, dtype)
+    result = numpy.empty(array.shape, dtype) if out is None else out
     launch(function, array.size, array.itemsize + dtype.itemsize, address(result), address(array))
     return result
 
