@@ -215,15 +215,22 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
             copy_elements(self, other)
         return
     source = expanded(other, self)
-    alike = source.shape == other.shape and self.flags.c_contiguous and not numpy.may_share_memory(self, source)
-    halves = self.dtype in HALVES or source.dtype in HALVES
-    taken = alike and LOOPS.takes(self.size, CONVERTED if halves else THREADED)
-    if taken and LOOPS.run("memory.copying.convert", source, self.dtype, self) is not NotImplemented:
+    if self.size >= CONVERTED and _converted_into(self, source):
         return
     if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
         source = source.astype(numpy.float32)
     with unwarned():
         numpy.copyto(self, source, casting="unsafe")
+
+
+def _converted_into(self: Array, source: Array) -> bool:
+    """Convert a large array into another one by compiled loops, if there are some for it."""
+    halves = self.dtype in HALVES or source.dtype in HALVES
+    if not LOOPS.takes(self.size, CONVERTED if halves else THREADED) or not self.flags.c_contiguous:
+        return False
+    if numpy.may_share_memory(self, source):
+        return False
+    return LOOPS.run("memory.copying.convert", source, self.dtype, self) is not NotImplemented
 
 
 def fill_(self: Array, value: Any) -> None:
