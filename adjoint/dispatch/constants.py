@@ -15,9 +15,9 @@ NUMBERS = frozenset((int, float))
 
 _HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
 _FLOATS = frozenset((*(numpy.dtype(char) for char in "fdFD"), *_HALVES))
-_INT64 = numpy.dtype(numpy.int64)
+_INTEGERS = frozenset(numpy.dtype(char) for char in ("i8", "i4", "i2", "i1", "u1"))
 _LIMIT = 4096
-_of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
+_of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, *_INTEGERS)}
 _of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
 """The constants by dtype and number. 2 and 2.0 are kept separately, because they are equal as keys."""
 

@@ -19,7 +19,7 @@ from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments
 from .calls import call_of
-from .constants import of_its_own_dtype
+from .constants import NUMBERS, of_its_own_dtype
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
 
@@ -158,6 +158,46 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
     if op.promote == "float" and not (target.is_floating_point or target.is_complex):
         return dtypes.get_default_dtype()
     return target
+
+
+_targets: dict[Any, Any] = {}
+"""The dtypes that two operands are promoted to, by their dtypes, whether they have dimensions, and the default dtype."""
+
+
+def in_one_dtype(op: Operator, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The arguments with both tensors in the dtype that they are promoted to.
+
+    None where that is all the same, or not for the fast path: for other operators than those of two tensors, for tensors to be
+    converted that have a history or gaps, and for rare kinds of tensors.
+    """
+    if len(op.tensors) != 2 or op.names[:2] != op.tensors or not op.promote or op.sequence or op.check or op.outputs:
+        return None
+    given: list[Any] = []
+    for value in args[:2]:
+        if type(value) is Tensor or type(value) in PLAIN_TYPES:
+            if type(value._array) is not ndarray:
+                return None
+            given += (value._array.dtype, value._array.ndim > 0)
+        elif type(value) in NUMBERS and op.numbers and given:
+            given += (type(value), False)
+        else:
+            return None
+    key = (op.promote, dtypes.get_default_dtype(), *given)
+    target = _targets.get(key)
+    if target is None:
+        target = _targets[key] = result_dtype(op, dict(zip(op.tensors, args, strict=False)))
+    if target.roles:
+        return None
+    found = [*args]
+    for place, value in enumerate(args[:2]):
+        if isinstance(value, Tensor) and (array := value._array).dtype is not target.numpy:
+            base = value._base
+            history = value._edge is not None or (base is not None and base._edge is not None)
+            rare = value._extra is not None and value._extra.number is None
+            if history or rare or not array.flags.c_contiguous:
+                return None
+            found[place] = wrap(prepared(array, target))
+    return None if found[0] is args[0] and found[1] is args[1] else tuple(found)
 
 
 def constant_tensor(number: Any, kind: Any) -> Tensor:

@@ -91,6 +91,14 @@ def record(
         pack_saved(node, outputs)
 
 
+def save_as_given(op: Operator, node: Any, args: tuple[Any, ...], converted: tuple[Any, ...]) -> None:
+    """Save the tensors that were given in place of those that they have been converted to."""
+    for name, value, other in zip(op.tensors, args, converted, strict=False):
+        if value is not other and isinstance(value, Tensor) and getattr(node, f"saved_{name}", None) is other:
+            setattr(node, f"saved_{name}", value)
+            setattr(node, f"version_{name}", 0 if value._counter is None else value._counter[0])
+
+
 def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
     """Save an input, or a sequence of inputs; `changed` is the tensor that an in-place operation is about to change.
 

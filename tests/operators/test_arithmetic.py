@@ -232,3 +232,45 @@ def test_numpys_names_for_arguments():
     assert torch.pow(x=x, exponent=2).item() == 16
     assert torch.mul(x=x, x2=x).item() == 16
     assert torch.remainder(x=x, x2=3).item() == 1
+
+
+@pytest.mark.parametrize(
+    "other", [torch.tensor([True, False, True]), torch.tensor([1, 2, 3]), torch.tensor(2, dtype=torch.int32)]
+)
+def test_a_node_saves_operands_of_another_dtype_as_they_were_given(other):
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    other = other.clone()
+    y = x * other
+    assert y.dtype is torch.float32
+    assert y.grad_fn._saved_other.dtype is other.dtype
+    y.sum().backward()
+    assert x.grad.dtype is torch.float32
+    assert torch.equal(x.grad, other.float().expand(3))
+    y = other * x
+    other.fill_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda item: packed.append(item.dtype) or item, lambda item: item):
+        x * other
+    assert other.dtype in packed
+
+
+def test_operands_of_mixed_dtypes_are_laid_out_and_refused_as_they_were_given():
+    x, n = torch.ones(3, 4), torch.ones(4, 3, dtype=torch.int64).t()
+    assert (x * n).stride() == (torch.ones(3, 4) * n.float()).stride()
+    assert (n.t()[::2] * 0.5).dtype is torch.float32
+    with pytest.raises(RuntimeError, match="size of tensor a"):
+        x * torch.ones(5, dtype=torch.int64)
+    for number, dtype in ((2, torch.int64), (2.5, torch.float32), (True, torch.bool)):
+        assert (torch.tensor([True, False]) * number).dtype is dtype
+    assert (torch.tensor([1, 2], dtype=torch.uint8) + 255).tolist() == [0, 1]
+    assert (torch.tensor([1, 2], dtype=torch.int8) * 2.5).tolist() == [2.5, 5.0]
+    assert (torch.tensor(7) / 2).tolist() == 3.5
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        assert (torch.tensor([1, 2]) * 0.5).dtype is torch.float64
+        assert (torch.tensor([1, 2]) / torch.tensor([3, 4])).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(before)
