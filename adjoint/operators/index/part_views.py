@@ -18,7 +18,7 @@ from ...tape.edges import current_edge
 from ...tape.origin import nearest_user_frame
 from ...tape.versions import shared_counter
 from ...tape.views import creation_unrecorded
-from ...tensor import LEAF, Tensor, new_tensor
+from ...tensor import LEAF, NOWHERE, Tensor, new_tensor
 
 _slice = type(numpy.s_[:])
 _FULL = _slice(None)
@@ -148,6 +148,8 @@ def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
     result._view_version = counter[0]
     if edge is None and _FLAGS.no_grad and not _STATE.grad_enabled:
         result._creation = creation_unrecorded(result._creation)
+        if result._base._edge is not None:
+            result._edge = NOWHERE
     return result
 
 
