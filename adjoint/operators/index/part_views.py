@@ -14,11 +14,11 @@ import numpy
 from ...dispatch.declaration import OPERATORS
 from ...kernels.shape import view as view_kernels
 from ...tape import modes
-from ...tape.edges import current_edge
+from ...tape.edges import NOWHERE, current_edge
 from ...tape.origin import nearest_user_frame
 from ...tape.versions import shared_counter
 from ...tape.views import creation_unrecorded
-from ...tensor import LEAF, NOWHERE, Tensor, new_tensor
+from ...tensor import LEAF, Tensor, new_tensor
 
 _slice = type(numpy.s_[:])
 _FULL = _slice(None)
