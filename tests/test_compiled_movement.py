@@ -82,22 +82,22 @@ def test_lookups_and_scatters(shape, indices, dtype):
             outside = index.copy()
             outside.reshape(-1)[-2] = wrong
             assert lookup.gather(x, dim, outside) is None
-            assert scattering.scattered(x, dim, outside, sample(size, dtype), True) in (None, NotImplemented)
-        for add, shared in itertools.product((False, True), (False, True)):
+            assert scattering.scattered(x, dim, outside, sample(size, dtype), "add") in (None, NotImplemented)
+        for how, shared in itertools.product(("put", "add", "multiply", "maximum", "minimum"), (False, True)):
             if shared and len(shape) == 1:
                 continue
             values = sample(size, dtype, 3)
             chosen = index[tuple([slice(None) if axis == dim else 0 for axis in range(len(shape))])].copy()
             result, expected = x.copy(), x.copy()
-            assert scattering.scatter(result, dim, chosen if shared else index, values, add) is result
+            assert scattering.scatter(result, dim, chosen if shared else index, values, how) is result
             for k in range(17):
                 place = numpy.full(size, chosen[k]) if shared else index.astype("i8")
                 place = place.astype("i8").take([k], dim)
                 value = values.take([k], dim)
                 before = numpy.take_along_axis(expected, place, dim)
-                numpy.put_along_axis(expected, place, before + value if add else value, dim)
+                numpy.put_along_axis(expected, place, value if how == "put" else getattr(numpy, how)(before, value), dim)
             numpy.testing.assert_array_equal(result, expected)
-            copied = scattering.scattered(x, dim, chosen if shared else index, values, add)
+            copied = scattering.scattered(x, dim, chosen if shared else index, values, how)
             if copied is not NotImplemented:
                 numpy.testing.assert_array_equal(copied, expected)
 

@@ -24,6 +24,7 @@ _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
 _MANY_ROWS = 1 << 17  # elements
+_SLICE = 256  # elements of a slice that NumPy rather combines as a whole
 _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
 
@@ -108,14 +109,26 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    if reduce in (None, "add") and LOOPS.takes(index.size, MOVED):
-        dim = _check_scatter(x, dim, index, src)
-        values = _source(x, index, src)
-        shaped = values.reshape(index.shape) if values.ndim else values
-        found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, shaped, reduce == "add")
-        if found is not None and found is not NotImplemented:
-            return asarray(found)
+    if reduce in _ALONE:
+        found = _scattered(x, dim, index, src, _ALONE[reduce])
+        if found is not None:
+            return found
     return scatter_(_copied(x), dim, index, src, reduce)
+
+
+_ALONE = {None: "put", "add": "add", "multiply": "multiply"}
+"""What compiled loops are told of a reduction."""
+
+
+def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
+    """A copy of `x` with `src` written or combined, by a compiled loop; None if there is none, or an index is out of bounds."""
+    if not LOOPS.takes(index.size, MOVED):
+        return None
+    dim = _check_scatter(x, dim, index, src)
+    values = _source(x, index, src)
+    shaped = values.reshape(index.shape) if values.ndim else values
+    found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, shaped, how)
+    return None if found is NotImplemented else found
 
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
@@ -149,14 +162,20 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         return x
     require_in_bounds(index, x.shape, dim)
     values = _source(x, index, src)
-    if reduce != "multiply" and LOOPS.takes(index.size, MOVED):
-        shaped = values.reshape(index.shape) if values.ndim else values
-        if LOOPS.run("index.scattering.scatter", x, dim, index, shaped, reduce == "add") is not NotImplemented:
-            return x
+    if _combined(x, dim, index, values, _ALONE[reduce]):
+        return x
     positions = _positions(x, dim, index).reshape(-1)
     if reduce is None:
         return write_at(x, positions, values)
     return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
+
+
+def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
+    """Whether a compiled loop has written or combined `values`, one for each index, which is in bounds, or one for all."""
+    if not LOOPS.takes(index.size, MOVED):
+        return False
+    shaped = values.reshape(index.shape) if values.ndim else values
+    return LOOPS.run("index.scattering.scatter", x, dim, index, shaped, how) is not NotImplemented
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
@@ -200,6 +219,10 @@ def scatter_reduce(
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
+    if include_self and reduce in ("prod", "amax", "amin"):
+        found = _scattered(x, dim, index, src, _REDUCTIONS[reduce].__name__)
+        if found is not None:
+            return found
     return scatter_reduce_(_copied(x), dim, index, src, reduce, include_self)
 
 
@@ -223,16 +246,21 @@ def scatter_reduce_(
     values = _source(x, index, src)
     if not include_self:
         write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
-    combine_at(x, ufunc, positions, values)
+    if not _combined(x, dim, index, values, ufunc.__name__):
+        combine_at(x, ufunc, positions, values)
     if reduce == "mean":
-        counts = numpy.bincount(positions, minlength=x.size).reshape(x.shape)
-        if include_self:
-            counts += 1
-        else:
-            numpy.maximum(counts, 1, out=counts)
-        divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
-        x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
+        _divide(x, numpy.bincount(positions, minlength=x.size).reshape(x.shape), include_self)
     return x
+
+
+def _divide(x: ndarray, counts: ndarray, include_self: bool) -> None:
+    """Make sums means: of so many elements, and the one that was there if `include_self`."""
+    if include_self:
+        counts += 1
+    else:
+        numpy.maximum(counts, 1, out=counts)
+    divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
+    x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
 
 
 _REDUCTIONS = {
@@ -402,11 +430,8 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
             index,
             widen(source).reshape(len(index), math.prod(x.shape[1:])),
         )
-    elif (
-        not LOOPS.takes(source.size, MOVED)
-        or LOOPS.run("index.scattering.scatter", whole, dim, index, widen(source), True) is NotImplemented
-    ):
-        numpy.add.at(whole.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), widen(source).reshape(-1))
+    else:
+        combine_slices(whole, dim, index, widen(source), numpy.add)
     if whole is not x:
         x[...] = whole
     return x
@@ -501,8 +526,37 @@ def index_reduce(
     _check_index_add(x, dim, index, source, "index_reduce_")
     if x.ndim < 2 and x.dtype.kind in "bc":
         raise refuse("index_func_", x)
-    index = index.astype(_INT64, copy=False).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
-    return scatter_reduce(x, dim, numpy.broadcast_to(index, source.shape), source, reduce, include_self)
+    if reduce == "mean" and x.dtype.kind == "b" or reduce != "mean" and reduce != "prod" and x.dtype.kind == "c":
+        raise refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", x)
+    result = _copied(x)
+    if not source.size:
+        return result
+    x, source = result.reshape(result.shape or 1), source.reshape(source.shape or 1)
+    index = index.astype(_INT64, copy=False).reshape(-1)
+    ufunc = _REDUCTIONS[reduce]
+    if not include_self:
+        x[(slice(None),) * dim + (index,)] = _identity(ufunc, x.dtype)
+    whole = widen(x)
+    combine_slices(whole, dim, index, widen(source), ufunc)
+    if whole is not x:
+        x[...] = whole
+    if reduce == "mean":
+        counts = numpy.bincount(index, minlength=x.shape[dim])
+        _divide(x, counts.reshape([-1 if d == dim else 1 for d in range(x.ndim)]), include_self)
+    return result
+
+
+def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
+    """`x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    if LOOPS.takes(source.size, MOVED):
+        if LOOPS.run("index.scattering.scatter", x, dim, index, source, ufunc.__name__) is not NotImplemented:
+            return
+    if source.size < _SLICE * index.size:
+        ufunc.at(x.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), source.reshape(-1))
+        return
+    target, source = numpy.moveaxis(x, dim, 0), numpy.moveaxis(source, dim, 0)
+    for place, values in zip(index.tolist(), source, strict=True):
+        ufunc(target[place], values, out=target[place])
 
 
 def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
