@@ -262,20 +262,23 @@ def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp
 
 def _product_gradients(grad, self, places, src, include_self, result, xp):
     """Each factor's gradient is the product of the others: the result over it, or, of a single zero, the product without it."""
-    zero_src = src == 0
-    ones = xp.ones_like(src)
     base = self if include_self else places.write(self, 1)
-    zeros = places.add((base == 0) * xp.ones_like(self), zero_src * ones)
-    nonzero_base = xp.where(base == 0, base * 0 + 1, base)
+    zero_base, zero_src = base == 0, src == 0
+    if type(zero_base) is numpy.ndarray is type(zero_src) and not (zero_base.any() or zero_src.any()):
+        others = grad * result
+        return others / base, places.read(others) / src
+    ones = xp.ones_like(src)
+    zeros = places.add(zero_base * xp.ones_like(self), zero_src * ones)
+    nonzero_base = xp.where(zero_base, base * 0 + 1, base)
     nonzero_src = xp.where(zero_src, ones, src)
     without = places.multiply(nonzero_base, nonzero_src)
     single = grad * xp.where(zeros == 1, without, without * 0)
     # Of two zeros each is what the sum of both is without the other: nothing, but something to differentiate again.
     pair = grad * xp.where(zeros == 2, without, without * 0)
-    added = places.add(xp.where(base == 0, base, base * 0), xp.where(zero_src, src, src * 0))
+    added = places.add(xp.where(zero_base, base, base * 0), xp.where(zero_src, src, src * 0))
     at = places.read
     to_src = xp.where(zero_src, at(single) + at(pair) * (at(added) - src), at(grad * result) / nonzero_src)
-    to_self = xp.where(base == 0, single + pair * (added - base), (grad * result) / nonzero_base)
+    to_self = xp.where(zero_base, single + pair * (added - base), (grad * result) / nonzero_base)
     return to_self, to_src
 
 
