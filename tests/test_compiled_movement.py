@@ -95,7 +95,9 @@ def test_lookups_and_scatters(shape, indices, dtype):
                 place = place.astype("i8").take([k], dim)
                 value = values.take([k], dim)
                 before = numpy.take_along_axis(expected, place, dim)
-                numpy.put_along_axis(expected, place, value if how == "put" else getattr(numpy, how)(before, value), dim)
+                numpy.put_along_axis(
+                    expected, place, value if how == "put" else getattr(numpy, how)(before, value), dim
+                )
             numpy.testing.assert_array_equal(result, expected)
             copied = scattering.scattered(x, dim, chosen if shared else index, values, how)
             if copied is not NotImplemented:

@@ -311,16 +311,21 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
     return ends - given, ends
 
 
+def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
+    """Where segments of `size` elements begin, and at last where they end; of lengths or offsets of one dimension."""
+    starts, ends = ends_of(given, of_lengths)
+    if (ends < starts).any():
+        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
+    bounds = numpy.concatenate([starts[:1], ends]) if ends.size else numpy.zeros(1, numpy.int64)
+    return bounds.clip(0, size).astype(numpy.int64, copy=False)
+
+
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
-    starts, ends = ends_of(given, of_lengths)
+    _, ends = ends_of(given, of_lengths)
     count = ends.shape[-1]
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
     for row in numpy.ndindex(ends.shape[:-1]):
-        if (ends[row] < starts[row]).any():
-            raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
-        begin, *limits = numpy.clip([*starts[row][:1], *ends[row]], 0, size).tolist() or [0]
-        segments[row][begin : limits[-1] if limits else 0] = numpy.repeat(
-            numpy.arange(count), numpy.diff([begin, *limits])
-        )
+        bounds = segment_bounds(given[row], of_lengths, size)
+        segments[row][bounds[0] : bounds[-1]] = numpy.repeat(numpy.arange(count), numpy.diff(bounds))
     return segments

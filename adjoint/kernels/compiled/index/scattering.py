@@ -1,5 +1,4 @@
-"""Writing and combining where indices point. What goes to one place is combined in the order of the indices, whatever the
-threads.
+"""Writing and combining where indices point: what goes to one place in the order of the indices, whatever the threads.
 
 Each thread has a part of the places to itself: some of the matrices, some of the columns, or a range of the rows, of which
 it finds its own among all indices.
@@ -23,13 +22,17 @@ from ....codegen.llvm.language import (
     Static,
     T,
     address,
+    i32,
     i64,
+    lanes,
     load,
+    local,
     loops,
     maximum,
     minimum,
     store,
     type_of,
+    unrolled,
     vector,
 )
 from ....codegen.llvm.launch import launch
@@ -164,7 +167,8 @@ def _scattering(word: Any, index: Any, width: int, options: tuple[tuple[str, Any
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
     """Write `source` (an array like `index`, or of no dimensions) to `x` along `dim`, or combine it; indices are in bounds.
 
-    `how` is "put" or the name of a ufunc. An `index` of one dimension names slices, which `source` has all elements of. NotImplemented if there is no loop for it, and then nothing has been written.
+    `how` is "put" or the name of a ufunc. An `index` of one dimension names slices, which `source` has all elements of.
+    NotImplemented if there is no loop for it, and then nothing has been written.
     """
     split = _split(x, dim, index, source, how)
     if split is None or numpy.may_share_memory(x, source):
@@ -236,6 +240,68 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
         address(target), address(index), address(rows), address(bounds), len(index), width,
     )  # fmt: skip
     return target
+
+
+@loops
+def add_columns(
+    out: Pointer[T], x: Pointer[T], index: Pointer[i64], begin: Int, end: Int, width: Int, left: Int, MEAN: Static,
+    INDEXED: Static, W: Static, VECTORS: Static,
+) -> None:  # fmt: skip
+    """The sums of some columns over the rows of a run: of so many vectors, or of the `left` ones of one that is not whole."""
+    total = local(vector(T, W), VECTORS)
+    for V in unrolled(VECTORS):
+        total[V] = vector(T, W)(0)
+    inside = lanes(i32, W) < i32(left)
+    for k in range(begin, end):
+        row = x + (index[k] if INDEXED else k) * width
+        for V in unrolled(VECTORS):
+            total[V] = total[V] + (load(row + V * W, W) if VECTORS > 1 else load(row, W, inside))
+    for V in unrolled(VECTORS):
+        found = total[V] / T(maximum(end - begin, 1)) if MEAN else total[V]
+        if VECTORS > 1:
+            store(out + V * W, found)
+        else:
+            store(out, found, inside)
+
+
+@loops(explicit=True, plain=True)
+def add_runs(
+    out: Pointer[T], x: Pointer[T], index: Pointer[i64], bounds: Pointer[i64], width: Int, MEAN: Static, INDEXED: Static,
+    W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Row g of `out`: the sum or mean of rows `bounds[g]` to `bounds[g + 1]` of `x`, or of those that `index` names there."""
+    for g in range(start, stop):
+        begin = bounds[g]
+        end = bounds[g + 1]
+        to = out + g * width
+        j = 0
+        while j + 4 * W <= width:
+            add_columns(to + j, x + j, index, begin, end, width, W, MEAN, INDEXED, W, 4)
+            j += 4 * W
+        while j < width:
+            add_columns(to + j, x + j, index, begin, end, width, width - j, MEAN, INDEXED, W, 1)
+            j += W
+
+
+@functools.lru_cache(64)
+def _adding_runs(kind: Any, mean: bool, indexed: bool, width: int) -> Any:
+    return add_runs.compiled(T=kind, MEAN=mean, INDEXED=indexed, W=width)
+
+
+def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
+    """The form of `slices.sum_of_runs` for matrices. NotImplemented if there is no loop for it."""
+    kind = type_of(x.dtype) if x.dtype.kind == "f" else None
+    given = (x, bounds) if index is None else (x, bounds, index)
+    if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in given):
+        return NotImplemented
+    width, groups, rows = x.shape[1], len(bounds) - 1, len(x) if index is None else len(index)
+    out = numpy.empty((groups, width), x.dtype)
+    if out.size:
+        function = _adding_runs(kind, mean, index is not None, max(2, HOST.vector_bytes // x.itemsize))
+        places = address(bounds if index is None else index)
+        row_bytes = (rows // groups + 1) * 2 * width * x.itemsize
+        launch(function, groups, row_bytes, address(out), address(x), places, address(bounds), width)
+    return out
 
 
 @loops(explicit=True, plain=True)
