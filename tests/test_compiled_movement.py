@@ -34,7 +34,7 @@ def test_copies_between_any_layouts(dtype, width, monkeypatch):
         pytest.skip("this processor has no such registers")
     monkeypatch.setattr(HOST, "vector_bytes", width)
     copied = 0
-    for shape in [(5,), (70, 67), (33, 17, 40), (3, 20, 5, 31), (65_536,), (1, 9), (2, 3, 4, 5)]:
+    for shape in [(5,), (70, 67), (33, 17, 40), (3, 20, 5, 31), (65_536,), (1, 9), (2, 3, 4, 5), (2, 3, 4, 3, 5)]:
         whole = (numpy.arange(2 * numpy.prod(shape)) % 1009).reshape(*shape[:-1], -1).astype(dtype)
         front = whole[..., : shape[-1]]
         repeated = numpy.broadcast_to(whole[..., :1], shape)
