@@ -6,8 +6,7 @@ import numpy
 from numpy import ndarray
 
 from .flattened import put_
-from .scatter import scatter_add_
-from .slices import index_add_
+from .scatter import index_add_, scatter_add_
 
 
 def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:

@@ -12,18 +12,19 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, MOVED
-from ..memory.copying import contiguous, copy_elements
+from ..memory.copying import clone, contiguous, copy_elements
 from ..reduce.sorting import argsort
-from ..runtime.floating import compute_dtype, refuse, widen
+from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
-from ..runtime.shapes import normalize_dim
+from ..runtime.shapes import normalize_dim, require_dims
 
 _INT64 = numpy.dtype(numpy.int64)
 _UINT64 = numpy.dtype(numpy.uint64)
-INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
 _MANY_ROWS = 1 << 17  # elements
+_SLICE = 256  # elements of a slice that NumPy rather combines as a whole
 _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
 
@@ -53,7 +54,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
     dim = normalize_dim(dim, x.ndim)
     if index.size == 0:
         return numpy.empty(index.shape, x.dtype)
-    if index.dtype not in INDEX_TYPES:
+    if index.dtype not in _INDEX_TYPES:
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if max(x.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
@@ -124,9 +125,7 @@ def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how
     if not LOOPS.takes(index.size, MOVED):
         return None
     dim = _check_scatter(x, dim, index, src)
-    values = _source(x, index, src)
-    shaped = values.reshape(index.shape) if values.ndim else values
-    found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, shaped, how)
+    found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, _source(x, index, src), how)
     return None if found is NotImplemented else found
 
 
@@ -152,7 +151,7 @@ def copied(x: ndarray) -> ndarray:
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """As `scatter`, into `x`."""
-    if few_written(x, dim, index, src, reduce):
+    if _few_written(x, dim, index, src, reduce):
         return x
     dim = _check_scatter(x, dim, index, src)
     if reduce not in (None, "add", "multiply"):
@@ -165,19 +164,18 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         return x
     positions = _positions(x, dim, index).reshape(-1)
     if reduce is None:
-        return write_at(x, positions, values)
-    return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
+        return write_at(x, positions, values.reshape(-1))
+    return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values.reshape(-1))
 
 
 def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
-    """Whether a compiled loop has written or combined `values`, one for each index, which is in bounds, or one for all."""
-    if not LOOPS.takes(index.size, MOVED):
+    """Whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
+    if not LOOPS.takes(max(index.size, values.size), MOVED):
         return False
-    shaped = values.reshape(index.shape) if values.ndim else values
-    return LOOPS.run("index.scattering.scatter", x, dim, index, shaped, how) is not NotImplemented
+    return LOOPS.run("index.scattering.scatter", x, dim, index, values, how) is not NotImplemented
 
 
-def few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
+def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
     """Write or add `src` to `x` if it has one element for each of a few places, and sums need no wider dtype."""
     if type(src) is not ndarray or src.shape != index.shape or src.dtype is not x.dtype or x.dtype.itemsize == 2:
         return False
@@ -219,7 +217,7 @@ def scatter_reduce(
         IndexError: if `dim` is out of range.
     """
     if include_self and reduce in ("prod", "amax", "amin"):
-        found = _scattered(x, dim, index, src, REDUCTIONS[reduce].__name__)
+        found = _scattered(x, dim, index, src, _REDUCTIONS[reduce].__name__)
         if found is not None:
             return found
     return scatter_reduce_(copied(x), dim, index, src, reduce, include_self)
@@ -229,34 +227,34 @@ def scatter_reduce_(
     x: ndarray, dim: int, index: ndarray, src: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
     """As `scatter_reduce`, into `x`."""
-    if reduce not in REDUCTIONS:
+    if reduce not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _check_scatter(x, dim, index, src)
-    require_reducible(x, reduce)
+    _require_reducible(x, reduce)
     if index.size == 0:
         return x
     if reduce == "sum" and include_self:
         return scatter_(x, dim, index, src, "add")
-    ufunc = REDUCTIONS[reduce]
+    ufunc = _REDUCTIONS[reduce]
     require_in_bounds(index, x.shape, dim)
     positions = _positions(x, dim, index).reshape(-1)
     values = _source(x, index, src)
     if not include_self:
-        write_at(x, positions, asarray(identity_of(ufunc, x.dtype)))
+        write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
     if not _combined(x, dim, index, values, ufunc.__name__):
-        combine_at(x, ufunc, positions, values)
+        combine_at(x, ufunc, positions, values.reshape(-1))
     if reduce == "mean":
-        make_means(x, numpy.bincount(positions, minlength=x.size).reshape(x.shape), include_self)
+        _make_means(x, numpy.bincount(positions, minlength=x.size).reshape(x.shape), include_self)
     return x
 
 
-def require_reducible(x: ndarray, reduce: str) -> None:
+def _require_reducible(x: ndarray, reduce: str) -> None:
     """Raise for a type that `reduce` does not exist for."""
     if (x.dtype.kind == "c" and reduce in ("amax", "amin")) or (x.dtype.kind == "b" and reduce == "mean"):
         raise refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", x)
 
 
-def make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
+def _make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
     """Make sums means: of so many elements, and the one that was there if `include_self`."""
     if include_self:
         counts += 1
@@ -266,7 +264,7 @@ def make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
     x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
 
 
-REDUCTIONS = {
+_REDUCTIONS = {
     "sum": numpy.add,
     "prod": numpy.multiply,
     "mean": numpy.add,
@@ -275,7 +273,7 @@ REDUCTIONS = {
 }
 
 
-def identity_of(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
+def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
     """What changes nothing that the ufunc combines it with."""
     if ufunc is numpy.add or ufunc is numpy.multiply:
         return dtype.type(0 if ufunc is numpy.add else 1)
@@ -290,7 +288,7 @@ def identity_of(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
 def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex) -> int:
     """The dimension counted from the front, if types and shapes fit."""
     dim = normalize_dim(dim, x.ndim)
-    if index.size and index.dtype not in INDEX_TYPES:
+    if index.size and index.dtype not in _INDEX_TYPES:
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if isinstance(src, ndarray) and src.dtype != x.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -318,12 +316,12 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
 
 
 def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
-    """What is written for each entry of `index`, flat; a number stays one."""
+    """What is written for each entry of `index`, row-major; a number stays one."""
     if not isinstance(src, ndarray):
         return asarray(src).astype(x.dtype)
     if src.shape != index.shape and src.ndim:
         src = src[tuple(map(slice, index.shape))] if index.ndim else src[0]
-    return src.reshape(-1)
+    return row_major(src.reshape(index.shape))
 
 
 def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
@@ -363,7 +361,7 @@ def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype not in INDEX_TYPES:
+    if index.dtype not in _INDEX_TYPES:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if x.ndim == 0 and index.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
@@ -401,6 +399,90 @@ def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     return int(index[(index < first) | (index >= length)].reshape(-1)[0])
 
 
+def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
+    """A copy of `x` to whose slices along `dim` named by `index` those of `source`, times `alpha`, are added.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit, or an index is out of bounds.
+        IndexError: if `dim` is out of range or `index` has more than one dimension.
+    """
+    return index_add_(copied(x), dim, index, source, alpha)
+
+
+def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
+    """As `index_add`, into `x`."""
+    if alpha == 1:
+        source = source.copy() if numpy.may_share_memory(x, source) else source
+        if _few_written(x, dim, index, source, "add"):
+            return x
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_add(x, dim, index, source)
+    if not x.size:
+        return x
+    if alpha != 1:
+        source = source * asarray(alpha).astype(x.dtype)
+    if x.ndim == 0:
+        x += source * x.dtype.type(index.size)
+        return x
+    whole = numpy.ascontiguousarray(widen(x))
+    index = index.reshape(-1).astype(_INT64, copy=False)
+    if dim == 0:
+        add_rows(
+            whole.reshape(len(x), math.prod(x.shape[1:])),
+            index,
+            widen(source).reshape(len(index), math.prod(x.shape[1:])),
+        )
+    else:
+        combine_slices(whole, dim, index, widen(source), numpy.add)
+    if whole is not x:
+        x[...] = whole
+    return x
+
+
+def slice_positions(shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Where in the flattened array the elements of slices along `dim` are: (outer, number of slices, inner)."""
+    inner = math.prod(shape[dim + 1 :])
+    outer = math.prod(shape[:dim])
+    return (
+        numpy.arange(0, outer * shape[dim] * inner, shape[dim] * inner or 1)[:outer].reshape(-1, 1, 1)
+        + (index * inner).reshape(-1, 1)
+        + numpy.arange(inner)
+    )
+
+
+def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name: str = "index_add_") -> None:
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{type_name(index.dtype)} and size: {list(index.shape)}"
+        )
+    if index.dtype not in _INDEX_TYPES:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {type_name(index.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"{name}(): self ({type_name(x.dtype)}) and source ({type_name(source.dtype)}) must have the same "
+            "scalar type"
+        )
+    slices = source.shape[dim] if source.ndim > dim else 1
+    if index.size != slices:
+        require_dims(source, dim)
+        raise RuntimeError(
+            f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): ({slices}), "
+            f"for dim: {dim}"
+        )
+    if source.ndim != x.ndim or source.shape[:dim] != x.shape[:dim] or source.shape[dim + 1 :] != x.shape[dim + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(x.shape)} source.shape = {list(source.shape)}"
+        )
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length)
+    if wrong is not None and (name == "index_reduce_" or x.ndim <= 1):
+        raise IndexError("index out of range in self")
+    if wrong is not None and x.size:  # PyTorch does not look where there is nothing to add
+        raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+
+
 def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
     """`out[index[i]] += rows[i]` for a contiguous `out` of two dimensions, rows of equal index added pairwise.
 
@@ -429,3 +511,87 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
         keep = numpy.flatnonzero(even)
         ordered, rows = ordered[keep], rows.take(keep, 0)
     out[ordered] += rows
+
+
+def index_reduce(
+    x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
+) -> ndarray:
+    """A copy of `x` with whose slices along `dim` named by `index` those of `source` are combined, as `scatter_reduce` does.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit.
+        IndexError: if `dim` or an index is out of range or `index` has more than one dimension.
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_add(x, dim, index, source, "index_reduce_")
+    if x.ndim < 2 and x.dtype.kind in "bc":
+        raise refuse("index_func_", x)
+    _require_reducible(x, reduce)
+    result = copied(x)
+    if not source.size:
+        return result
+    x, source = result.reshape(result.shape or 1), source.reshape(source.shape or 1)
+    index = index.astype(_INT64, copy=False).reshape(-1)
+    ufunc = _REDUCTIONS[reduce]
+    if not include_self:
+        x[(slice(None),) * dim + (index,)] = _identity(ufunc, x.dtype)
+    whole = widen(x)
+    combine_slices(whole, dim, index, widen(source), ufunc)
+    if whole is not x:
+        x[...] = whole
+    if reduce == "mean":
+        counts = numpy.bincount(index, minlength=x.shape[dim])
+        _make_means(x, counts.reshape([-1 if d == dim else 1 for d in range(x.ndim)]), include_self)
+    return result
+
+
+def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
+    """`x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    if _combined(x, dim, index, source, ufunc.__name__):
+        return
+    if source.size < _SLICE * index.size:
+        ufunc.at(x.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), source.reshape(-1))
+        return
+    target, source = numpy.moveaxis(x, dim, 0), numpy.moveaxis(source, dim, 0)
+    for place, values in zip(index.tolist(), source, strict=True):
+        ufunc(target[place], values, out=target[place])
+
+
+def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
+    """A copy of `x` whose slices along `dim` named by `index`, from the end if negative, hold `value`.
+
+    Raises:
+        RuntimeError: if `value` has dimensions or `index` more than one.
+        IndexError: if `dim` or an index is out of range, or `index` is not of int64.
+    """
+    return index_fill_(clone(x), dim, index, value)
+
+
+def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
+    """As `index_fill`, into `x`."""
+    dim = normalize_dim(dim, x.ndim)
+    if isinstance(value, ndarray) and value.ndim:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if index.dtype != _INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length, -length)
+    if wrong is not None:
+        if 0 in x.shape[:dim] + x.shape[dim + 1 :]:
+            return x  # PyTorch does not look where there is nothing to fill
+        raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+    if isinstance(value, complex) and x.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    filled = asarray(value).astype(x.dtype)
+    if x.ndim == 0:
+        if index.size:
+            x[...] = filled
+        return x
+    x[(slice(None),) * dim + (index.reshape(-1),)] = filled
+    return x

@@ -343,7 +343,7 @@ def cross(self: Array, other: Array, dim: int = -1) -> Array:
     if self.dtype != other.dtype:
         raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(other.dtype)}")
     result = numpy.empty(shape, self.dtype)
-    before = (slice(None),) * axis
+    before: Any = (slice(None),) * axis
     x, y, z = [self[(*before, k, ...)] for k in range(3)]
     u, v, w = [other[(*before, k, ...)] for k in range(3)]
     for k, (first, second, third, fourth) in enumerate(((y, w, z, v), (z, u, x, w), (x, v, y, u))):

@@ -17,7 +17,7 @@ from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
-from ...kernels.index import slices as slice_kernels
+from ...kernels.reduce import counting
 from ...kernels.shape import joining as kernels
 from ...notices import warn
 from ...tensor import Tensor, wrap, wrap_dim
@@ -283,7 +283,7 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
     return to_self, to_src
 
 
-@operator(kernel=slice_kernels.index_reduce, inplace=True, no_overlap=True, same_out=STRICT)
+@operator(kernel=scatter_kernels.index_reduce, inplace=True, no_overlap=True, same_out=STRICT)
 class index_reduce:
     """A copy into whose slices at `index` along `dim` those of `source` are reduced: prod, mean, amax or amin."""
 
@@ -334,9 +334,9 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
-@operator(kernel=slice_kernels.sum_of_runs, namespace=None, method=False, out=False, tangent="linear")
+@operator(kernel=counting.sum_of_runs, namespace=None, method=False, out=False, tangent="linear")
 class sum_of_runs:
-    """Sums, or means, of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`, along the first dimension."""
+    """Sums, or means, of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""
 
     def forward(self: Array, bounds: Array, index: Array | None = None, mean=False): ...
 
@@ -344,7 +344,7 @@ class sum_of_runs:
         return xp.sum_of_runs_backward(grad, self_shape, bounds, index, mean)
 
 
-@operator(kernel=slice_kernels.sum_of_runs_backward, namespace=None, method=False, out=False, tangent="linear")
+@operator(kernel=counting.sum_of_runs_backward, namespace=None, method=False, out=False, tangent="linear")
 class sum_of_runs_backward:
     """The gradient of the input of `sum_of_runs`, which has this `shape`."""
 
@@ -355,7 +355,7 @@ class sum_of_runs_backward:
 
 
 @operator(
-    kernel=Kernel(slice_kernels.index_add, inplace=slice_kernels.index_add_),
+    kernel=Kernel(scatter_kernels.index_add, inplace=scatter_kernels.index_add_),
     inplace=True,
     no_overlap=True,
     same_out=STRICT,
@@ -380,7 +380,7 @@ class index_add:
 
 
 @operator(
-    kernel=Kernel(slice_kernels.index_copy, inplace=slice_kernels.index_copy_),
+    kernel=Kernel(indexing_kernels.index_copy, inplace=indexing_kernels.index_copy_),
     inplace=True,
     no_overlap=True,
     same_out=STRICT,
@@ -403,7 +403,7 @@ class index_copy:
 
 
 @pair(
-    slice_kernels.index_fill,
+    scatter_kernels.index_fill,
     by_tensor={"name": "index_fill_tensor", "node": "IndexFillBackward1", "aten_inplace": "int_Tensor"},
     by_number={
         "name": "index_fill_number",

@@ -289,7 +289,7 @@ def _adding_runs(kind: Any, mean: bool, indexed: bool, width: int) -> Any:
 
 
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
-    """The form of `slices.sum_of_runs` for matrices. NotImplemented if there is no loop for it."""
+    """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if there is no loop for it."""
     kind = type_of(x.dtype) if x.dtype.kind == "f" else None
     given = (x, bounds) if index is None else (x, bounds, index)
     if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in given):

@@ -47,7 +47,7 @@ def largest_of_columns(
     best: Pointer[T], chosen: Pointer[i32], plane: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], rows: Pointer[i64],
     at: Int, end: Int, W: Static,
 ) -> None:  # fmt: skip
-    """For columns `at` to `end` the largest element of some rows of some images, and its index: the first one, or the last NaN."""
+    """For columns `at` to `end` the largest element of some rows, and its index: the first one, or the last NaN."""
     length_h, length_w = sizes[1], sizes[2]
     first = (bounds[0] * length_h + rows[0]) * length_w
     for j in range(at, end, W):
@@ -201,7 +201,8 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
     values, indices = numpy.empty(shape, input.dtype), numpy.empty(shape, numpy.int64)
     sizes, bounds = _tables(lengths, tuple(output_size))
     launch(
-        largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize), input.size // size, 4 * size * input.itemsize,
+        largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize),
+        input.size // size, 4 * size * input.itemsize,
         address(values), address(indices), address(input), address(sizes), address(bounds),
     )  # fmt: skip
     return values, indices

@@ -245,7 +245,8 @@ def max_pool(
     indices = numpy.empty(shape, numpy.int64) if indexed else None
     elements = math.prod(w.kernel for w in windows.dims)
     launch(
-        largest.compiled(**_statics(input), STEP=_step(windows), INDEXED=indexed), input.size // size, (elements + 4) * count * input.itemsize,
+        largest.compiled(**_statics(input), STEP=_step(windows), INDEXED=indexed),
+        input.size // size, (elements + 4) * count * input.itemsize,
         address(values), 0 if indices is None else address(indices), address(input), address(table),
     )  # fmt: skip
     return values, indices

@@ -300,7 +300,8 @@ def _plan(
             left = found
             break
         expected *= shape[axis]
-    lengths, fates = [], []
+    lengths: list[int] = []
+    fates: list[bool] = []
     for axis in left:  # neighbouring axes that share a fate become one
         if fates and fates[-1] == (axis in dims):
             lengths[-1] *= shape[axis]
