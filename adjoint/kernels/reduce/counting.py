@@ -14,9 +14,9 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LOOPS, MOVED
 from ..index.scatter import index_add_, out_of_bounds, take_rows
 from ..memory.copying import contiguous
-from ..runtime.floating import compute_dtype, is_floating, refuse, type_name, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
-from ..runtime.shapes import normalize_dim
+from ..runtime.shapes import normalize_dim, require_dims
 from .sorting import sort, take_last
 
 Triple = tuple[ndarray, ndarray, ndarray]
@@ -342,12 +342,13 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
         IndexError: if an index is not one of a slice.
         RuntimeError: if the bounds descend, or are outside.
     """
+    require_dims(x, 0)
     count = len(x) if index is None else index.size
     if bounds[0] < 0 or bounds[-1] > count or (bounds[1:] < bounds[:-1]).any():
         raise RuntimeError(f"the bounds of runs of {count} rows must ascend, from 0 on")
     if index is not None and out_of_bounds(index, len(x)) is not None:
         raise IndexError("index out of range in self")
-    if x.dtype.itemsize == 2 and x.dtype.kind != "i":
+    if x.dtype in HALVES:
         rows = x if index is None else take_rows(x, index)
         return sum_of_runs(widen(rows), bounds, None, mean).astype(x.dtype)
     shape = (len(bounds) - 1, *x.shape[1:])
@@ -376,6 +377,7 @@ def sum_of_runs_backward(
     grad: ndarray, shape: tuple[int, ...], bounds: ndarray, index: ndarray | None = None, mean: bool = False
 ) -> ndarray:
     """The transpose of `sum_of_runs` of an array of `shape`: each slice's gradient is that of its sum."""
+    require_dims(grad, 0)
     if mean:
         grad = (widen(grad) / _sizes(bounds, grad)).astype(grad.dtype, copy=False)
     rows = take_rows(grad, numpy.repeat(numpy.arange(len(grad)), numpy.diff(bounds)))

@@ -291,8 +291,10 @@ def _adding_runs(kind: Any, mean: bool, indexed: bool, width: int) -> Any:
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
     """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if there is no loop for it."""
     kind = type_of(x.dtype) if x.dtype.kind == "f" else None
-    given = (x, bounds) if index is None else (x, bounds, index)
-    if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in given):
+    numbers = (bounds,) if index is None else (bounds, index)
+    if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in (x, *numbers)):
+        return NotImplemented
+    if any(a.dtype.char != "l" for a in numbers):
         return NotImplemented
     width, groups, rows = x.shape[1], len(bounds) - 1, len(x) if index is None else len(index)
     out = numpy.empty((groups, width), x.dtype)
