@@ -14,6 +14,8 @@ from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.index import lookup, masks, scattering
 from adjoint.kernels.compiled.memory.copying import convert, copy_into
 from adjoint.kernels.compiled.shape.joining import joined, triangle
+from adjoint.kernels.index import scatter
+from adjoint.kernels.reduce import counting
 
 SHAPES = [(50,), (37, 21), (5, 40, 33), (3, 700, 2), (1000, 1)]
 
@@ -34,7 +36,7 @@ def test_copies_between_any_layouts(dtype, width, monkeypatch):
         pytest.skip("this processor has no such registers")
     monkeypatch.setattr(HOST, "vector_bytes", width)
     copied = 0
-    for shape in [(5,), (70, 67), (33, 17, 40), (3, 20, 5, 31), (65_536,), (1, 9), (2, 3, 4, 5)]:
+    for shape in [(5,), (70, 67), (33, 17, 40), (3, 20, 5, 31), (65_536,), (1, 9), (2, 3, 4, 5), (2, 3, 4, 3, 5)]:
         whole = (numpy.arange(2 * numpy.prod(shape)) % 1009).reshape(*shape[:-1], -1).astype(dtype)
         front = whole[..., : shape[-1]]
         repeated = numpy.broadcast_to(whole[..., :1], shape)
@@ -82,22 +84,24 @@ def test_lookups_and_scatters(shape, indices, dtype):
             outside = index.copy()
             outside.reshape(-1)[-2] = wrong
             assert lookup.gather(x, dim, outside) is None
-            assert scattering.scattered(x, dim, outside, sample(size, dtype), True) in (None, NotImplemented)
-        for add, shared in itertools.product((False, True), (False, True)):
+            assert scattering.scattered(x, dim, outside, sample(size, dtype), "add") in (None, NotImplemented)
+        for how, shared in itertools.product(("put", "add", "multiply", "maximum", "minimum"), (False, True)):
             if shared and len(shape) == 1:
                 continue
             values = sample(size, dtype, 3)
             chosen = index[tuple([slice(None) if axis == dim else 0 for axis in range(len(shape))])].copy()
             result, expected = x.copy(), x.copy()
-            assert scattering.scatter(result, dim, chosen if shared else index, values, add) is result
+            assert scattering.scatter(result, dim, chosen if shared else index, values, how) is result
             for k in range(17):
                 place = numpy.full(size, chosen[k]) if shared else index.astype("i8")
                 place = place.astype("i8").take([k], dim)
                 value = values.take([k], dim)
                 before = numpy.take_along_axis(expected, place, dim)
-                numpy.put_along_axis(expected, place, before + value if add else value, dim)
+                numpy.put_along_axis(
+                    expected, place, value if how == "put" else getattr(numpy, how)(before, value), dim
+                )
             numpy.testing.assert_array_equal(result, expected)
-            copied = scattering.scattered(x, dim, chosen if shared else index, values, add)
+            copied = scattering.scattered(x, dim, chosen if shared else index, values, how)
             if copied is not NotImplemented:
                 numpy.testing.assert_array_equal(copied, expected)
 
@@ -116,6 +120,46 @@ def test_rows_are_added_in_order_by_any_number_of_threads(width, threads):
     finally:
         adjoint.set_num_threads(before)
     numpy.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("width", [1, 5, 16, 70, 200])
+def test_sums_of_runs(width, indexed, mean, monkeypatch):
+    x = sample((40, width), "f8", 8)
+    index = numpy.random.default_rng(9).integers(0, 40, 90) if indexed else None
+    rows = x[index] if indexed else x
+    bounds = numpy.array([2, 2, 5, 30, 31, 40])
+    expected = numpy.stack([rows[a:b].sum(0) / (max(b - a, 1) if mean else 1) for a, b in itertools.pairwise(bounds)])
+    for enabled in (False, True):
+        monkeypatch.setattr(LOOPS, "_enabled", enabled)
+        monkeypatch.setattr(LOOPS, "every_size", enabled)
+        numpy.testing.assert_allclose(counting.sum_of_runs(x, bounds, index, mean), expected)
+        grad = counting.sum_of_runs_backward(numpy.ones_like(expected), x.shape, bounds, index, mean)
+        assert grad.sum() == pytest.approx(4 * width if mean else (bounds[-1] - bounds[0]) * width)
+    assert not LOOPS.failures
+
+
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_slices_are_reduced_one_after_another(dim, include_self, reduce, monkeypatch):
+    x = sample((9, 7, 300), "f8")
+    length = x.shape[dim]
+    index = numpy.random.default_rng(3).integers(0, length - 1, 12)
+    source = sample((*x.shape[:dim], 12, *x.shape[dim + 1 :]), "f8", 4)
+    combine = {"prod": numpy.multiply, "mean": numpy.add, "amax": numpy.maximum, "amin": numpy.minimum}[reduce]
+    expected, slices = numpy.moveaxis(x.copy(), dim, 0), numpy.moveaxis(source, dim, 0)
+    for place in range(length):
+        parts = [expected[place]] * include_self + [slices[k] for k in numpy.flatnonzero(index == place)]
+        if len(parts) > include_self:
+            expected[place] = combine.reduce(parts) / (len(parts) if reduce == "mean" else 1)
+    expected = numpy.moveaxis(expected, 0, dim)
+    for enabled in (False, True):
+        monkeypatch.setattr(LOOPS, "_enabled", enabled)
+        monkeypatch.setattr(LOOPS, "every_size", enabled)
+        result = scatter.index_reduce(x, dim, index, source, reduce, include_self)
+        numpy.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("density", [0, 0.3, 1])

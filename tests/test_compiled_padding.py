@@ -23,7 +23,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("bytes_", [16, 64])
 def test_padding_and_its_gradient(case, mode, dtype, bytes_, monkeypatch):

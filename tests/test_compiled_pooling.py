@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy
 import pytest
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
+import adjoint
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.nn import adaptive_pooling
@@ -91,13 +94,20 @@ def test_vectors_of_every_width(bytes_, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "sizes", [((2, 3, 11, 13), (5, 4)), ((3, 28), (9,)), ((1, 2, 5, 6, 7), (2, 3, 4)), ((2, 6, 6), (3, 2))]
+    "sizes",
+    [
+        ((2, 3, 11, 13), (5, 4)),
+        ((3, 28), (9,)),
+        ((1, 2, 5, 6, 7), (2, 3, 4)),
+        ((2, 6, 6), (3, 2)),
+        ((2, 3, 5, 1300), (2, 3)),  # more columns than are looked at together
+    ],
 )
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_windows_that_divide_the_input(sizes, dtype):
     shape, counts = sizes
-    x = sample(shape, dtype)
-    x.reshape(-1)[5] = numpy.nan
+    x = sample(shape, dtype).round(1)  # of equal elements the first one counts, of NaN the last
+    x.reshape(-1)[[5, 6, -1]] = numpy.nan
     for actual, expected in zip(
         pooling_or(adaptive_pooling.adaptive_max_pool(x, counts), x, counts),
         with_numpy(pooling.adaptive_max_pool, x, counts),
@@ -130,3 +140,12 @@ def test_other_arrays_are_left_to_numpy():
     ):
         assert compiled.max_pool(x, 2, (2,), (), (0,), (1,)) is NotImplemented
         assert compiled.avg_pool(x, 2, (2,), (), (0,)) is NotImplemented
+
+
+@pytest.mark.parametrize("arguments", [(2,), (3, 2, 1), (2, 1, 0, 3), (5, 3, 2, 1, True)], ids=str)
+def test_rows_are_pooled_the_same_with_a_graph_and_without(arguments):
+    x = adjoint.randn(3, 8, 100)
+    x[1, 2, 30] = math.nan
+    recorded = adjoint.nn.functional.max_pool1d(x.clone().requires_grad_(), *arguments).detach()
+    plain = adjoint.nn.functional.max_pool1d(x, *arguments)
+    numpy.testing.assert_array_equal(plain.numpy(), recorded.numpy())

@@ -96,7 +96,7 @@ def test_slices(dim):
         copied[(*key, target)] = source[(*key, i)]
         filled[(*key, target)] = 7
     numpy.testing.assert_array_equal(scatter.index_add(x, dim, index, source, 2), added)
-    numpy.testing.assert_array_equal(scatter.index_copy(x, dim, index, source), copied)
+    numpy.testing.assert_array_equal(indexing.index_copy(x, dim, index, source), copied)
     numpy.testing.assert_array_equal(scatter.index_fill(x, dim, index, 7), filled)
 
 
@@ -129,7 +129,7 @@ def test_flat_positions():
         (lambda x: scatter.scatter_add_(x, 0, numpy.array([[0], [2]]), x), RuntimeError, "index 2 is out of bounds"),
         (lambda x: scatter.index_select(x, 0, numpy.array([2])), IndexError, "index out of range in self"),
         (lambda x: scatter.index_add_(x, 1, numpy.array([0, 5, 1]), x), RuntimeError, "index 5 is out of bounds"),
-        (lambda x: scatter.index_copy_(x, 1, numpy.array([0, 5, 1]), x), IndexError, "index 5 is out of bounds"),
+        (lambda x: indexing.index_copy_(x, 1, numpy.array([0, 5, 1]), x), IndexError, "index 5 is out of bounds"),
         (lambda x: scatter.index_fill_(x, 0, numpy.array([-3]), 1), IndexError, "index -3 is out of bounds"),
         (lambda x: flattened.take(x, numpy.array([6])), IndexError, "tried to access index 6 on a tensor of 6 elements"),
         (lambda x: flattened.put_(x, numpy.array([0, 7]), x[0, :2]), IndexError, "tried to access index 7"),

@@ -51,7 +51,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "operators": (
             "embedding_dense_backward gather_backward index_fill_inplace index_fill_number index_fill_tensor "
             "index_select_backward scatter_combined scatter_inplace scatter_number scatter_number_combined "
-            "scatter_source take_backward "
+            "scatter_source sum_of_runs sum_of_runs_backward take_backward "
         ),
         "torch": "embedding",
     },

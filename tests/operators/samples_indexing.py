@@ -55,6 +55,16 @@ SAMPLES = {
         both(real(0, 2), (0, 3), 1, index(3, 2)),
         both(real(1), (1,), 0, exactly(0)),
     ],
+    "sum_of_runs": [
+        both(real(5, 4), exactly(0, 2, 2, 4)),
+        both(real(3, 2, 2), exactly(1, 3, 5), index(3, 6), True),
+        both(real(0, 3), exactly(0, 0)),
+    ],
+    "sum_of_runs_backward": [
+        both(real(3, 4), (5, 4), exactly(0, 2, 2, 4)),
+        both(real(2, 2, 2), (3, 2, 2), exactly(1, 3, 5), index(3, 6), True),
+        both(real(1, 3), (0, 3), exactly(0, 0)),
+    ],
     "index_add": [
         both(real(3, 4), 0, index(3, 5), real(5, 4)),
         both(real(3, 4), 1, index(4, 2), real(3, 2), alpha=1.5),

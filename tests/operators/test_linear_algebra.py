@@ -149,6 +149,16 @@ def test_derivatives_of_products(name):
     check(function, *(tensor(*shape, complex_numbers=True) for shape in shapes))
 
 
+@pytest.mark.parametrize(
+    "shapes", [((70, 40), (3, 8)), ((300,), (30, 2)), ((5, 30, 40), (7,)), ((200,), (100,))], ids=str
+)
+def test_kron_is_numpys(shapes):
+    first, second = [RANDOM.standard_normal(shape).astype("f4") for shape in shapes]
+    for recorded in (False, True):
+        found = torch.kron(torch.from_numpy(first).requires_grad_(recorded), torch.from_numpy(second))
+        numpy.testing.assert_array_equal(found.detach().numpy(), numpy.kron(first, second))
+
+
 @given(st.integers(0, 10**6))
 def test_einsum_is_numpys(seed):
     choose = random.Random(seed)

@@ -45,8 +45,8 @@ def test_one_class_is_kept_apart_from_the_others(p: int, reduction: str) -> None
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_several_classes_are_kept_apart_from_the_others(reduction: str) -> None:
-    x, target = scores(3, 4), torch.tensor([[0, 3, -1, 1], [2, -1, 0, 0], [-1, 1, 1, 1]])
-    labels = [[0, 3], [2], []]
+    x, target = scores(3, 4), torch.tensor([[0, 3, -1, 1], [2, 2, -1, 0], [-1, 1, 1, 1]])
+    labels = [[0, 3], [2, 2], []]
     losses = [
         sum(max(0.0, 1 - row[j] + row[i]) for j in wanted for i in range(4) if i not in wanted) / 4
         for row, wanted in zip(x.tolist(), labels, strict=True)
@@ -55,6 +55,15 @@ def test_several_classes_are_kept_apart_from_the_others(reduction: str) -> None:
     loss = F.multilabel_margin_loss(x, target, reduction=reduction)
     numpy.testing.assert_allclose(loss.detach().numpy(), expected)
     check_gradients(lambda x: F.multilabel_margin_loss(x, target, reduction=reduction), x)
+
+
+def test_a_hinge_that_is_nan_is_none() -> None:
+    x = torch.tensor([[0.0, 1.0, float("nan"), 3.0]], requires_grad=True)
+    loss = F.multilabel_margin_loss(x, torch.tensor([[1, 2, -1, -1]]))
+    loss.backward()
+    assert loss.item() == 0.75
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0.0, -0.25, 0.0, 0.25]]
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, float("inf")])

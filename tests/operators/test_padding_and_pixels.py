@@ -36,6 +36,16 @@ def test_negative_padding_crops_before_nothing_is_repeated() -> None:
     assert F.pad(x, (-4, 2), "replicate").tolist() == [[[3.0, 3.0]]]
 
 
+def test_circular_padding_is_the_same_with_a_graph_and_without() -> None:
+    x = torch.randn(2, 3, 9, 70, requires_grad=True)
+    for pad in ((2, 3, 4, 1), (-1, 2, 3, -2), (-3, -4, 2, 0)):
+        recorded, plain = F.pad(x, pad, "circular"), F.pad(x.detach(), pad, "circular")
+        assert torch.equal(recorded, plain)
+        assert recorded._version == plain._version
+    with pytest.raises(RuntimeError, match="wrapping around more than once"):
+        F.pad(torch.ones(1, 1, 4), (-2, 3), "circular")
+
+
 def test_pixels_go_back_to_the_channels_they_came_from() -> None:
     x = torch.randn(2, 3, 12, 4, 5, requires_grad=True)
     y = F.pixel_shuffle(x, 2)

@@ -469,9 +469,8 @@ def _indices(starts: Array, ends: Array) -> Array:
     """Rows and columns of the elements from `starts` to `ends` of each row."""
     counts = ends - starts
     before = numpy.cumsum(counts) - counts
-    result = numpy.empty((2, int(counts.sum())), numpy.int64)
-    result[0] = numpy.repeat(numpy.arange(len(counts)), counts)
-    numpy.subtract(numpy.arange(result.shape[1]), numpy.repeat(before - starts, counts), out=result[1])
+    result: Array = numpy.stack([numpy.arange(len(counts)), before - starts]).repeat(counts, 1)
+    numpy.subtract(numpy.arange(result.shape[1]), result[1], result[1])
     return result
 
 

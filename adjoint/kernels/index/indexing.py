@@ -14,11 +14,11 @@ from ...notices import warn
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered
-from ..runtime.shapes import broadcast_shapes
+from ..runtime.shapes import broadcast_shapes, normalize_dim
 from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
-from .scatter import add_rows, few_places, out_of_bounds, take_rows
+from .scatter import add_rows, copied, few_places, out_of_bounds, take_rows
 
 Indices = Sequence[ndarray | None]
 
@@ -482,3 +482,59 @@ def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
     result = numpy.full((size, self.ndim), fill_value, numpy.int64)
     result[: len(places)] = places
     return result
+
+
+def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
+    """A copy of `x` whose slices along `dim` named by `index` are those of `source`.
+
+    Raises:
+        RuntimeError: if types or shapes do not fit.
+        IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
+    """
+    return index_copy_(copied(x), dim, index, source)
+
+
+def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
+    """As `index_copy`, into `x`."""
+    dim = normalize_dim(dim, x.ndim)
+    _check_index_copy(x, dim, index, source)
+    if x.ndim == 0:
+        x[...] = source.reshape(())
+    else:
+        x[(slice(None),) * dim + (index.reshape(-1),)] = source
+    return x
+
+
+def _check_index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> None:
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    slices = source.shape[dim] if source.ndim else 1
+    if source.ndim == 0 and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if x.ndim and source.ndim and source.ndim != x.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
+    if index.dtype != _INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {type_name(x.dtype)} and "
+            f"(source) {type_name(source.dtype)}"
+        )
+    mine, theirs = x.shape[:dim] + x.shape[dim + 1 :], source.shape[:dim] + source.shape[dim + 1 :]
+    if mine != theirs:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, mine))} at dimension {dim} and source slice shape: {' '.join(map(str, theirs))} "
+            "at dimension 0."
+        )
+    if index.size != slices:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({slices})"
+        )
+    length = x.shape[dim] if x.ndim else 1
+    wrong = out_of_bounds(index, length)
+    if wrong is not None:
+        raise IndexError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {length}")

@@ -24,6 +24,7 @@ _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
 _MANY_ROWS = 1 << 17  # elements
+_SLICE = 256  # elements of a slice that NumPy rather combines as a whole
 _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows are summed as vectors
 
 
@@ -108,14 +109,24 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    if reduce in (None, "add") and LOOPS.takes(index.size, MOVED):
-        dim = _check_scatter(x, dim, index, src)
-        values = _source(x, index, src)
-        shaped = values.reshape(index.shape) if values.ndim else values
-        found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, shaped, reduce == "add")
-        if found is not None and found is not NotImplemented:
-            return asarray(found)
-    return scatter_(_copied(x), dim, index, src, reduce)
+    if reduce in _ALONE:
+        found = _scattered(x, dim, index, src, _ALONE[reduce])
+        if found is not None:
+            return found
+    return scatter_(copied(x), dim, index, src, reduce)
+
+
+_ALONE = {None: "put", "add": "add", "multiply": "multiply"}
+"""What compiled loops are told of a reduction."""
+
+
+def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
+    """A copy of `x` with `src` written or combined, by a compiled loop; None if there is none, or an index is out of bounds."""
+    if not LOOPS.takes(index.size, MOVED):
+        return None
+    dim = _check_scatter(x, dim, index, src)
+    found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, _source(x, index, src), how)
+    return None if found is NotImplemented else found
 
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
@@ -129,7 +140,7 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
     return result
 
 
-def _copied(x: ndarray) -> ndarray:
+def copied(x: ndarray) -> ndarray:
     """A copy in row-major order."""
     if x.size < MOVED:
         return numpy.array(x, order="C")  # also of NumPy's scalars
@@ -149,14 +160,19 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         return x
     require_in_bounds(index, x.shape, dim)
     values = _source(x, index, src)
-    if reduce != "multiply" and LOOPS.takes(index.size, MOVED):
-        shaped = values.reshape(index.shape) if values.ndim else values
-        if LOOPS.run("index.scattering.scatter", x, dim, index, shaped, reduce == "add") is not NotImplemented:
-            return x
+    if _combined(x, dim, index, values, _ALONE[reduce]):
+        return x
     positions = _positions(x, dim, index).reshape(-1)
     if reduce is None:
-        return write_at(x, positions, values)
-    return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values)
+        return write_at(x, positions, values.reshape(-1))
+    return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values.reshape(-1))
+
+
+def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
+    """Whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
+    if not LOOPS.takes(max(index.size, values.size), MOVED):
+        return False
+    return LOOPS.run("index.scattering.scatter", x, dim, index, values, how) is not NotImplemented
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None) -> bool:
@@ -200,7 +216,11 @@ def scatter_reduce(
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    return scatter_reduce_(_copied(x), dim, index, src, reduce, include_self)
+    if include_self and reduce in ("prod", "amax", "amin"):
+        found = _scattered(x, dim, index, src, _REDUCTIONS[reduce].__name__)
+        if found is not None:
+            return found
+    return scatter_reduce_(copied(x), dim, index, src, reduce, include_self)
 
 
 def scatter_reduce_(
@@ -210,9 +230,7 @@ def scatter_reduce_(
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = _check_scatter(x, dim, index, src)
-    if (x.dtype.kind == "c" and reduce in ("amax", "amin")) or (x.dtype.kind == "b" and reduce == "mean"):
-        name = f'"scatter_gather_tensor_cpu_reduce_{reduce}"'
-        raise NotImplementedError(f"{name} not implemented for '{type_name(x.dtype)}'")
+    _require_reducible(x, reduce)
     if index.size == 0:
         return x
     if reduce == "sum" and include_self:
@@ -223,16 +241,27 @@ def scatter_reduce_(
     values = _source(x, index, src)
     if not include_self:
         write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
-    combine_at(x, ufunc, positions, values)
+    if not _combined(x, dim, index, values, ufunc.__name__):
+        combine_at(x, ufunc, positions, values.reshape(-1))
     if reduce == "mean":
-        counts = numpy.bincount(positions, minlength=x.size).reshape(x.shape)
-        if include_self:
-            counts += 1
-        else:
-            numpy.maximum(counts, 1, out=counts)
-        divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
-        x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
+        _make_means(x, numpy.bincount(positions, minlength=x.size).reshape(x.shape), include_self)
     return x
+
+
+def _require_reducible(x: ndarray, reduce: str) -> None:
+    """Raise for a type that `reduce` does not exist for."""
+    if (x.dtype.kind == "c" and reduce in ("amax", "amin")) or (x.dtype.kind == "b" and reduce == "mean"):
+        raise refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", x)
+
+
+def _make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
+    """Make sums means: of so many elements, and the one that was there if `include_self`."""
+    if include_self:
+        counts += 1
+    else:
+        numpy.maximum(counts, 1, out=counts)
+    divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
+    x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
 
 
 _REDUCTIONS = {
@@ -245,6 +274,7 @@ _REDUCTIONS = {
 
 
 def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
+    """What changes nothing that the ufunc combines it with."""
     if ufunc is numpy.add or ufunc is numpy.multiply:
         return dtype.type(0 if ufunc is numpy.add else 1)
     if dtype.kind == "b":
@@ -286,12 +316,12 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
 
 
 def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
-    """What is written for each entry of `index`, flat; a number stays one."""
+    """What is written for each entry of `index`, row-major; a number stays one."""
     if not isinstance(src, ndarray):
         return asarray(src).astype(x.dtype)
     if src.shape != index.shape and src.ndim:
         src = src[tuple(map(slice, index.shape))] if index.ndim else src[0]
-    return src.reshape(-1)
+    return row_major(src.reshape(index.shape))
 
 
 def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
@@ -376,7 +406,7 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
         RuntimeError: if types or shapes do not fit, or an index is out of bounds.
         IndexError: if `dim` is out of range or `index` has more than one dimension.
     """
-    return index_add_(_copied(x), dim, index, source, alpha)
+    return index_add_(copied(x), dim, index, source, alpha)
 
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
@@ -402,11 +432,8 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
             index,
             widen(source).reshape(len(index), math.prod(x.shape[1:])),
         )
-    elif (
-        not LOOPS.takes(source.size, MOVED)
-        or LOOPS.run("index.scattering.scatter", whole, dim, index, widen(source), True) is NotImplemented
-    ):
-        numpy.add.at(whole.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), widen(source).reshape(-1))
+    else:
+        combine_slices(whole, dim, index, widen(source), numpy.add)
     if whole is not x:
         x[...] = whole
     return x
@@ -501,64 +528,35 @@ def index_reduce(
     _check_index_add(x, dim, index, source, "index_reduce_")
     if x.ndim < 2 and x.dtype.kind in "bc":
         raise refuse("index_func_", x)
-    index = index.astype(_INT64, copy=False).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
-    return scatter_reduce(x, dim, numpy.broadcast_to(index, source.shape), source, reduce, include_self)
+    _require_reducible(x, reduce)
+    result = copied(x)
+    if not source.size:
+        return result
+    x, source = result.reshape(result.shape or 1), source.reshape(source.shape or 1)
+    index = index.astype(_INT64, copy=False).reshape(-1)
+    ufunc = _REDUCTIONS[reduce]
+    if not include_self:
+        x[(slice(None),) * dim + (index,)] = _identity(ufunc, x.dtype)
+    whole = widen(x)
+    combine_slices(whole, dim, index, widen(source), ufunc)
+    if whole is not x:
+        x[...] = whole
+    if reduce == "mean":
+        counts = numpy.bincount(index, minlength=x.shape[dim])
+        _make_means(x, counts.reshape([-1 if d == dim else 1 for d in range(x.ndim)]), include_self)
+    return result
 
 
-def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
-    """A copy of `x` whose slices along `dim` named by `index` are those of `source`.
-
-    Raises:
-        RuntimeError: if types or shapes do not fit.
-        IndexError: if `dim` or an index is out of range, or the number of indices does not fit.
-    """
-    return index_copy_(_copied(x), dim, index, source)
-
-
-def index_copy_(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
-    """As `index_copy`, into `x`."""
-    dim = normalize_dim(dim, x.ndim)
-    _check_index_copy(x, dim, index, source)
-    if x.ndim == 0:
-        x[...] = source.reshape(())
-    else:
-        x[(slice(None),) * dim + (index.reshape(-1),)] = source
-    return x
-
-
-def _check_index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> None:
-    if index.ndim > 1:
-        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
-    slices = source.shape[dim] if source.ndim else 1
-    if source.ndim == 0 and index.size != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
-    if x.ndim and source.ndim and source.ndim != x.ndim:
-        raise IndexError(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
-            f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
-        )
-    if index.dtype != _INT64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
-    if source.dtype != x.dtype:
-        raise RuntimeError(
-            f"index_copy_(): self and source expected to have the same dtype, but got (self) {type_name(x.dtype)} and "
-            f"(source) {type_name(source.dtype)}"
-        )
-    mine, theirs = x.shape[:dim] + x.shape[dim + 1 :], source.shape[:dim] + source.shape[dim + 1 :]
-    if mine != theirs:
-        raise RuntimeError(
-            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-            f"{' '.join(map(str, mine))} at dimension {dim} and source slice shape: {' '.join(map(str, theirs))} "
-            "at dimension 0."
-        )
-    if index.size != slices:
-        raise IndexError(
-            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({slices})"
-        )
-    length = x.shape[dim] if x.ndim else 1
-    wrong = out_of_bounds(index, length)
-    if wrong is not None:
-        raise IndexError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {length}")
+def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
+    """`x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    if _combined(x, dim, index, source, ufunc.__name__):
+        return
+    if source.size < _SLICE * index.size:
+        ufunc.at(x.reshape(-1), slice_positions(x.shape, dim, index).reshape(-1), source.reshape(-1))
+        return
+    target, source = numpy.moveaxis(x, dim, 0), numpy.moveaxis(source, dim, 0)
+    for place, values in zip(index.tolist(), source, strict=True):
+        ufunc(target[place], values, out=target[place])
 
 
 def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:

@@ -342,11 +342,11 @@ def cross(self: Array, other: Array, dim: int = -1) -> Array:
     shape = broadcast_shapes(self.shape, other.shape)
     if self.dtype != other.dtype:
         raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(other.dtype)}")
-    x, y, z = numpy.moveaxis(self, axis, 0)
-    u, v, w = numpy.moveaxis(other, axis, 0)
     result = numpy.empty(shape, self.dtype)
-    parts = numpy.moveaxis(result, axis, 0)
-    parts[0] = y * w - z * v
-    parts[1] = z * u - x * w
-    parts[2] = x * v - y * u
+    before: Any = (slice(None),) * axis
+    x, y, z = [self[(*before, k, ...)] for k in range(3)]
+    u, v, w = [other[(*before, k, ...)] for k in range(3)]
+    for k, (first, second, third, fourth) in enumerate(((y, w, z, v), (z, u, x, w), (x, v, y, u))):
+        part = result[(*before, k, ...)]
+        numpy.subtract(first * second, third * fourth, part)
     return result

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..memory.copying import copy_elements
 from ..runtime.floating import refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -112,6 +113,13 @@ def _check_type(name: str, array: Array) -> None:
         raise refuse(f"{name}", array)
 
 
+def _rearranged(parts: Array) -> Array:
+    """A copy in row-major order."""
+    result = numpy.empty(parts.shape, parts.dtype)
+    copy_elements(result, parts)
+    return result
+
+
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
     """`(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016), on memory of its own."""
     r = upscale_factor
@@ -128,7 +136,7 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
             f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
         )
     split = self.reshape(math.prod(batch), channels // (r * r), r, r, height, width)
-    return split.transpose(0, 1, 4, 2, 5, 3).copy().reshape(*batch, channels // (r * r), height * r, width * r)
+    return _rearranged(split.transpose(0, 1, 4, 2, 5, 3)).reshape(*batch, channels // (r * r), height * r, width * r)
 
 
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
@@ -148,7 +156,7 @@ def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
                 f"but input.size({at})={size} is not divisible by {r}"
             )
     split = self.reshape(math.prod(batch), channels, height // r, r, width // r, r)
-    return split.transpose(0, 1, 3, 5, 2, 4).copy().reshape(*batch, channels * r * r, height // r, width // r)
+    return _rearranged(split.transpose(0, 1, 3, 5, 2, 4)).reshape(*batch, channels * r * r, height // r, width // r)
 
 
 def channel_shuffle(self: Array, groups: int) -> Array:
@@ -163,4 +171,4 @@ def channel_shuffle(self: Array, groups: int) -> Array:
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     split = self.reshape(self.shape[0], groups, channels // groups, math.prod(self.shape[2:]))
-    return split.swapaxes(1, 2).copy().reshape(self.shape)
+    return _rearranged(split.swapaxes(1, 2)).reshape(self.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -16,6 +17,7 @@ from ..index.masking import clamp
 from ..index.scatter import out_of_bounds
 from ..reduce.reduction import total as total_of
 from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name, widen
+from ..runtime.parallel import parallel_rows
 
 Array = numpy.ndarray[Any, Any]
 
@@ -444,28 +446,46 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[
     if target.dtype == numpy.int64 and target.size and not ((target >= -1) & (target < rows.shape[1])).all():
         raise RuntimeError("argument #2 'target' is out of range")
     _require("multilabel_margin_loss", self, target)
-    listed, labels = _listed(target.reshape(rows.shape))
-    is_target = numpy.zeros(rows.shape, rows.dtype)
-    sample, _ = listed.nonzero()
-    is_target[sample, labels[listed]] = 1
-    loss = numpy.add.reduce(_multilabel_hinges(rows, listed, labels, is_target), (1, 2)) / rows.shape[1]
+    counts = _label_counts(target.reshape(rows.shape))
+    loss = numpy.empty(len(rows), rows.dtype)
+
+    def reduce(start: int, stop: int) -> None:
+        sample, _, times, hinges = _multilabel_hinges(rows[start:stop], counts[start:stop])
+        loss[start:stop] = numpy.bincount(sample, numpy.add.reduce(hinges, 1) * times, stop - start)
+
+    is_target = _by_labels(reduce, counts, rows.dtype)
+    loss /= rows.shape[1]
     return reduced(loss.reshape(self.shape[:-1]), reduction, self.dtype), is_target.reshape(self.shape)
 
 
-def _listed(target: Array) -> tuple[Array, Array]:
-    """Which entries are labels, and the labels, 0 where there is none."""
+def _label_counts(target: Array) -> Array:
+    """How many times each class is a label."""
+    rows, classes = target.shape
     listed = numpy.logical_and.accumulate(target >= 0, 1)
-    return listed, numpy.where(listed, target, 0)
+    places = target + numpy.arange(0, rows * classes, classes)[:, None]
+    return numpy.bincount(places[listed], minlength=rows * classes).reshape(target.shape)
 
 
-def _multilabel_hinges(rows: Array, listed: Array, labels: Array, is_target: Array) -> Array:
-    """The hinge of each listed label (dimension 1) against each class (dimension 2)."""
-    hinges = rows[:, None, :] - numpy.take_along_axis(rows, labels, 1)[:, :, None]
+def _by_labels(reduce: Callable[[int, int], None], counts: Array, dtype: Any) -> Array:
+    """Call `reduce` for ranges of all rows, whose labels are counted; which classes are labels, as numbers."""
+    is_target = (counts > 0).astype(dtype)
+    pairs = numpy.count_nonzero(counts) * counts.shape[1]
+    parallel_rows(reduce, len(counts), 4 * is_target.itemsize * (counts.shape[1] + pairs // max(len(counts), 1)))
+    return is_target
+
+
+def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
+    """The rows, the classes and the counts of the labels, and the hinge of each label against each class that is none.
+
+    As in PyTorch, a hinge that is nan is none. A label that is listed many times has its hinges once.
+    """
+    sample, label = counts.nonzero()
+    hinges = rows.take(sample, 0)
+    hinges -= rows[sample, label][:, None]
     hinges += rows.dtype.type(1)
-    numpy.maximum(hinges, 0, out=hinges)
-    hinges *= listed[:, :, None]
-    hinges *= is_target[:, None, :] == 0
-    return hinges
+    numpy.fmax(hinges, 0, out=hinges)
+    numpy.copyto(hinges, 0, where=(counts > 0).take(sample, 0))
+    return sample, label, counts[sample, label].astype(rows.dtype), hinges
 
 
 def multilabel_margin_slopes(self: Array, target: Array, is_target: Array) -> Array:
@@ -476,10 +496,20 @@ def multilabel_margin_slopes(self: Array, target: Array, is_target: Array) -> Ar
 def multilabel_margin_loss_backward(grad: Array, self: Array, target: Array, is_target: Array, reduction: str) -> Array:
     """The gradient of the scores."""
     rows = _rows(self)
-    listed, labels = _listed(target.reshape(rows.shape))
-    active = _multilabel_hinges(rows, listed, labels, is_target.reshape(rows.shape)) > 0
-    result = numpy.add.reduce(active, 1, dtype=rows.dtype)
-    sample = numpy.arange(len(rows))[:, None]
-    numpy.subtract.at(result, (sample, labels), numpy.add.reduce(active, 2, dtype=rows.dtype))
+    counts = _label_counts(target.reshape(rows.shape))
+    result = numpy.zeros(rows.shape, rows.dtype)
+
+    def reduce(start: int, stop: int) -> None:
+        sample, label, times, hinges = _multilabel_hinges(rows[start:stop], counts[start:stop])
+        if not sample.size:
+            return
+        numpy.sign(hinges, out=hinges)
+        hinges *= times[:, None]
+        first = numpy.flatnonzero(numpy.diff(sample, prepend=-1))
+        part = result[start:stop]
+        part[sample[first]] = numpy.add.reduceat(hinges, first, 0)
+        part[sample, label] -= numpy.add.reduce(hinges, 1)
+
+    _by_labels(reduce, counts, rows.dtype)
     result *= _share(grad, reduction, len(rows)) / rows.shape[1]
     return result.reshape(self.shape)

@@ -61,7 +61,7 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     def forward(self: Array, padding: Sequence[int]) -> Array:
         if self.dtype.kind == "b":
             raise refuse(f"{name}", self)
-        return _padded(self, padding, mode)
+        return padded(self, padding, mode)
 
     def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
         return _padded_backward(grad, self, padding, mode)
@@ -70,7 +70,8 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
 
 
 @accelerated("nn.padding.padded", elements=MOVED)
-def _padded(self: Array, padding: Sequence[int], mode: str) -> Array:
+def padded(self: Array, padding: Sequence[int], mode: str) -> Array:
+    """The last dimensions continued, by a `mode` of `padding` or, "circular", as if their ends met."""
     result = self
     for i in range(len(padding) // 2):
         dim = self.ndim - 1 - i
@@ -111,6 +112,10 @@ def _parts(mode: str, size: int, before: int, after: int) -> Iterator[tuple[slic
     start, stop = max(first, 0), min(size, last)
     if start < stop:
         yield part(start, stop), slice(start, stop), False
+    if mode == "circular":
+        yield part(min(first, 0), 0), slice(stop - max(-first, 0), stop), False
+        yield part(size, max(last, size)), slice(start, start + max(last - size, 0)), False
+        return
     for start, stop, edge in ((first, min(0, last), 0), (max(size, first), last, size - 1)):
         if start >= stop:
             continue

@@ -46,10 +46,12 @@ def max_pool(
     padding: Sizes,
     dilation: Sizes,
     ceil_mode: bool = False,
+    indexed: bool = True,
 ) -> Pair:
     """The largest element of each window and its index: the first one, or the last nan where there is one.
 
-    Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's.
+    Sizes are those of all `dims` spatial dimensions, or one for all; an empty stride is the kernel's. Without `indexed`
+    there may be None in place of the indices.
 
     Raises:
         RuntimeError: if the windows do not fit the input.

@@ -11,10 +11,12 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
-from ..runtime.floating import is_floating, refuse, type_name, widen
+from ...codegen.acceleration import LOOPS, MOVED
+from ..index.scatter import index_add_, out_of_bounds, take_rows
+from ..memory.copying import contiguous
+from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major
-from ..runtime.shapes import normalize_dim
+from ..runtime.shapes import normalize_dim, require_dims
 from .sorting import sort, take_last
 
 Triple = tuple[ndarray, ndarray, ndarray]
@@ -311,16 +313,77 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
     return ends - given, ends
 
 
+def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
+    """Where segments of `size` elements begin, and at last where they end; of lengths or offsets of one dimension."""
+    starts, ends = ends_of(given, of_lengths)
+    if (ends < starts).any():
+        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
+    bounds = numpy.concatenate([starts[:1], ends]) if ends.size else numpy.zeros(1, numpy.int64)
+    return bounds.clip(0, size).astype(numpy.int64, copy=False)
+
+
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     """The number of the segment of each of `size` elements along the last dimension; of those in none, how many there are."""
-    starts, ends = ends_of(given, of_lengths)
+    _, ends = ends_of(given, of_lengths)
     count = ends.shape[-1]
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)
     for row in numpy.ndindex(ends.shape[:-1]):
-        if (ends[row] < starts[row]).any():
-            raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
-        begin, *limits = numpy.clip([*starts[row][:1], *ends[row]], 0, size).tolist() or [0]
-        segments[row][begin : limits[-1] if limits else 0] = numpy.repeat(
-            numpy.arange(count), numpy.diff([begin, *limits])
-        )
+        bounds = segment_bounds(given[row], of_lengths, size)
+        segments[row][bounds[0] : bounds[-1]] = numpy.repeat(numpy.arange(count), numpy.diff(bounds))
     return segments
+
+
+def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean: bool = False) -> ndarray:
+    """Sums, or means, of slices of `x` along the first dimension: those from `bounds[g]` to `bounds[g + 1]`; 0 of none.
+
+    If there is an `index`, these are slices of `x[index]`, which is not made.
+
+    Raises:
+        IndexError: if an index is not one of a slice.
+        RuntimeError: if the bounds descend, or are outside.
+    """
+    require_dims(x, 0)
+    count = len(x) if index is None else index.size
+    if bounds[0] < 0 or bounds[-1] > count or (bounds[1:] < bounds[:-1]).any():
+        raise RuntimeError(f"the bounds of runs of {count} rows must ascend, from 0 on")
+    if index is not None and out_of_bounds(index, len(x)) is not None:
+        raise IndexError("index out of range in self")
+    if x.dtype in HALVES:
+        rows = x if index is None else take_rows(x, index)
+        return sum_of_runs(widen(rows), bounds, None, mean).astype(x.dtype)
+    shape = (len(bounds) - 1, *x.shape[1:])
+    matrix = contiguous(x).reshape(len(x), math.prod(x.shape[1:]))
+    if LOOPS.takes(count * matrix.shape[1], MOVED):
+        found = LOOPS.run("index.scattering.sum_of_runs", matrix, bounds, index, mean)
+        if found is not NotImplemented:
+            return asarray(found).reshape(shape)
+    rows = (matrix if index is None else matrix.take(index, 0))[: bounds[-1]]
+    result = numpy.zeros((shape[0], matrix.shape[1]), x.dtype)
+    filled = bounds[1:] > bounds[:-1]
+    if filled.any():
+        result[filled] = numpy.add.reduceat(rows, bounds[:-1][filled], 0)
+    if mean:
+        result /= _sizes(bounds, result)
+    return result.reshape(shape)
+
+
+def _sizes(bounds: ndarray, sums: ndarray) -> ndarray:
+    """How many slices are in each of `sums`, but at least 1, as a column."""
+    sizes = numpy.maximum(numpy.diff(bounds), 1).astype(compute_dtype(sums.dtype))
+    return sizes.reshape(-1, *[1] * (sums.ndim - 1))
+
+
+def sum_of_runs_backward(
+    grad: ndarray, shape: tuple[int, ...], bounds: ndarray, index: ndarray | None = None, mean: bool = False
+) -> ndarray:
+    """The transpose of `sum_of_runs` of an array of `shape`: each slice's gradient is that of its sum."""
+    require_dims(grad, 0)
+    if mean:
+        grad = (widen(grad) / _sizes(bounds, grad)).astype(grad.dtype, copy=False)
+    rows = take_rows(grad, numpy.repeat(numpy.arange(len(grad)), numpy.diff(bounds)))
+    result = numpy.zeros(shape, grad.dtype)
+    used = slice(bounds[0], bounds[-1])
+    if index is not None:
+        return index_add_(result, 0, index[used], rows)
+    result[used] = rows
+    return result

@@ -15,7 +15,7 @@ from ...codegen.acceleration import LOOPS, MOVED
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
-from ..index.scatter import require_in_bounds
+from ..index.scatter import require_in_bounds, scatter_add_
 from ..runtime.floating import is_inexact, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
@@ -258,13 +258,7 @@ def add_at_selected(grad: Array, shape: tuple[int, ...], dim: int, indices: Arra
     """Zeros of `shape` to which `grad` is added at `indices` along `dim`, of which several may be the same."""
     if not shape:
         return numpy.asarray(grad).reshape(())
-    require_in_bounds(indices, shape, dim)
-    result = numpy.zeros(shape, grad.dtype)
-    outer, inner = math.prod(shape[: dim % len(shape)]), math.prod(shape[dim % len(shape) + 1 :])
-    places = indices.reshape(outer, indices.shape[dim], inner) * inner
-    places += numpy.arange(outer).reshape(-1, 1, 1) * (shape[dim] * inner) + numpy.arange(inner)
-    numpy.add.at(result.reshape(-1), places.reshape(-1), grad.reshape(-1))
-    return result
+    return scatter_add_(numpy.zeros(shape, grad.dtype), dim, indices, grad)
 
 
 def gathered(x: Array, dim: int, indices: Array) -> Array:

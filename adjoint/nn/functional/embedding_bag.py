@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import adjoint as torch
 
+from .declared import operators
 from .normalization import embedding, limit_norms
 
 
@@ -42,6 +43,13 @@ def embedding_bag(
     if max_norm is not None:
         limit_norms(weight.detach(), input, max_norm, norm_type)
     _check_kinds(input, weight, offsets, per_sample_weights)
+    plain = mode != "max" and per_sample_weights is None and padding_idx is None and not (scale_grad_by_freq or sparse)
+    if plain and (input.dim() == 1 or input.size(1) > 0):
+        try:
+            return _reduced(input.long(), weight, offsets, mode, include_last_offset)
+        except (IndexError, RuntimeError):
+            _check_range(input, weight, mode)  # an index out of range is reported first
+            raise
     _check_range(input, weight, mode)
     input = input.long()
     if input.dim() == 2 and padding_idx is None and input.size(1) > 0:
@@ -78,6 +86,17 @@ def embedding_bag(
         sizes = torch.bincount(bags, minlength=groups).clamp(min=1)
         result = result / sizes.unsqueeze(-1).to(result.dtype)
     return result
+
+
+def _reduced(
+    input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, mode: str, include_last_offset: bool
+) -> torch.Tensor:
+    """The sums or means of rows, which need no factors, without the rows themselves."""
+    if offsets is None:
+        bounds = torch.arange(0, input.numel() + 1, input.size(1))
+    else:
+        bounds = _bounds(input, offsets, include_last_offset).long()
+    return operators.sum_of_runs(weight, bounds, input.reshape(-1), mode == "mean")
 
 
 def _check(
@@ -148,6 +167,12 @@ def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], na
 
 def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
     """The number of the bag of each index, and the number of bags."""
+    sizes = _bounds(input, offsets, include_last_offset).diff().long()
+    return torch.arange(sizes.size(0)).repeat_interleave(sizes), sizes.size(0)
+
+
+def _bounds(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> torch.Tensor:
+    """Where bags begin, and at last where they end."""
     count = offsets.size(0)
     if include_last_offset and not count:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
@@ -160,6 +185,4 @@ def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {last}"
         )
-    ends = offsets if include_last_offset or not count else torch.cat([offsets, offsets.new_full((1,), input.size(0))])
-    sizes = ends.diff().long()
-    return torch.arange(sizes.size(0)).repeat_interleave(sizes), sizes.size(0)
+    return offsets if include_last_offset else torch.cat([offsets, offsets.new_full((1,), input.size(0))])

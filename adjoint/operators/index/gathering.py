@@ -17,6 +17,7 @@ from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
+from ...kernels.reduce import counting
 from ...kernels.shape import joining as kernels
 from ...notices import warn
 from ...tensor import Tensor, wrap, wrap_dim
@@ -196,56 +197,89 @@ class scatter_reduce:
     differentiable = ("self", "src")
 
     def grad_inputs(grad, self, dim, index, src, reduce, include_self, result, needs, xp):
-        return _scatter_reduce_gradients(grad, self, dim, index, src, reduce, include_self, result, xp)
+        reader = _Elements(dim, index, tuple(src.shape), xp)
+        return _reduced_gradients(grad, self, reader, src, reduce, include_self, result, xp)
 
 
-def _scatter_reduce_gradients(grad, self, dim, index, src, reduce, include_self, result, xp):
-    """The gradients of `scatter_reduce`, by what is reduced."""
-    ones = xp.zeros_like(src) + 1
+class _Elements:
+    """What is at `index` along `dim`, one index for each element: as a source read, added to, multiplied and written."""
+
+    def __init__(self, dim, index, shape, xp):
+        self.dim, self.index, self.shape, self.xp = dim, index, shape, xp
+
+    def read(self, x):
+        """What a source of `shape` is sent to; 0 where the index does not reach."""
+        return _fitted(self.xp.gather(x, self.dim, self.index, sparse_grad=False), self.shape, self.xp)
+
+    def add(self, x, src):
+        return self.xp.scatter_add(x, self.dim, self.index, src)
+
+    def multiply(self, x, src):
+        return self.xp.scatter_reduce(x, self.dim, self.index, src, "prod", include_self=True)
+
+    def write(self, x, value):
+        return self.xp.scatter_number(x, self.dim, self.index, value)
+
+
+class _Slices(_Elements):
+    """The same for one index for each slice."""
+
+    def read(self, x):
+        return self.xp.index_select(x, self.dim, self.index)
+
+    def add(self, x, src):
+        return self.xp.index_add(x, self.dim, self.index, src, alpha=1)
+
+    def multiply(self, x, src):
+        return self.xp.index_reduce(x, self.dim, self.index, src, "prod", include_self=True)
+
+    def write(self, x, value):
+        return self.xp.index_fill_number(x, self.dim, self.index, value)
+
+
+def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp):
+    """The gradients of `self` and `src`, by how `src` is reduced into `places`."""
+    ones = xp.ones_like(src)
     if reduce in ("sum", "mean"):
-        to_self, to_src = grad, _gather(grad, dim, index, xp)
+        to_self = grad
         if reduce == "mean":
-            start = xp.zeros_like(self) + (1 if include_self else 0)
-            count = xp.scatter_add(start, dim, index, ones)
+            count = places.add(xp.zeros_like(self) + (1 if include_self else 0), ones)
             count = xp.where(count == 0, count * 0 + 1, count)
-            to_self, to_src = grad / count, _gather(grad / count, dim, index, xp)
+            to_self = grad / count
+        to_src = places.read(to_self)
     elif reduce == "prod":
-        to_self, to_src = _scattered_product_gradients(grad, self, dim, index, src, include_self, result, xp)
+        to_self, to_src = _product_gradients(grad, self, places, src, include_self, result, xp)
     else:
         own = self == result
-        theirs = src == _fitted(_gather(result, dim, index, xp), tuple(src.shape), xp)
-        ties = xp.scatter_add(own * (xp.zeros_like(self) + 1), dim, index, theirs * ones)
+        theirs = src == places.read(result)
+        ties = places.add(own * xp.ones_like(self), theirs * ones)
         share = grad / ties
         to_self = own * share
-        to_src = theirs * _fitted(_gather(share, dim, index, xp), tuple(src.shape), xp)
+        to_src = theirs * places.read(share)
     if not include_self:
-        to_self = xp.scatter_number(to_self, dim, index, 0)
-    return to_self, _fitted(to_src, tuple(src.shape), xp)
+        to_self = places.write(to_self, 0)
+    return to_self, to_src
 
 
-def _gather(x, dim, index, xp):
-    return xp.gather(x, dim, index, sparse_grad=False)
-
-
-def _scattered_product_gradients(grad, self, dim, index, src, include_self, result, xp):
+def _product_gradients(grad, self, places, src, include_self, result, xp):
     """Each factor's gradient is the product of the others: the result over it, or, of a single zero, the product without it."""
-    zero_src = src == 0
-    ones = xp.zeros_like(src) + 1
-    base = self if include_self else xp.scatter_number(self, dim, index, 1)
-    zeros = xp.scatter_add((base == 0) * (xp.zeros_like(self) + 1), dim, index, zero_src * ones)
-    nonzero_base = xp.where(base == 0, base * 0 + 1, base)
+    base = self if include_self else places.write(self, 1)
+    zero_base, zero_src = base == 0, src == 0
+    if type(zero_base) is numpy.ndarray is type(zero_src) and not (zero_base.any() or zero_src.any()):
+        others = grad * result
+        return others / base, places.read(others) / src
+    ones = xp.ones_like(src)
+    zeros = places.add(zero_base * xp.ones_like(self), zero_src * ones)
+    nonzero_base = xp.where(zero_base, base * 0 + 1, base)
     nonzero_src = xp.where(zero_src, ones, src)
-    without = xp.scatter_reduce(nonzero_base, dim, index, nonzero_src, "prod", include_self=True)
+    without = places.multiply(nonzero_base, nonzero_src)
     single = grad * xp.where(zeros == 1, without, without * 0)
     # Of two zeros each is what the sum of both is without the other: nothing, but something to differentiate again.
     pair = grad * xp.where(zeros == 2, without, without * 0)
-    added = xp.scatter_add(xp.where(base == 0, base, base * 0), dim, index, xp.where(zero_src, src, src * 0))
-
-    def at(x):
-        return _fitted(_gather(x, dim, index, xp), tuple(src.shape), xp)
-
+    added = places.add(xp.where(zero_base, base, base * 0), xp.where(zero_src, src, src * 0))
+    at = places.read
     to_src = xp.where(zero_src, at(single) + at(pair) * (at(added) - src), at(grad * result) / nonzero_src)
-    to_self = xp.where(base == 0, single + pair * (added - base), (grad * result) / nonzero_base)
+    to_self = xp.where(zero_base, single + pair * (added - base), (grad * result) / nonzero_base)
     return to_self, to_src
 
 
@@ -258,11 +292,8 @@ class index_reduce:
     differentiable = ("self", "source")
 
     def grad_inputs(grad, self, dim, index, source, reduce, include_self, result, needs, xp):
-        ndim = len(self.shape)
-        dim = wrap_dim(dim, ndim)
-        index = index.reshape(tuple(-1 if d == dim else 1 for d in range(ndim)))
-        index = xp.expand(index, tuple(source.shape))
-        return _scatter_reduce_gradients(grad, self, dim, index, source, reduce, include_self, result, xp)
+        places = _Slices(dim, index, tuple(source.shape), xp) if self.shape else _Elements(0, index.reshape(()), (), xp)
+        return _reduced_gradients(grad, self, places, source, reduce, include_self, result, xp)
 
 
 # --- one index for each slice -----------------------------------------------------------------------------------
@@ -303,6 +334,26 @@ class index_select_backward:
         return xp.index_select(grad, dim, index)
 
 
+@operator(kernel=counting.sum_of_runs, namespace=None, method=False, out=False, tangent="linear")
+class sum_of_runs:
+    """Sums, or means, of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""
+
+    def forward(self: Array, bounds: Array, index: Array | None = None, mean=False): ...
+
+    def grad_self(grad, self_shape, bounds, index, mean, xp):
+        return xp.sum_of_runs_backward(grad, self_shape, bounds, index, mean)
+
+
+@operator(kernel=counting.sum_of_runs_backward, namespace=None, method=False, out=False, tangent="linear")
+class sum_of_runs_backward:
+    """The gradient of the input of `sum_of_runs`, which has this `shape`."""
+
+    def forward(self: Array, shape, bounds: Array, index: Array | None = None, mean=False): ...
+
+    def grad_self(grad, bounds, index, mean, xp):
+        return xp.sum_of_runs(grad, bounds, index, mean)
+
+
 @operator(
     kernel=Kernel(scatter_kernels.index_add, inplace=scatter_kernels.index_add_),
     inplace=True,
@@ -329,7 +380,7 @@ class index_add:
 
 
 @operator(
-    kernel=Kernel(scatter_kernels.index_copy, inplace=scatter_kernels.index_copy_),
+    kernel=Kernel(indexing_kernels.index_copy, inplace=indexing_kernels.index_copy_),
     inplace=True,
     no_overlap=True,
     same_out=STRICT,

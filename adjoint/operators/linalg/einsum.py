@@ -6,12 +6,14 @@ import functools
 import math
 from typing import Any
 
-from ...codegen.acceleration import Plans
+from ...codegen.acceleration import LARGE, Plans
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
 from ...tape.edges import has_no_history
 from ...tensor import Tensor, wrap, wrap_dim
 from .matmul import check_tensors
+
+_SHORT = 16  # elements of a row over which loops are slow
 
 TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but got an output tensor with dtype {given}"
 
@@ -423,7 +425,18 @@ def kron(input, other, *, out=None):
     ndim = max(input._array.ndim, other._array.ndim)
     a = (1,) * (ndim - input._array.ndim) + input._array.shape
     b = (1,) * (ndim - other._array.ndim) + other._array.shape
-    left = tensors.unsafe_view(input, tuple(size for n in a for size in (n, 1)))
-    right = tensors.unsafe_view(other, tuple(size for n in b for size in (1, n)))
-    result = tensors.unsafe_view(left * right, tuple(m * n for m, n in zip(a, b, strict=True)))
+    shape = tuple(m * n for m, n in zip(a, b, strict=True))
+    short = math.prod(shape) >= LARGE and 1 < b[-1] < _SHORT and a[-1] > 1
+    if short and has_no_history(input) and has_no_history(other):
+        # Loops over rows as short as those of `other` are slow: what is multiplied are rows of the result.
+        input, other = (
+            tensors.repeat_interleave(tensors.unsafe_view(input, a), b[-1], -1),
+            tensors.tile(tensors.unsafe_view(other, b), (a[-1],)),
+        )
+        left = tensors.unsafe_view(input, tuple(size for n in a[:-1] for size in (n, 1)) + shape[-1:])
+        right = tensors.unsafe_view(other, tuple(size for n in b[:-1] for size in (1, n)) + shape[-1:])
+    else:
+        left = tensors.unsafe_view(input, tuple(size for n in a for size in (n, 1)))
+        right = tensors.unsafe_view(other, tuple(size for n in b for size in (1, n)))
+    result = tensors.unsafe_view(left * right, shape)
     return stored("kron", result, out)

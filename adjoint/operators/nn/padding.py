@@ -8,6 +8,9 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import padding as kernels
 from ...kernels.runtime.layout import following_images
+from ...tape.edges import has_no_history
+from ...tape.versions import bump
+from ...tensor import wrap
 
 
 @operator(
@@ -114,7 +117,7 @@ def _require_padding_fits(shape, pad, mode):
                 f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, "
                 f"but got: padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
             )
-        if mode == "circular" and (before > size or after > size):
+        if mode == "circular" and max(before, after, 0) > size + min(before, 0) + min(after, 0):
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if mode == "circular" and size + before + after < 1:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
@@ -125,7 +128,15 @@ def _require_padding_fits(shape, pad, mode):
 
 
 def _circular(input, pad):
-    """Copied into the middle of new memory, whose edges are then copied from its other ends."""
+    """Copied into the middle of new memory, whose edges are then copied from its other ends.
+
+    PyTorch's graph shows these copies. Without a graph, they are one kernel.
+    """
+    if has_no_history(input):
+        result = wrap(kernels.padded(input._array, pad, "circular"))
+        for _ in range(1 + sum(width > 0 for width in pad)):
+            bump(result, "copy_")
+        return result
     shape, dims = list(input._array.shape), len(pad) // 2
     middle = input
     for i in range(dims):

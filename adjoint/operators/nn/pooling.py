@@ -8,6 +8,8 @@ from __future__ import annotations
 import operator as python
 from typing import Any
 
+from numpy import ndarray
+
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING
 from ...dispatch.decorators import operator, public, tensors
@@ -16,7 +18,7 @@ from ...kernels.nn.windows import check_adaptive, pooled_size
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.layout import following_images
 from ...tape import modes
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 
 # --- the operators --------------------------------------------------------------------------------------------
 
@@ -330,9 +332,13 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
     array = input._array
     if array.dtype.kind in "biuc":
         raise refuse("max_pool1d_impl", input._array)
+    kernel, step, pad, gap, _ = arguments
+    if array.ndim == 3 and type(array) is ndarray and array.flags.c_contiguous:  # no gradient will need the indices
+        sizes = (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap)
+        values, _ = kernels.max_pool(array[..., None, :], 2, *sizes, ceil_mode, False)
+        return wrap(values[..., 0, :])
     rows = input.detach()
     if array.ndim == 2:
-        kernel, step, pad, gap, _ = arguments
         values, _ = _max_pool[2](
             rows.unsqueeze(-2), (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap), ceil_mode
         )

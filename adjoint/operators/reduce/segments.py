@@ -13,6 +13,7 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
 from ...kernels.reduce import counting as kernels
 from ...kernels.runtime.floating import refuse
+from ...tensor import wrap
 
 _REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -46,34 +47,56 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     _check(data, lengths, offsets, axis, unsafe)
     given = lengths if offsets is None else offsets
-    segments = segment_of_each(given, offsets is None, data._array.shape[axis])
+    size = data._array.shape[axis]
     found = given if offsets is None else given.diff()
-    count = found._array.shape[-1]
     trailing = (1,) * (data._array.ndim - axis - 1)
-    places = segments.reshape((*segments._array.shape, *trailing)).expand(data._array.shape)
-    return _reduced(data, reduce, axis, places, count, found.reshape((*found._array.shape, *trailing)), initial)
+    counts = found.reshape((*found._array.shape, *trailing))
+    if reduce in ("sum", "mean") and not axis and is_readable(given):
+        bounds = wrap(kernels.segment_bounds(given._array, offsets is None, size))
+        sums = tensors.sum_of_runs(data, bounds)
+        return _means(sums if initial is None else sums + float(initial), reduce, counts, initial)
+    segments = segment_of_each(given, offsets is None, size)
+    if axis:
+        combine, places = (
+            tensors.scatter_reduce,
+            segments.reshape((*segments._array.shape, *trailing)).expand(data.shape),
+        )
+    else:
+        combine, places = _index_reduce, segments
+    return _reduced(data, reduce, axis, combine, places, counts, initial)
 
 
-def _reduced(data, reduce, axis, places, count, lengths, initial):
+def _index_reduce(base, axis, places, data, reduce, include_self):
+    """`index_reduce`, which has no sums."""
+    if reduce == "sum":
+        return tensors.index_add(base, axis, places, data)
+    return tensors.index_reduce(base, axis, places, data, reduce, include_self=include_self)
+
+
+def _reduced(data, reduce, axis, combine, places, lengths, initial):
     """The reduced segments; what belongs to none is reduced too, behind the last one, and left out."""
     start = _OF_NOTHING[reduce] if initial is None else float(initial)
     shape = list(data._array.shape)
+    count = lengths._array.shape[axis]
     shape[axis] = count + 1
     if reduce in ("max", "min"):
         base = data.new_full(shape, _OF_NOTHING[reduce])
-        found = tensors.scatter_reduce(base, axis, places, data, _REDUCTIONS[reduce], include_self=False)
+        found = combine(base, axis, places, data, _REDUCTIONS[reduce], include_self=False)
         found = found.narrow(axis, 0, count)
         if initial is None:
             return found.clone()
         kept = found > start if reduce == "max" else found < start
         return tensors.where(kept | found.isnan(), found, start)
     base = data.new_full(shape, 0.0 if reduce == "mean" and initial is None else start)
-    found = tensors.scatter_reduce(base, axis, places, data, _REDUCTIONS[reduce], include_self=True).narrow(
-        axis, 0, count
-    )
+    found = combine(base, axis, places, data, _REDUCTIONS[reduce], include_self=True).narrow(axis, 0, count)
+    return found.clone() if reduce != "mean" else _means(found, reduce, lengths, initial)
+
+
+def _means(sums, reduce, lengths, initial):
+    """The sums of segments of these lengths, as means if those are to be found."""
     if reduce != "mean":
-        return found.clone()
-    mean = found / lengths.clamp(min=1).to(data.dtype)
+        return sums
+    mean = sums / lengths.clamp(min=1).to(sums.dtype)
     return mean if initial is not None else tensors.where(lengths > 0, mean, math.nan)
 
 

@@ -1,4 +1,4 @@
-"""Writing and adding where indices point. What goes to one place is added in the order of the indices, whatever the threads.
+"""Writing and combining where indices point: what goes to one place in the order of the indices, whatever the threads.
 
 Each thread has a part of the places to itself: some of the matrices, some of the columns, or a range of the rows, of which
 it finds its own among all indices.
@@ -18,15 +18,21 @@ from ....codegen.llvm.language import (
     I,
     Int,
     Pointer,
+    S,
     Static,
     T,
     address,
+    i32,
     i64,
+    lanes,
     load,
+    local,
     loops,
+    maximum,
     minimum,
     store,
     type_of,
+    unrolled,
     vector,
 )
 from ....codegen.llvm.launch import launch
@@ -49,18 +55,38 @@ def share_start(share: Int, n: Int, shares: Int) -> Int:
 
 
 @loops
-def put_element(target: Pointer[T], value: T, ADD: Static) -> None:
-    """Write a value to a place, or add it there."""
-    target[0] = target[0] + value if ADD else value
+def combined(old: S, value: S, HOW: Static) -> S:
+    """What a place holds where a value is written ("put") or combined with what is there, by the ufunc of this name."""
+    if HOW == "add":
+        return old + value
+    if HOW == "multiply":
+        return old * value
+    if HOW == "maximum":
+        return maximum(old, value)
+    if HOW == "minimum":
+        return minimum(old, value)
+    return value
+
+
+@loops
+def combine_row(target: Pointer[T], source: Pointer[T], n: Int, HOW: Static, W: Static) -> None:
+    """Combine `n` elements."""
+    i = 0
+    while i + W <= n:
+        store(target + i, combined(load(target + i, W), load(source + i, W), HOW))
+        i += W
+    while i < n:
+        target[i] = combined(target[i], source[i], HOW)
+        i += 1
 
 
 @loops(plain=True)
 def scatter_elements(
     target: Pointer[T], x: Pointer[T], index: Pointer[I], source: Pointer[T], wrong: Pointer[i64], outer: Int, count: Int,
-    inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, ADD: Static, SPLIT: Static, COPY: Static,
-    W: Static, n: Int, shares: Int, start: Int, stop: Int,
+    inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, HOW: Static, SPLIT: Static, COPY: Static,
+    W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """`target[o, index[o, k, i], i] = source[o, k, i]`, or `+=`; `source_step` is 0 where one number is written.
+    """`target[o, index[o, k, i], i] = source[o, k, i]`, or `combined` by `HOW`; `source_step` is 0 where one number is written.
 
     `ALONG`: `inner` is 1. `SHARED`: `index[k]` is for all `o` and `i`.
     `SPLIT`: what is shared: "outer", "inner", or the "rows" that are written to; `n` says how many there are.
@@ -80,26 +106,23 @@ def scatter_elements(
             for k in range(count):
                 place = i64(index[k if SHARED else line + k])
                 if SPLIT != "rows" or (place >= low and place < high):
-                    put_element(first + place, source[(line + k) * source_step], ADD)
+                    first[place] = combined(first[place], source[(line + k) * source_step], HOW)
         else:
+            begin = low if SPLIT == "inner" else 0
+            end = high if SPLIT == "inner" else inner
             for k in range(count):
                 line = (o * count + k) * inner
-                for i in range(low if SPLIT == "inner" else 0, high if SPLIT == "inner" else inner):
-                    place = i64(index[k if SHARED else line + i])
+                if SHARED:
+                    place = i64(index[k])
                     if SPLIT != "rows" or (place >= low and place < high):
-                        put_element(first + (place * inner + i), source[(line + i) * source_step], ADD)
-
-
-@loops
-def add_row(target: Pointer[T], source: Pointer[T], n: Int, W: Static) -> None:
-    """Add `n` elements."""
-    i = 0
-    while i + W <= n:
-        store(target + i, load(target + i, W) + load(source + i, W))
-        i += W
-    while i < n:
-        target[i] = target[i] + source[i]
-        i += 1
+                        to = first + (place * inner + begin)
+                        combine_row(to, source + (line + begin), end - begin, HOW, WIDE)
+                else:
+                    for i in range(begin, end):
+                        place = i64(index[line + i])
+                        if SPLIT != "rows" or (place >= low and place < high):
+                            at = place * inner + i
+                            first[at] = combined(first[at], source[(line + i) * source_step], HOW)
 
 
 @loops(plain=True)
@@ -113,7 +136,7 @@ def add_rows(
     for k in range(count):
         place = index[k]
         if place >= low and place < high:
-            add_row(target + place * width, rows + k * width, width, W)
+            combine_row(target + place * width, rows + k * width, width, "add", W)
 
 
 def share_bounds(index: ndarray, length: int, shares: int) -> ndarray:
@@ -141,29 +164,30 @@ def _scattering(word: Any, index: Any, width: int, options: tuple[tuple[str, Any
     return scatter_elements.compiled(T=word, I=type_of(index), W=width, **dict(options))
 
 
-def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:
-    """Write `source` (an array like `index`, or of no dimensions) to `x` along `dim`, or add it; indices are in bounds.
+def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
+    """Write `source` (an array like `index`, or of no dimensions) to `x` along `dim`, or combine it; indices are in bounds.
 
-    An `index` of one dimension names slices. NotImplemented if there is no loop for it, and then nothing has been written.
+    `how` is "put" or the name of a ufunc. An `index` of one dimension names slices, which `source` has all elements of.
+    NotImplemented if there is no loop for it, and then nothing has been written.
     """
-    split = _split(x, dim, index, source, add)
+    split = _split(x, dim, index, source, how)
     if split is None or numpy.may_share_memory(x, source):
         return NotImplemented
-    return _scatter(x, x, dim, index, source, add, split)
+    return _scatter(x, x, dim, index, source, how, split)
 
 
-def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> Any:
+def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
     """A copy of `x` to which `scatter` writes; None if an index is out of bounds. NotImplemented if there is no loop for it."""
-    split = _split(x, dim, index, source, add)
+    split = _split(x, dim, index, source, how)
     if split != "outer" or index.ndim != x.ndim:
         return NotImplemented
-    return _scatter(numpy.empty(x.shape, x.dtype), x, dim, index, source, add, split)
+    return _scatter(numpy.empty(x.shape, x.dtype), x, dim, index, source, how, split)
 
 
-def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> str | None:
+def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> str | None:
     """Among what threads share the work; None if there is no loop."""
-    kind = type_of(x.dtype) if add else WORDS.get(x.itemsize)
-    if kind is None or (add and (kind.storage_only or x.dtype.kind == "b")) or not x.ndim or not index.size:
+    kind = _kind(x, how)
+    if kind is None or (how != "put" and (kind.storage_only or x.dtype.kind == "b")) or not x.ndim or not index.size:
         return None
     shape = source.shape if index.ndim == 1 < x.ndim else index.shape
     alike = len(shape) == x.ndim and x.shape[:dim] == shape[:dim] and x.shape[dim + 1 :] == shape[dim + 1 :]
@@ -175,15 +199,19 @@ def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool) -> 
     return "inner" if math.prod(x.shape[dim + 1 :]) >= _PARTS * threads else "rows"
 
 
+def _kind(x: ndarray, how: str) -> Any:
+    return WORDS.get(x.itemsize) if how == "put" else type_of(x.dtype)
+
+
 def _scatter(
-    target: ndarray, x: ndarray, dim: int, index: ndarray, source: ndarray, add: bool, split: str
+    target: ndarray, x: ndarray, dim: int, index: ndarray, source: ndarray, how: str, split: str
 ) -> ndarray | None:
     shared = index.ndim == 1 < x.ndim
     outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
     count = source.shape[dim] if shared else index.shape[dim]
-    kind = type_of(x.dtype) if add else WORDS[x.itemsize]
-    options = {"ALONG": inner == 1, "SHARED": shared, "ADD": add, "SPLIT": split, "COPY": target is not x}
-    function = _scattering(kind, index.dtype, HOST.vector_bytes // index.itemsize, tuple(options.items()))
+    options = {"ALONG": inner == 1, "SHARED": shared, "HOW": how, "SPLIT": split, "COPY": target is not x}
+    options["WIDE"] = max(2, HOST.vector_bytes // x.itemsize)
+    function = _scattering(_kind(x, how), index.dtype, HOST.vector_bytes // index.itemsize, tuple(options.items()))
     wrong = numpy.zeros(1, numpy.int64)
     _share(
         function, {"outer": outer, "inner": inner, "rows": length}[split],
@@ -200,7 +228,7 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     if kind is None or kind.storage_only or target.dtype.kind == "b" or rows.dtype != target.dtype or not rows.size:
         return NotImplemented
     if target.shape[1] == 1:
-        return scatter(target.reshape(-1), 0, index, rows.reshape(-1), True)
+        return scatter(target.reshape(-1), 0, index, rows.reshape(-1), "add")
     if index.dtype.char != "l" or not all(a.flags.c_contiguous for a in (target, index, rows)):
         return NotImplemented
     length, width = target.shape
@@ -212,6 +240,70 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
         address(target), address(index), address(rows), address(bounds), len(index), width,
     )  # fmt: skip
     return target
+
+
+@loops
+def add_columns(
+    out: Pointer[T], x: Pointer[T], index: Pointer[i64], begin: Int, end: Int, width: Int, left: Int, MEAN: Static,
+    INDEXED: Static, W: Static, VECTORS: Static,
+) -> None:  # fmt: skip
+    """The sums of some columns over the rows of a run: of so many vectors, or of the `left` ones of one that is not whole."""
+    total = local(vector(T, W), VECTORS)
+    for V in unrolled(VECTORS):
+        total[V] = vector(T, W)(0)
+    inside = lanes(i32, W) < i32(left)
+    for k in range(begin, end):
+        row = x + (index[k] if INDEXED else k) * width
+        for V in unrolled(VECTORS):
+            total[V] = total[V] + (load(row + V * W, W) if VECTORS > 1 else load(row, W, inside))
+    for V in unrolled(VECTORS):
+        found = total[V] / T(maximum(end - begin, 1)) if MEAN else total[V]
+        if VECTORS > 1:
+            store(out + V * W, found)
+        else:
+            store(out, found, inside)
+
+
+@loops(explicit=True, plain=True)
+def add_runs(
+    out: Pointer[T], x: Pointer[T], index: Pointer[i64], bounds: Pointer[i64], width: Int, MEAN: Static, INDEXED: Static,
+    W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Row g of `out`: the sum or mean of rows `bounds[g]` to `bounds[g + 1]` of `x`, or of those that `index` names there."""
+    for g in range(start, stop):
+        begin = bounds[g]
+        end = bounds[g + 1]
+        to = out + g * width
+        j = 0
+        while j + 4 * W <= width:
+            add_columns(to + j, x + j, index, begin, end, width, W, MEAN, INDEXED, W, 4)
+            j += 4 * W
+        while j < width:
+            add_columns(to + j, x + j, index, begin, end, width, width - j, MEAN, INDEXED, W, 1)
+            j += W
+
+
+@functools.lru_cache(64)
+def _adding_runs(kind: Any, mean: bool, indexed: bool, width: int) -> Any:
+    return add_runs.compiled(T=kind, MEAN=mean, INDEXED=indexed, W=width)
+
+
+def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
+    """The form of `reduce.counting.sum_of_runs` for matrices. NotImplemented if there is no loop for it."""
+    kind = type_of(x.dtype) if x.dtype.kind == "f" else None
+    numbers = (bounds,) if index is None else (bounds, index)
+    if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in (x, *numbers)):
+        return NotImplemented
+    if any(a.dtype.char != "l" for a in numbers):
+        return NotImplemented
+    width, groups, rows = x.shape[1], len(bounds) - 1, len(x) if index is None else len(index)
+    out = numpy.empty((groups, width), x.dtype)
+    if out.size:
+        function = _adding_runs(kind, mean, index is not None, max(2, HOST.vector_bytes // x.itemsize))
+        places = address(bounds if index is None else index)
+        row_bytes = (rows // groups + 1) * 2 * width * x.itemsize
+        launch(function, groups, row_bytes, address(out), address(x), places, address(bounds), width)
+    return out
 
 
 @loops(explicit=True, plain=True)

@@ -118,14 +118,16 @@ def copy_stretch(
 @loops(plain=True)
 def copy_rows(
     target: Pointer[T], source: Pointer[T], n: Int, t0: Int, s0: Int, n1: Int, t1: Int, s1: Int, n2: Int, t2: Int, s2: Int,
-    t3: Int, s3: Int, KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int,
+    n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Rows of `n` elements, in three dimensions of any steps."""
+    """Rows of `n` elements, in four dimensions of any steps."""
     i1 = start % n1
     i2 = (start // n1) % n2
-    i3 = start // (n1 * n2)
+    i3 = (start // (n1 * n2)) % n3
+    i4 = start // (n1 * n2 * n3)
     for _row in range(start, stop):
-        into, out_of = target + (i1 * t1 + i2 * t2 + i3 * t3), source + (i1 * s1 + i2 * s2 + i3 * s3)
+        into = target + (i1 * t1 + i2 * t2 + i3 * t3 + i4 * t4)
+        out_of = source + (i1 * s1 + i2 * s2 + i3 * s3 + i4 * s4)
         copy_row(into, out_of, n, t0, s0, KIND, W, STREAMED)
         i1 += 1
         if i1 == n1:
@@ -134,6 +136,9 @@ def copy_rows(
             if i2 == n2:
                 i2 = 0
                 i3 += 1
+                if i3 == n3:
+                    i3 = 0
+                    i4 += 1
     if STREAMED:
         end_streams()
 
@@ -162,7 +167,7 @@ def transpose_tile(target: Pointer[T], source: Pointer[T], target_step: Int, sou
 @loops(plain=True)
 def transpose_blocks(
     target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
-    s2: Int, t3: Int, s3: Int, W: Static, start: Int, stop: Int,
+    s2: Int, n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """Matrices of `rows` and `columns`, of which the columns lie in one piece in the source, the rows in the target.
 
@@ -173,8 +178,9 @@ def transpose_blocks(
         matrix = piece // blocks
         first = minimum((piece - matrix * blocks) * _BLOCK, rows - W)
         last = minimum(first + _BLOCK, rows)
-        into = target + ((matrix % n2) * t2 + (matrix // n2) * t3)
-        out_of = source + ((matrix % n2) * s2 + (matrix // n2) * s3)
+        line = matrix // n2
+        into = target + ((matrix % n2) * t2 + (line % n3) * t3 + (line // n3) * t4)
+        out_of = source + ((matrix % n2) * s2 + (line % n3) * s3 + (line // n3) * s4)
         i = 0
         while i < columns:
             column = minimum(i, columns - W)
@@ -238,7 +244,7 @@ def _plan(
     )
     if not axes:
         axes = [(1, 1, 1)]
-    if len(axes) > 4 or any(t == 0 for n, t, _ in axes if n > 1):
+    if len(axes) > 5 or any(t == 0 for n, t, _ in axes if n > 1):
         return None
     width = vector_bytes // itemsize
     (n, t0, s0), outer = axes[-1], axes[:-1]
@@ -246,11 +252,11 @@ def _plan(
     tile = 0 if across is None else min(width, 16, 1 << min(n, across[0]).bit_length() - 1)
     if t0 == 1 and s0 not in (0, 1) and across is not None and tile >= 4:
         outer = [axis for axis in outer if axis is not across]
-        (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0)][:2]
+        (n2, t2, s2), (n3, t3, s3), (n4, t4, s4) = [*outer[::-1], *[(1, 0, 0)] * 3][:3]
         function = transpose_blocks.compiled(T=word, W=tile)
         rows, target_step = across[0], across[1]
-        pieces = n2 * n3 * -(-rows // _BLOCK)
-        arguments = (n, s0, rows, target_step, n2, t2, s2, t3, s3)
+        pieces = n2 * n3 * n4 * -(-rows // _BLOCK)
+        arguments = (n, s0, rows, target_step, n2, t2, s2, n3, t3, s3, t4, s4)
         return function, pieces, 4 * min(rows, _BLOCK) * n * itemsize, arguments
     kind = "strided"
     if t0 == 1:
@@ -260,10 +266,10 @@ def _plan(
     streamed = kind in ("rows", "repeated") and is_streamed(math.prod(shape) * itemsize)
     if kind in ("rows", "repeated") and not outer:
         return copy_stretch.compiled(T=word, KIND=kind, W=width, STREAMED=streamed), n, 2 * itemsize, ()
-    (n1, t1, s1), (n2, t2, s2), (n3, t3, s3) = [*outer[::-1], (1, 0, 0), (1, 0, 0), (1, 0, 0)][:3]
+    (n1, t1, s1), (n2, t2, s2), (n3, t3, s3), (n4, t4, s4) = [*outer[::-1], *[(1, 0, 0)] * 4][:4]
     function = copy_rows.compiled(T=word, KIND=kind, W=width, STREAMED=streamed)
     piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
-    return function, n1 * n2 * n3, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, t3, s3)
+    return function, n1 * n2 * n3 * n4, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, n3, t3, s3, t4, s4)
 
 
 def collapsed(axes: list[Axis]) -> list[Axis]:

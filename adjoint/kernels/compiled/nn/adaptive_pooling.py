@@ -5,17 +5,64 @@ The forms of `kernels.nn.pooling`. A single window is left to the reductions, ma
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.language import Int, Pointer, T, address, i64, loops, type_of, unrolled
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    i32,
+    i64,
+    lanes,
+    load,
+    local,
+    loops,
+    minimum,
+    store,
+    type_of,
+    unrolled,
+    vector,
+    where,
+)
 from ....codegen.llvm.launch import launch
 from ...nn.windows import divided
 
 Sizes = tuple[int, ...]
+
+
+_COLUMNS = 512
+"""Columns of an image whose largest elements are found together."""
+
+
+@loops
+def largest_of_columns(
+    best: Pointer[T], chosen: Pointer[i32], plane: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], rows: Pointer[i64],
+    at: Int, end: Int, W: Static,
+) -> None:  # fmt: skip
+    """For columns `at` to `end` the largest element of some rows, and its index: the first one, or the last NaN."""
+    length_h, length_w = sizes[1], sizes[2]
+    first = (bounds[0] * length_h + rows[0]) * length_w
+    for j in range(at, end, W):
+        inside = lanes(i32, W) < i32(end - j)
+        value = vector(T, W)(-math.inf)
+        line = vector(i32, W)(i32(first))
+        for z in range(bounds[0], bounds[1]):
+            for y in range(rows[0], rows[1]):
+                start = (z * length_h + y) * length_w
+                met = load(plane + (start + j), W, inside)
+                better = (met > value) | (met != met)
+                value = where(better, met, value)
+                line = where(better, vector(i32, W)(i32(start)), line)
+        store(best + (j - at), value)
+        store(chosen + (j - at), line + (lanes(i32, W) + i32(j)))
 
 
 @loops(explicit=True, plain=True)
@@ -27,28 +74,40 @@ def largest(
     bounds: Pointer[i64],
     start: Int,
     stop: Int,
+    W: Static,
 ) -> None:
     """The largest element of each window of planes `start` to `stop` and its index: the first one, or the last NaN."""
     length_d, length_h, length_w, count_d, count_h, count_w = [sizes[K] for K in unrolled(6)]
     rows, columns = bounds + 2 * count_d, bounds + 2 * (count_d + count_h)
+    best, chosen = local(T, _COLUMNS), local(i32, _COLUMNS)
     to = start * count_d * count_h * count_w
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
         for i in range(count_d):
             for j in range(count_h):
+                known = i64(0)
+                begin = i64(0)
                 for k in range(count_w):
-                    best = T(-math.inf)
-                    chosen = (bounds[2 * i] * length_h + rows[2 * j]) * length_w + columns[2 * k]
-                    for z in range(bounds[2 * i], bounds[2 * i + 1]):
-                        for y in range(rows[2 * j], rows[2 * j + 1]):
-                            line = (z * length_h + y) * length_w
-                            for at in range(line + columns[2 * k], line + columns[2 * k + 1]):
-                                met = plane[at]
-                                better = (met > best) | (met != met)
-                                best = met if better else best
-                                chosen = at if better else chosen
-                    values[to] = best
-                    indices[to] = chosen
+                    at = columns[2 * k]
+                    largest_yet = T(-math.inf)
+                    index = i32((bounds[2 * i] * length_h + rows[2 * j]) * length_w + at)
+                    while at < columns[2 * k + 1]:
+                        if at >= known:
+                            begin = at
+                            known = minimum(at + _COLUMNS, length_w)
+                            largest_of_columns(best, chosen, plane, sizes, bounds + 2 * i, rows + 2 * j, at, known, W)
+                        end = minimum(columns[2 * k + 1], known)
+                        for c in range(at - begin, end - begin):
+                            met = best[c]
+                            place = chosen[c]
+                            better = (met > largest_yet) | ((met == largest_yet) & (place < index))
+                            if met != met:
+                                better = (largest_yet == largest_yet) | (place > index)
+                            largest_yet = met if better else largest_yet
+                            index = place if better else index
+                        at = end
+                    values[to] = largest_yet
+                    indices[to] = i64(index)
                     to += 1
 
 
@@ -110,6 +169,7 @@ def spread_averages(
                                 plane[at] += share
 
 
+@functools.lru_cache(64)
 def _tables(lengths: Sizes, counts: Sizes) -> tuple[ndarray, ndarray]:
     """Lengths and counts, and where windows begin and end; dimensions that are missing come first."""
     missing = (1,) * (3 - len(lengths))
@@ -136,10 +196,13 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Any:
     if not any(length % count for length, count in zip(lengths, output_size, strict=True)):
         return NotImplemented
     shape, size = (*input.shape[:-dims], *output_size), math.prod(lengths)
+    if size >= 1 << 31:
+        return NotImplemented
     values, indices = numpy.empty(shape, input.dtype), numpy.empty(shape, numpy.int64)
     sizes, bounds = _tables(lengths, tuple(output_size))
     launch(
-        largest.compiled(T=type_of(input.dtype)), input.size // size, 4 * size * input.itemsize,
+        largest.compiled(T=type_of(input.dtype), W=HOST.vector_bytes // input.itemsize),
+        input.size // size, 4 * size * input.itemsize,
         address(values), address(indices), address(input), address(sizes), address(bounds),
     )  # fmt: skip
     return values, indices

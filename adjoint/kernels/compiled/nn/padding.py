@@ -1,10 +1,11 @@
-"""Reflected and replicated padding compiled: rows copied by tables of where they and their ends come from.
+"""Reflected, replicated and circular padding compiled: rows copied by tables of where they and their ends come from.
 
 The forms of `kernels.nn.padding`, for planes that lie in one piece.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from ....codegen.llvm.language import (
     vector,
 )
 from ....codegen.llvm.launch import launch
+from ..memory.copying import WORDS
 
 Sizes = tuple[int, ...]
 
@@ -84,13 +86,17 @@ def add_rows(
 def _origins(length: int, before: int, after: int, mode: str) -> ndarray:
     """For each place of a padded dimension the place that it repeats."""
     places = numpy.arange(-before, length + after)
+    if mode == "circular":
+        start = max(-before, 0)
+        return start + (places - start) % (min(length + after, length) - start)
     if mode == "replicate":
         return places.clip(0, length - 1)
     places = numpy.abs(places)
     return length - 1 - numpy.abs(length - 1 - places)
 
 
-def _tables(lengths: Sizes, padding: Sequence[int], mode: str) -> tuple[ndarray, ndarray, Sizes]:
+@functools.lru_cache(256)
+def _tables(lengths: Sizes, padding: Sizes, mode: str) -> tuple[ndarray, ndarray, Sizes]:
     """The tables of origins, the sizes that the loops are told, and the sizes of a padded plane."""
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in range(len(lengths))][::-1]
     tables = [_origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
@@ -104,20 +110,20 @@ def _tables(lengths: Sizes, padding: Sequence[int], mode: str) -> tuple[ndarray,
 
 
 def _fits(x: ndarray, lengths: Sizes) -> bool:
-    return bool(x.dtype.char in "fd" and x.dtype.isnative and x.flags.c_contiguous and x.size and min(lengths) > 0)
+    return bool(x.flags.c_contiguous and x.size and min(lengths, default=0) > 0)
 
 
 def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
-    """The last dimensions continued by "reflect" or "replicate"."""
+    """The last dimensions continued by "reflect", "replicate" or "circular"."""
     dims = len(padding) // 2
-    lengths = self.shape[-dims:]
-    if not dims or not _fits(self, lengths):
+    lengths, word = self.shape[-dims:] if dims else (), WORDS.get(self.itemsize)
+    if word is None or not _fits(self, lengths):
         return NotImplemented
-    origins, sizes, new = _tables(lengths, padding, mode)
+    origins, sizes, new = _tables(lengths, tuple(padding), mode)
     if 0 in new:
         return NotImplemented
     result = numpy.empty((*self.shape[:-dims], *new), self.dtype)
-    planes, function = self.size // math.prod(lengths), copy_rows.compiled(T=type_of(self.dtype), W=_width(self))
+    planes, function = self.size // math.prod(lengths), copy_rows.compiled(T=word, W=_width(self))
     row = 2 * math.prod(new) * self.itemsize
     launch(function, planes, row, address(result), address(self), address(origins), address(sizes))
     return result
@@ -126,10 +132,10 @@ def padded(self: ndarray, padding: Sequence[int], mode: str) -> Any:
 def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: str) -> Any:
     """The gradient of what was padded."""
     dims = len(padding) // 2
-    lengths = self.shape[-dims:]
-    if not dims or not _fits(grad, lengths) or self.dtype != grad.dtype:
+    lengths = self.shape[-dims:] if dims else ()
+    if grad.dtype.char not in "fd" or not _fits(grad, lengths) or self.dtype != grad.dtype or not grad.dtype.isnative:
         return NotImplemented
-    origins, sizes, new = _tables(lengths, padding, mode)
+    origins, sizes, new = _tables(lengths, tuple(padding), mode)
     result = numpy.empty(self.shape, grad.dtype)
     planes, function = grad.size // math.prod(new), add_rows.compiled(T=type_of(grad.dtype), W=_width(grad))
     row = 3 * math.prod(new) * grad.itemsize

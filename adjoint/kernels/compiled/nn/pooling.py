@@ -60,8 +60,9 @@ def largest(
     stop: Int,
     W: Static,
     STEP: Static,
+    INDEXED: Static,
 ) -> None:
-    """The largest element of each window of planes `start` to `stop` and its index: the first one, or the last NaN."""
+    """The largest element of each window of planes `start` to `stop`: the first one, or the last NaN; its index if `INDEXED`."""
     length_d, length_h, length_w, count_d, count_h, count_w = [windows[K] for K in unrolled(6)]
     kernel_d, kernel_h, kernel_w, step_d, step_h, step_w = [windows[6 + K] for K in unrolled(6)]
     padding_d, padding_h, padding_w, gap_d, gap_h, gap_w = [windows[12 + K] for K in unrolled(6)]
@@ -95,7 +96,8 @@ def largest(
                                         best = where(better, met, best)
                                         chosen = where(better, places + i32(row), chosen)
                     store_row(values + (to + k), best, count_w - k, W)
-                    store_row(indices + (to + k), i64(chosen), count_w - k, W)
+                    if INDEXED:
+                        store_row(indices + (to + k), i64(chosen), count_w - k, W)
                 to += count_w
 
 
@@ -198,6 +200,7 @@ def spread_averages(
                                 row[c] += share
 
 
+@functools.lru_cache(64)
 def _table(windows: Windows) -> ndarray:
     """What kernels are told about windows; dimensions that are missing come first."""
     missing = 3 - len(windows.dims)
@@ -230,18 +233,21 @@ def max_pool(
     padding: Sizes,
     dilation: Sizes,
     ceil_mode: bool = False,
+    indexed: bool = True,
 ) -> Any:
-    """The largest element of each window and its index."""
+    """The largest element of each window and its index, or None if it is not `indexed`."""
     windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
     if not _fits(input) or not count or size >= 1 << 31 or any(w.padding and w.dilation > 1 for w in windows.dims):
         return NotImplemented
     shape = input.shape[: input.ndim - dims] + windows.sizes
-    values, indices, table = numpy.empty(shape, input.dtype), numpy.empty(shape, numpy.int64), _table(windows)
+    values, table = numpy.empty(shape, input.dtype), _table(windows)
+    indices = numpy.empty(shape, numpy.int64) if indexed else None
     elements = math.prod(w.kernel for w in windows.dims)
     launch(
-        largest.compiled(**_statics(input), STEP=_step(windows)), input.size // size, (elements + 4) * count * input.itemsize,
-        address(values), address(indices), address(input), address(table),
+        largest.compiled(**_statics(input), STEP=_step(windows), INDEXED=indexed),
+        input.size // size, (elements + 4) * count * input.itemsize,
+        address(values), 0 if indices is None else address(indices), address(input), address(table),
     )  # fmt: skip
     return values, indices
 

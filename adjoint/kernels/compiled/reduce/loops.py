@@ -94,12 +94,23 @@ def reduce_row(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE
     return total
 
 
+@loops
+def row_place(layout: Pointer[i64], row: Int) -> Int:
+    """Where a row begins that is one of three dimensions of any steps: `inner`, its step, `middle`, its step, the outer step."""
+    inner, step, middle, middle_step, outer_step = [layout[K] for K in unrolled(5)]
+    line = row // inner
+    return (row - line * inner) * step + (line % middle) * middle_step + (line // middle) * outer_step
+
+
 @loops(noalias=False, plain=True)
 def reduce_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
-    IDENTITY: Static,
+    IDENTITY: Static, APART: Static,
 ) -> None:  # fmt: skip
-    """Rows of `n` elements, each in chunks, of which every one gives one number."""
+    """Rows of `n` elements, each in chunks, of which every one gives one number.
+
+    Rows follow each other, or `APART` are where `row_place` says.
+    """
     layout = as_pointer(table[0], i64)
     center_step, n, chunk = layout[0], layout[1], layout[2]
     out, x, center = (
@@ -112,33 +123,35 @@ def reduce_rows(
         row = piece // chunks
         begin = (piece - row * chunks) * chunk
         middle = center[row * center_step]
-        out[piece] = reduce_row(x + (row * n + begin), minimum(chunk, n - begin), middle, W, MAP, COMBINE, IDENTITY)
+        place = row_place(layout + 3, row) if APART else row * n
+        out[piece] = reduce_row(x + (place + begin), minimum(chunk, n - begin), middle, W, MAP, COMBINE, IDENTITY)
 
 
 @loops(noalias=False)
 def reduce_short_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
 ) -> None:  # fmt: skip
-    """Rows of a few elements, a vector's number of them side by side."""
+    """Rows of a few elements, `step` apart, a vector's number of rows side by side; `row_place` says where the rows are."""
     layout = as_pointer(table[0], i64)
-    center_step, n = layout[0], layout[1]
+    center_step, n, step, inner = layout[0], layout[1], layout[2], layout[3]
     out, x, center = (
         as_pointer(elements_at(table, 0), S),
         as_pointer(elements_at(table, 1), T),
         as_pointer(elements_at(table, 2), S),
     )
-    steps = lanes(i64, W) * n
+    steps = lanes(i64, W) * layout[4]
     centers = lanes(i64, W) * center_step
     row = start
     while row < stop:
-        here = lanes(i32, W) < i32(minimum(stop - row, W))
-        first = x + row * n
+        count = minimum(minimum(stop - row, inner - row % inner), W)
+        here = lanes(i32, W) < i32(count)
+        first = x + row_place(layout + 3, row)
         middle = gather(center + row * center_step, centers, here)
         total = MAP(gather(first, steps, here), middle)
         for i in range(1, n):
-            total = COMBINE(total, MAP(gather(first + i, steps, here), middle))
+            total = COMBINE(total, MAP(gather(first + i * step, steps, here), middle))
         store(out + row, total, here)
-        row += W
+        row += count
 
 
 @loops
@@ -179,10 +192,11 @@ def reduce_columns(
 ) -> None:  # fmt: skip
     """From (outer, rows, inner) to (outer, chunks, inner): `chunk` rows are combined into one, a tile of columns at a time.
 
-    One more row may follow, of `rest` elements, where there is no more than one tile.
+    Rows are `step` apart, and the first ones of two matrices `outer_step`. One more row may follow, of `rest` elements, where
+    there is no more than one tile.
     """
     layout = as_pointer(table[0], i64)
-    rows, inner, chunk, rest = layout[0], layout[1], layout[2], layout[3]
+    rows, inner, chunk, rest, step, outer_step = [layout[K] for K in unrolled(6)]
     out, x, center = (
         as_pointer(elements_at(table, 0), S),
         as_pointer(elements_at(table, 1), T),
@@ -197,7 +211,7 @@ def reduce_columns(
         outer = piece // (tiles * chunks)
         width = minimum(inner - column, TILE)
         count = minimum(chunk, rows - part * chunk)
-        source = x + ((outer * rows + part * chunk) * inner + column)
+        source = x + (outer * outer_step + part * chunk * step + column)
         middle = center + (outer * inner + column)
         j = 0
         while j < width:
@@ -205,12 +219,12 @@ def reduce_columns(
             j += W
         row = 0
         while row + 4 <= count:
-            combine_rows(totals, source + row * inner, middle, inner, width, 4, CENTERED, W, MAP, COMBINE)
+            combine_rows(totals, source + row * step, middle, step, width, 4, CENTERED, W, MAP, COMBINE)
             row += 4
         last = count + 1 if rest > 0 and part == chunks - 1 else count
         while row < last:
             size = width if row < count else rest
-            combine_rows(totals, source + row * inner, middle, inner, size, 1, CENTERED, W, MAP, COMBINE)
+            combine_rows(totals, source + row * step, middle, step, size, 1, CENTERED, W, MAP, COMBINE)
             row += 1
         target = out + ((outer * chunks + part) * inner + column)
         j = 0

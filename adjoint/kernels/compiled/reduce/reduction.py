@@ -38,6 +38,7 @@ from ....codegen.llvm.launch import launch
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.shapes import Dims, normalize_dims
 from ..linalg.tiles import first_lanes
+from ..memory.copying import collapsed, row_steps
 from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
 
 _CHUNK = 1 << 16
@@ -45,6 +46,9 @@ _CHUNK = 1 << 16
 
 _SHORT = 16
 """Rows of up to so many elements are reduced side by side."""
+
+_FEW = 64
+"""Rows of up to so many elements that lie apart, too, whatever the steps."""
 
 _MANY = 64
 """So many pieces of work need not be cut further."""
@@ -282,25 +286,32 @@ def _plan(
     if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
         return None
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+    planning = _Planning(REDUCTIONS[name], kind, numbers, vector_bytes, centered)
+    left = [axis for axis in order if shape[axis] != 1]
+    expected = dtype.itemsize
+    for axis in reversed(left):
+        if strides[axis] != expected:
+            if centered:
+                return None
+            order = list(range(len(shape)))
+            found = planning.rows_apart(shape, [step / dtype.itemsize for step in strides], dims)
+            if found is None:
+                return None
+            left = found
+            break
+        expected *= shape[axis]
     lengths: list[int] = []
     fates: list[bool] = []
-    expected = dtype.itemsize
-    for axis in reversed(order):  # neighbouring axes that share a fate become one
-        if shape[axis] == 1:
-            continue
-        if strides[axis] != expected:
-            return None
-        expected *= shape[axis]
+    for axis in left:  # neighbouring axes that share a fate become one
         if fates and fates[-1] == (axis in dims):
             lengths[-1] *= shape[axis]
         else:
             lengths.append(shape[axis])
             fates.append(axis in dims)
-    lengths, fates = lengths[::-1], fates[::-1]
-    if True not in fates or (centered and len(fates) > 2):
+    if (True not in fates and not planning.steps) or (centered and len(fates) > 2):
         return None
-    planning = _Planning(REDUCTIONS[name], kind, numbers, vector_bytes, centered)
-    planning.reduce(lengths, fates)
+    if True in fates:
+        planning.reduce(lengths, fates)
     kept = [axis for axis in order if axis not in dims]
     turned = tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None
     result = tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims])
@@ -358,23 +369,60 @@ class _Planning:
             if fates:
                 fates.pop()
 
-    def rows(self, rows: int, n: int) -> None:
-        """From (rows, n) to (rows,)."""
+    def rows_apart(self, shape: tuple[int, ...], strides: list[float], dims: tuple[int, ...]) -> list[int] | None:
+        """Reduce an array that has gaps, or elements twice, over the reduced axis of the smallest stride; the axes that are left.
+
+        None if there is no loop for it. Neighbouring axes that are one in memory are reduced together.
+        """
+        if any(step % 1 for step in strides):
+            return None
+        steps = [int(step) for step in strides]
+        reduced = sorted([axis for axis in dims if shape[axis] != 1], key=lambda axis: -abs(steps[axis]))
+        if not reduced:
+            return None
+        n, _, step = collapsed([(shape[axis], steps[axis], steps[axis]) for axis in reduced])[-1]
+        together = 0
+        while math.prod(shape[axis] for axis in reduced[together:]) != n:
+            together += 1
+        left = [axis for axis in range(len(shape)) if shape[axis] != 1 and axis not in reduced[together:]]
+        rows = tuple([shape[axis] for axis in left])
+        axes = collapsed([(shape[axis], to, steps[axis]) for axis, to in zip(left, row_steps(rows), strict=True)])
+        (inner, _, inner_step), (middle, _, middle_step), (_, _, outer_step) = [*axes[::-1], *[(1, 0, 0)] * 3][:3]
+        place = (inner, inner_step, middle, middle_step, outer_step)
+        if len(axes) > 3:
+            return None
+        if step == 1 and n > _SHORT:
+            self.rows(math.prod(rows), n, place)
+        elif inner < _SHORT:
+            return None
+        elif inner_step == 1 and len(axes) < 3:
+            self.columns(middle, n, inner, (step, middle_step))
+        elif n <= _FEW or (n <= _MOST_ROWS and abs(inner_step) <= 4):
+            self._add(reduce_short_rows, math.prod(rows), math.prod(rows), n + 8, 0, n, step, *place)
+        else:
+            return None
+        return left
+
+    def rows(self, rows: int, n: int, place: tuple[int, ...] | None = None) -> None:
+        """From (rows, n) to (rows,). `place`: what `row_place` is told of rows that do not follow each other."""
         step = int(self.centered and rows > 1)
         if n <= _SHORT and rows > 1:
-            self._add(reduce_short_rows, rows, rows, n + 8, step, n)
+            self._add(reduce_short_rows, rows, rows, n + 8, step, n, 1, rows, n, 1, 0, 0)
             return
         chunk = n if rows >= _MANY and n < 1 << 30 else min(n, _CHUNK)
         chunks = -(-n // chunk)
-        self._add(reduce_rows, rows * chunks, rows * chunks, chunk, step, n, chunk, IDENTITY=self.identity)
+        self._add(
+            reduce_rows, rows * chunks, rows * chunks, chunk, step, n, chunk, *(place or ()), IDENTITY=self.identity,
+            APART=place is not None,
+        )  # fmt: skip
         if chunks > 1:
             self.rows(rows, chunks)
 
-    def columns(self, outer: int, rows: int, inner: int) -> None:
-        """From (outer, rows, inner) to (outer, inner)."""
+    def columns(self, outer: int, rows: int, inner: int, steps: tuple[int, int] | None = None) -> None:
+        """From (outer, rows, inner) to (outer, inner). `steps`: how far apart rows and matrices are that have gaps."""
         rest = 0
         glue = 1
-        if outer == 1 and inner < _NARROW and rows * inner >= 4 * _NARROW:
+        if steps is None and outer == 1 and inner < _NARROW and rows * inner >= 4 * _NARROW:
             # Several rows are taken as one long one.
             glue = -(-_NARROW // inner)
             rest = rows % glue * inner
@@ -382,6 +430,7 @@ class _Planning:
             inner *= glue
             if self.centered:
                 self.glued = glue
+        step, outer_step = steps or (inner, rows * inner)
         tiles = -(-inner // TILE)
         chunk = min(rows, _MOST_ROWS)
         if outer * tiles < _MANY:
@@ -389,7 +438,7 @@ class _Planning:
         chunks = -(-rows // chunk)
         self._add(
             reduce_columns, outer * chunks * inner, outer * chunks * tiles, chunk * min(inner, TILE), rows, inner, chunk, rest,
-            IDENTITY=self.identity, CENTERED=self.centered,
+            step, outer_step, IDENTITY=self.identity, CENTERED=self.centered,
         )  # fmt: skip
         if chunks > 1 or glue > 1:
             self.columns(outer, chunks * glue, inner // glue)
