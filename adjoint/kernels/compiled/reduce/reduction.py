@@ -230,6 +230,8 @@ class Reducing(NamedTuple):
         result = plan.run(x)
         if self.divisor:
             numpy.true_divide(result, self.divisor, result)
+        if self.dtype.kind == "c":
+            return result.view(self.dtype).reshape(result.shape[:-1])
         return result if plan.dtype is self.dtype else result.astype(self.dtype, copy=False)
 
 
@@ -278,6 +280,10 @@ def _plan(
     name: str, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...], keepdim: bool,
     centered: bool, vector_bytes: int,
 ) -> _Plan | None:  # fmt: skip
+    parts = 1
+    if dtype.kind == "c" and name == "sum":  # the parts of complex numbers are one more dimension
+        parts, dtype = 2, numpy.dtype(f"f{dtype.itemsize // 2}")
+        shape, strides = (*shape, 2), (*strides, dtype.itemsize)
     kind, numbers = type_of(dtype), accumulated(name, dtype)
     if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
         return None
@@ -300,7 +306,7 @@ def _plan(
     if True not in fates or (centered and len(fates) > 2):
         return None
     planning = _Planning(REDUCTIONS[name], kind, numbers, vector_bytes, centered)
-    planning.reduce(lengths, fates)
+    planning.reduce(lengths, fates, parts)
     kept = [axis for axis in order if axis not in dims]
     turned = tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None
     result = tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims])
@@ -342,14 +348,22 @@ class _Planning:
         self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, (results,), tables))
         self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
 
-    def reduce(self, lengths: list[int], fates: list[bool]) -> None:
-        """Reduce a contiguous array, whose axes are kept and reduced by turns, from its last axis to its first."""
+    def reduce(self, lengths: list[int], fates: list[bool], parts: int) -> None:
+        """Reduce a contiguous array, whose axes are kept and reduced by turns, from its last axis to its first.
+
+        Rows of complex numbers end in an axis of their two parts.
+        """
         lengths, fates = lengths[:], fates[:]
+        whole = parts if lengths[-1] == parts > 1 else 1
+        if whole > 1:
+            lengths.pop()
+            fates.pop()
         if fates.pop():
             n = lengths.pop()
-            self.rows(math.prod(lengths), n)
+            self.rows(math.prod(lengths), n * whole, whole)
             if fates:
                 fates.pop()
+                lengths[-1] *= whole
         while fates:
             inner, rows = lengths.pop(), lengths.pop()
             self.columns(math.prod(lengths), rows, inner)
@@ -358,17 +372,18 @@ class _Planning:
             if fates:
                 fates.pop()
 
-    def rows(self, rows: int, n: int) -> None:
-        """From (rows, n) to (rows,)."""
+    def rows(self, rows: int, n: int, parts: int) -> None:
+        """From (rows, n) to (rows, parts)."""
         step = int(self.centered and rows > 1)
-        if n <= _SHORT and rows > 1:
+        if n <= _SHORT and rows > 1 and parts == 1:
             self._add(reduce_short_rows, rows, rows, n + 8, step, n)
             return
         chunk = n if rows >= _MANY and n < 1 << 30 else min(n, _CHUNK)
         chunks = -(-n // chunk)
-        self._add(reduce_rows, rows * chunks, rows * chunks, chunk, step, n, chunk, IDENTITY=self.identity)
+        pieces = rows * chunks
+        self._add(reduce_rows, pieces * parts, pieces, chunk, step, n, chunk, IDENTITY=self.identity, PARTS=parts)
         if chunks > 1:
-            self.rows(rows, chunks)
+            self.rows(rows, chunks * parts, parts)
 
     def columns(self, outer: int, rows: int, inner: int) -> None:
         """From (outer, rows, inner) to (outer, inner)."""
