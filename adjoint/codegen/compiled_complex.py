@@ -6,41 +6,67 @@ not treat infinities and what is out of range.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import unwarned
-from .numpy_tiles import result_like
+from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
+from .compiled_pointwise import CompiledPointwise
+from .complex_parts import ARITHMETIC, parts_of_input
+from .expression import PARAMETER, SCALAR, Expression
 from .pointwise import Program
-from .tracing import xp
+from .tracing import Symbol, Trace, xp
 
 Array = ndarray[Any, Any]
 
 
 class ComplexFunction:
-    """A function of one or two complex arrays, by an expression of their parts. `exact`: its special values are NumPy's."""
+    """A function of one or two complex arrays, by an expression of their parts. `exact`: its special values are NumPy's.
 
-    def __init__(self, expression: Callable[..., Any], exact: bool) -> None:
-        self.name = expression.__name__.strip("_")
+    Operands may be yet to be conjugated or negated, which is part of the expression then.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], exact: bool) -> None:
+        self.name = name
         self.exact = exact
-        self.program = Program(expression, self.name, "f", False)
+        self.function = function
+        self._compiled: dict[Any, CompiledPointwise] = {}
 
-    def run(self, operands: tuple[Array, ...]) -> Any:
-        """The result for arrays of one dtype; NotImplemented if NumPy is to compute."""
-        result = result_like(operands, operands[0].dtype, False)
-        parts = [part for item in operands for part in (item.real, item.imag)]
-        dtype = result.real.dtype
-        found = self.program.compiled.run(parts, (), dtype, dtype, (result.real, result.imag))
-        if found is NotImplemented:
-            return NotImplemented
-        if not self.exact:
+    def run(self, operands: Sequence[Any], numbers: Sequence[Any] = (), plans: Any = None) -> Any:
+        """The result for arrays of one dtype, then numbers; NotImplemented if NumPy is to compute.
+
+        `plans`: where plans for plain arrays may be noted for direct calls.
+        """
+        bits = tuple(map(lazy_bits_of, operands))
+        compiled = self._compiled.get((bits, len(numbers)))
+        if compiled is None:
+            compiled = self._compiled[bits, len(numbers)] = self._compile(bits, len(numbers))
+            if plans is not None and self.exact and not any(bits) and not numbers:
+                compiled.direct = plans
+        arrays = [without_lazy_bits(item) for item in operands]
+        dtype = arrays[0].dtype
+        values = [part for number in numbers for part in (number.real, number.imag)]
+        result = compiled.run(arrays, values, dtype, arrays[0].real.dtype)
+        if not self.exact and result is not NotImplemented:
             self._mend(result, operands)
         return result
 
-    def _mend(self, result: Array, operands: tuple[Array, ...]) -> None:
+    def _compile(self, bits: tuple[int, ...], numbers: int) -> CompiledPointwise:
+        trace = Trace({})
+        pairs, names, parameters = [], [f"x{index}" for index in range(len(bits))], []
+        for name, wanted in zip(names, bits, strict=True):
+            pairs += parts_of_input(trace, name, wanted)
+        for index in range(2 * numbers):
+            parameters.append(f"n{index}")
+            pairs.append(Symbol(trace.graph.node(PARAMETER, (), SCALAR, parameters[-1]), trace))
+        real, imag = self.function(*pairs)
+        tree = Expression((real.node, imag.node))
+        return CompiledPointwise(f"complex_{self.name}", tree, names, parameters, of_parts=True)
+
+    def _mend(self, result: Array, operands: Sequence[Array]) -> None:
         with unwarned():
             if numpy.isfinite(numpy.sum(result)):  # cheap, and seldom wrong
                 return
@@ -62,53 +88,23 @@ def _parts(a: Array, b: Array) -> Any:
 
 _PARTS = Program(_parts, "complex_cpu", "f", False)
 
-FUNCTIONS: dict[str, ComplexFunction] = {}
+FUNCTIONS = {name: ComplexFunction(name, function, True) for name, function in ARITHMETIC.items()}
 """By the name of NumPy's function."""
 
 
-def _complex(exact: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def declare(expression: Callable[..., Any]) -> Callable[..., Any]:
-        function = ComplexFunction(expression, exact)
-        FUNCTIONS[function.name] = function
-        return expression
-
-    return declare
+def _complex(function: Callable[..., Any]) -> Callable[..., Any]:
+    name = function.__name__.strip("_")
+    FUNCTIONS[name] = ComplexFunction(name, function, False)
+    return function
 
 
-@_complex(True)
-def _multiply(a: Array, b: Array, c: Array, d: Array) -> Any:
-    return a * c - b * d, a * d + b * c
-
-
-@_complex(True)
-def _divide(a: Array, b: Array, c: Array, d: Array) -> Any:
-    """R. L. Smith, "Algorithm 116: complex division" (1962)."""
-    first = xp.abs(c) >= xp.abs(d)
-    large, small = xp.where(first, c, d), xp.where(first, d, c)
-    ratio = small / large
-    scale = 1 / (large + small * ratio)
-    real = xp.where(first, a + b * ratio, a * ratio + b) * scale
-    imag = xp.where(first, b - a * ratio, b * ratio - a) * scale
-    zero = (c == 0) & (d == 0)
-    return xp.where(zero, a / xp.abs(c), real), xp.where(zero, b / xp.abs(c), imag)
-
-
-@_complex(True)
-def _reciprocal(a: Array, b: Array) -> Any:
-    first = xp.abs(b) <= xp.abs(a)
-    large, small = xp.where(first, a, b), xp.where(first, b, a)
-    ratio = small / large
-    below = large + small * ratio
-    return xp.where(first, 1, ratio) / below, -xp.where(first, ratio, 1) / below
-
-
-@_complex(False)
+@_complex
 def _exp(a: Array, b: Array) -> Any:
     size = xp.exp(a)
     return size * xp.cos(b), size * xp.sin(b)
 
 
-@_complex(False)
+@_complex
 def _log(a: Array, b: Array) -> Any:
     """Near the unit circle, the logarithm of what is missing to 1."""
     large, small = xp.maximum(xp.abs(a), xp.abs(b)), xp.minimum(xp.abs(a), xp.abs(b))
@@ -117,27 +113,27 @@ def _log(a: Array, b: Array) -> Any:
     return xp.where(near, missing, xp.log(xp.hypot(a, b))), xp.arctan2(b, a)
 
 
-@_complex(False)
+@_complex
 def _sin(a: Array, b: Array) -> Any:
     return xp.sin(a) * xp.cosh(b), xp.cos(a) * xp.sinh(b)
 
 
-@_complex(False)
+@_complex
 def _cos(a: Array, b: Array) -> Any:
     return xp.cos(a) * xp.cosh(b), -(xp.sin(a) * xp.sinh(b))
 
 
-@_complex(False)
+@_complex
 def _sinh(a: Array, b: Array) -> Any:
     return xp.sinh(a) * xp.cos(b), xp.cosh(a) * xp.sin(b)
 
 
-@_complex(False)
+@_complex
 def _cosh(a: Array, b: Array) -> Any:
     return xp.cosh(a) * xp.cos(b), xp.sinh(a) * xp.sin(b)
 
 
-@_complex(False)
+@_complex
 def _tanh(a: Array, b: Array) -> Any:
     """W. Kahan, "Branch cuts for complex elementary functions" (1987)."""
     tangent, sine = xp.tan(b), xp.sinh(a)
@@ -150,7 +146,7 @@ def _tanh(a: Array, b: Array) -> Any:
     return real, imag
 
 
-@_complex(False)
+@_complex
 def _sqrt(a: Array, b: Array) -> Any:
     root = xp.sqrt((xp.abs(a) + xp.hypot(a, b)) * 0.5)
     other = xp.where(root == 0, xp.abs(b), xp.abs(b) / (root + root))

@@ -13,6 +13,7 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.floating import HALVES
+from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
 from .acceleration import CONVERTED, LOOPS, THREADED
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
@@ -74,7 +75,7 @@ class LargeUfunc:
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
         first, *others = operands
-        if type(first) is ndarray and LOOPS.takes(
+        if (type(first) is ndarray or lazy_bits_of(first)) and LOOPS.takes(
             first.size if self.with_number or not others else numpy.broadcast(first, *others).size,
             CONVERTED if first.dtype in HALVES else self.elements,
         ):
@@ -86,14 +87,14 @@ class LargeUfunc:
     def _compute(self, operands: tuple[Any, ...], out: ndarray | None) -> Any:
         arrays = operands[:1] if self.with_number else operands
         dtype = arrays[0].dtype
+        if dtype.kind == "c":
+            return self._of_complex(arrays, operands[len(arrays) :]) if out is None else NotImplemented
         for item in arrays:
             if type(item) is not ndarray or item.dtype is not dtype:
                 return NotImplemented
         if dtype is BOOLEAN and self.ufunc.__name__ in _OF_TRUTHS:
             operands = arrays = tuple([item.view(numpy.uint8) for item in arrays])
             dtype = arrays[0].dtype
-        if dtype.kind == "c" and not self.with_number and out is None:
-            return self._of_complex(arrays)
         compute = computed_in(dtype)
         if compute.kind not in self.kinds:
             return NotImplemented
@@ -101,11 +102,15 @@ class LargeUfunc:
             return NotImplemented
         return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
 
-    def _of_complex(self, arrays: tuple[ndarray, ...]) -> Any:
+    def _of_complex(self, arrays: tuple[ndarray, ...], numbers: tuple[Any, ...]) -> Any:
         from .compiled_complex import FUNCTIONS
 
         function = FUNCTIONS.get(self.ufunc.__name__)
-        return NotImplemented if function is None else function.run(arrays)
+        dtype = arrays[0].dtype
+        known = all((type(item) is ndarray or lazy_bits_of(item)) and item.dtype is dtype for item in arrays)
+        if function is None or not known or not all(isinstance(item, (int, float, complex)) for item in numbers):
+            return NotImplemented
+        return function.run(arrays, numbers, None if self.with_number else self.compiled.direct)
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES
+from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
 from .acceleration import LARGE, LOOPS
 from .compiled_pointwise import CompiledPointwise, computed_in
@@ -73,11 +73,12 @@ class LargeFormula:
             self.elements = all(map(_computes, leaves(tree)))
         except TracingError:
             self.elements = False
+        if self.elements:
+            self.compiled = CompiledPointwise(self.name, tree, self.parameters.arrays, self.parameters.scalars)
         only = self._operation(tree) if self.elements else None
         if only is not None:
             self.direct = only
         elif self.elements:
-            self.compiled = CompiledPointwise(self.name, tree, self.parameters.arrays, self.parameters.scalars)
             given = ", ".join(self.parameters.names)
             namespace: dict[str, Any] = {"general": self._general}
             text = self.compiled.direct_source(given, f"general({given})", namespace)
@@ -97,18 +98,22 @@ class LargeFormula:
             return None
         given = ", ".join(self.parameters.names)
         operands = ", ".join([item.value for item in node.operands])
-        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else written({given})"
-        found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "written": self._written})
+        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else general({given})"
+        found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "general": self._general})
         return found
 
     def _general(self, *values: Any) -> Any:
         given = dict(zip(self.parameters.names, values, strict=True))
         operands = [given[name] for name in self.parameters.arrays]
         dtype = given["grad"].dtype
-        alike = all(type(item) is ndarray and item.dtype is dtype for item in operands)
-        if alike and (dtype.kind == "f" or dtype in HALVES) and LOOPS.enabled:
+        compute = computed_in(dtype)
+        lazy = compute.kind == "c"
+        alike = all(
+            (type(item) is ndarray or (lazy and lazy_bits_of(item))) and item.dtype is dtype for item in operands
+        )
+        if alike and compute.kind in "fc" and LOOPS.enabled:
             scalars = [given[name] for name in self.parameters.scalars]
-            result = self.compiled.run(operands, scalars, dtype, computed_in(dtype))
+            result = self.compiled.run(operands, scalars, dtype, compute)
             if result is not NotImplemented:
                 return result
         return self._written(*values)

@@ -13,11 +13,11 @@ from ..tensor import PLAIN_TYPES, Tensor, wrap
 
 NUMBERS = frozenset((int, float))
 
-_FLOATS = frozenset((numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)))
+_INEXACT = tuple(map(numpy.dtype, "fdFD"))
 _INT64 = numpy.dtype(numpy.int64)
 _LIMIT = 4096
-_of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, _INT64)}
-_of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
+_of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_INEXACT, _INT64)}
+_of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _INEXACT}
 """The constants by dtype and number. 2 and 2.0 are kept separately, because they are equal as keys."""
 
 

@@ -1,5 +1,4 @@
-"""Along one dimension: the extremum of all elements so far and where it was last attained; sums of integers, sums and products
-of complex numbers so far."""
+"""Along one dimension: the extremum so far and where it was last attained, and sums of integers and scans of complex numbers."""
 
 from __future__ import annotations
 
@@ -174,7 +173,15 @@ def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static,
 
 @loops(explicit=True, plain=True)
 def scan_pairs(
-    out: Pointer[T], x: Pointer[T], rows: Int, n: Int, PRODUCT: Static, REVERSED: Static, LINES: Static, start: Int, stop: Int
+    out: Pointer[T],
+    x: Pointer[T],
+    rows: Int,
+    n: Int,
+    PRODUCT: Static,
+    REVERSED: Static,
+    LINES: Static,
+    start: Int,
+    stop: Int,
 ) -> None:
     """The sums or products so far in rows of `n` complex numbers, or from their ends on; groups of rows as in `extremum_rows`."""
     PAIR = vector(f64, 2)
