@@ -11,8 +11,8 @@ from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous
 from ..runtime.errors import LinAlgError
-from ..runtime.floating import is_inexact, refuse
-from .elimination import column_major, lu_factor, substituted
+from ..runtime.floating import is_inexact, refuse, unwarned
+from .elimination import SMALL, column_major, lu_factor, substituted
 
 Array = numpy.ndarray[Any, Any]
 
@@ -65,13 +65,36 @@ def inv(self: Array, name: str = "inv") -> Array:
     """The inverse."""
     check_matrix(name, self, square=True)
     try:
-        return numpy.linalg.inv(self.mT).mT  # column-major
+        return _inverse(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
         prefix, where = batch_prefix(self, _exactly_singular(self))
         raise LinAlgError(
             f"linalg.inv: {prefix}The diagonal element {_zero_pivot(self[where])} is zero, the inversion could not be completed "
             "because the input matrix is singular."
         ) from None
+
+
+def _inverse(a: Array) -> Array:
+    found = _eliminated(a, None, 2 * a.shape[-1])
+    return numpy.linalg.inv(a) if found is NotImplemented else found
+
+
+def _solution(a: Array, b: Array) -> Array:
+    found = _eliminated(a, b, a.shape[-1] + b.shape[-1])
+    return numpy.linalg.solve(a, b) if found is NotImplemented else found
+
+
+def _eliminated(a: Array, b: Array | None, columns: int) -> Any:
+    if a.shape[-1] * columns <= SMALL and LOOPS.takes(a.size, _COMPILED):
+        return LOOPS.run("linalg.elimination.solve", a, b)
+    return NotImplemented
+
+
+def _pivots(a: Array) -> Any:
+    """The pivots of each matrix, and the sign of its exchanges."""
+    if a.shape[-1] ** 2 <= SMALL and LOOPS.takes(a.size, _COMPILED):
+        return LOOPS.run("linalg.elimination.pivots_of", a)
+    return NotImplemented
 
 
 def is_vector(a: Array | Any, b: Array | Any) -> bool:
@@ -99,7 +122,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
             f"{right.shape[-2]}x{right.shape[-1]})"
         )
     try:
-        result = numpy.linalg.solve(a, right) if left else numpy.linalg.solve(a.mT, right.mT).mT
+        result = _solution(a, right) if left else _solution(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
         prefix, _ = batch_prefix(a, _exactly_singular(a))
         raise LinAlgError(
@@ -113,12 +136,23 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
 def det(self: Array) -> Array:
     """The determinant."""
     check_matrix("det", self, square=True)
+    found = _pivots(self)
+    if found is not NotImplemented:
+        with unwarned():
+            product = (found[0].prod(1) * found[1]).astype(self.dtype).reshape(self.shape[:-2])
+            if product.all() and numpy.isfinite(product).all():
+                return product
     return numpy.asarray(numpy.linalg.det(self), dtype=self.dtype)
 
 
 def slogdet(self: Array) -> tuple[Array, Array]:
     """The sign (or phase) of the determinant and the logarithm of its absolute value."""
     check_matrix("slogdet", self, square=True)
+    found = _pivots(self)
+    if found is not NotImplemented:
+        pivots, sign = found
+        signs = numpy.copysign(1.0, pivots).prod(1) * sign, numpy.log(numpy.abs(pivots)).sum(1)
+        return tuple([item.astype(self.dtype).reshape(self.shape[:-2]) for item in signs])
     sign, log = numpy.linalg.slogdet(self)
     return numpy.asarray(sign), numpy.asarray(log)
 
@@ -149,7 +183,7 @@ _REGULAR = 0.01
 def _inverse_of_regular(self: Array) -> Array | None:
     """The inverses of matrices; None if one of them is nearly singular, or has elements that are not finite."""
     try:
-        inverse = numpy.linalg.inv(self)
+        inverse = _inverse(self)
     except numpy.linalg.LinAlgError:
         return None
     condition = numpy.linalg.norm(self, 1, (-2, -1)) * numpy.linalg.norm(inverse, 1, (-2, -1))
