@@ -13,6 +13,7 @@ from ..memory.copying import contiguous
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, refuse, unwarned
 from .elimination import SMALL, column_major, lu_factor, substituted
+from .stacks import of_stack
 
 Array = numpy.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ def inv(self: Array, name: str = "inv") -> Array:
 
 def _inverse(a: Array) -> Array:
     found = _eliminated(a, None, 2 * a.shape[-1])
-    return numpy.linalg.inv(a) if found is NotImplemented else found
+    return of_stack(numpy.linalg.inv, a) if found is NotImplemented else found
 
 
 def _solution(a: Array, b: Array) -> Array:
@@ -251,28 +252,33 @@ def singular_values(self: Array, **options: bool) -> Any:
         raise LinAlgError(
             "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         )
-    return numpy.linalg.svd(self, **options)  # type: ignore[call-overload]
+    return of_stack(lambda part: numpy.linalg.svd(part, **options), self)  # type: ignore[call-overload]
 
 
-def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """U, the singular values and V conjugate-transposed."""
+def svd(self: Array, full_matrices: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
+    """U, the singular values and V conjugate-transposed; the values alone unless `compute_uv`."""
     check_matrix("svd", self)
+    if not compute_uv:
+        return self[:0], singular_values(self, compute_uv=False), self[:0]
     u, s, vh = singular_values(self, full_matrices=full_matrices)
     return column_major(u), s, column_major(vh)
 
 
-def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+def eigh(self: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
+    """Eigenvalues, ascending, and if `compute_v` eigenvectors of Hermitian matrices, of which one triangle is read."""
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    values, vectors = _eigh(self, UPLO.upper())
+    values, vectors = _eigh(self, UPLO.upper(), compute_v)
     return values, column_major(vectors)
 
 
-def _eigh(self: Array, triangle: str = "L") -> Any:
+def _eigh(self: Array, triangle: Any = "L", compute_v: bool = True) -> Any:
     try:
-        values, vectors = numpy.linalg.eigh(self, triangle)  # type: ignore[call-overload]
+        if compute_v:
+            values, vectors = of_stack(lambda part: numpy.linalg.eigh(part, triangle), self)
+        else:
+            values, vectors = of_stack(lambda part: numpy.linalg.eigvalsh(part, triangle), self), self[:0]
         if numpy.isfinite(values).all():
             return values, vectors
     except numpy.linalg.LinAlgError:
@@ -291,8 +297,8 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     if mode == "r":
-        return numpy.empty((0,), self.dtype), column_major(numpy.linalg.qr(self, "r"))  # type: ignore[arg-type]
-    q, r = numpy.linalg.qr(self, mode)  # type: ignore[call-overload]
+        return numpy.empty((0,), self.dtype), column_major(of_stack(lambda part: numpy.linalg.qr(part, "r"), self))
+    q, r = of_stack(lambda part: numpy.linalg.qr(part, mode), self)  # type: ignore[call-overload]
     return column_major(q), column_major(r)
 
 
@@ -476,7 +482,7 @@ def eig(self: Array) -> tuple[Array, Array]:
     check_matrix("eig", self, square=True)
     if not numpy.isfinite(self).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    values, vectors = numpy.linalg.eig(self)
+    values, vectors = of_stack(numpy.linalg.eig, self)
     kind = numpy.result_type(self.dtype, numpy.complex64)
     return values.astype(kind), numpy.ascontiguousarray(vectors.mT).mT.astype(kind)
 
@@ -525,7 +531,7 @@ def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if not self.size:
         return numpy.zeros(self.shape[:-2], numpy.int64)
-    values = numpy.abs(_eigh(self)[0]) if hermitian else singular_values(self, compute_uv=False)
+    values = numpy.abs(_eigh(self, compute_v=False)[0]) if hermitian else singular_values(self, compute_uv=False)
     return numpy.asarray((values > cutoff(values.max(-1), self, atol, rtol)[..., None]).sum(-1), numpy.int64)
 
 
