@@ -35,10 +35,10 @@ class ComplexFunction:
         self.function = function
         self._compiled: dict[Any, CompiledPointwise] = {}
 
-    def run(self, operands: Sequence[Any], numbers: Sequence[Any] = (), plans: Any = None) -> Any:
+    def run(self, operands: Sequence[Any], numbers: Sequence[Any], plans: Any, out: Array | None = None) -> Any:
         """The result for arrays of one dtype, then numbers; NotImplemented if NumPy is to compute.
 
-        `plans`: where plans for plain arrays may be noted for direct calls.
+        `plans`: where plans for plain arrays may be noted for direct calls. `out` is only for exact functions.
         """
         bits = tuple(map(lazy_bits_of, operands))
         compiled = self._compiled.get((bits, len(numbers)))
@@ -49,7 +49,7 @@ class ComplexFunction:
         arrays = [without_lazy_bits(item) for item in operands]
         dtype = arrays[0].dtype
         values = [part for number in numbers for part in (number.real, number.imag)]
-        result = compiled.run(arrays, values, dtype, arrays[0].real.dtype)
+        result = compiled.run(arrays, values, dtype, arrays[0].real.dtype, out)
         if not self.exact and result is not NotImplemented:
             self._mend(result, operands)
         return result

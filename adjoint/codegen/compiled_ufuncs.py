@@ -88,7 +88,7 @@ class LargeUfunc:
         arrays = operands[:1] if self.with_number else operands
         dtype = arrays[0].dtype
         if dtype.kind == "c":
-            return self._of_complex(arrays, operands[len(arrays) :]) if out is None else NotImplemented
+            return self._of_complex(arrays, operands[len(arrays) :], out)
         for item in arrays:
             if type(item) is not ndarray or item.dtype is not dtype:
                 return NotImplemented
@@ -102,7 +102,7 @@ class LargeUfunc:
             return NotImplemented
         return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
 
-    def _of_complex(self, arrays: tuple[ndarray, ...], numbers: tuple[Any, ...]) -> Any:
+    def _of_complex(self, arrays: tuple[ndarray, ...], numbers: tuple[Any, ...], out: ndarray | None) -> Any:
         from .compiled_complex import FUNCTIONS
 
         function = FUNCTIONS.get(self.ufunc.__name__)
@@ -110,7 +110,11 @@ class LargeUfunc:
         known = all((type(item) is ndarray or lazy_bits_of(item)) and item.dtype is dtype for item in arrays)
         if function is None or not known or not all(isinstance(item, (int, float, complex)) for item in numbers):
             return NotImplemented
-        return function.run(arrays, numbers, None if self.with_number else self.compiled.direct)
+        if out is not None and (
+            not function.exact or out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays])
+        ):
+            return NotImplemented
+        return function.run(arrays, numbers, None if self.with_number else self.compiled.direct, out)
 
 
 @cache
