@@ -449,6 +449,10 @@ def matrix_exp(self: Array) -> Array:
     squarings turn into zeros.
     """
     check_matrix("matrix_exp", self, square=True, half=True)
+    return of_stack(_exponential, self) if self.ndim > 2 and self.size else _exponential(self)
+
+
+def _exponential(self: Array) -> Array:
     if not self.size:
         return self.copy()
     work = self.astype(numpy.result_type(self.dtype, numpy.float64), copy=False)
