@@ -15,7 +15,7 @@ from numpy import ndarray
 from ..kernels.runtime.floating import HALVES
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
-from .acceleration import CONVERTED, LOOPS, THREADED
+from .acceleration import CONVERTED, LARGE, LOOPS, THREADED
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
@@ -77,7 +77,11 @@ class LargeUfunc:
         first, *others = operands
         if (type(first) is ndarray or lazy_bits_of(first)) and LOOPS.takes(
             first.size if self.with_number or not others else numpy.broadcast(first, *others).size,
-            CONVERTED if first.dtype in HALVES else self.elements,
+            CONVERTED
+            if first.dtype in HALVES
+            else min(self.elements, LARGE)
+            if first.dtype.kind == "c"
+            else self.elements,
         ):
             result = self._compute(operands, out)
             if result is not NotImplemented:

@@ -58,8 +58,10 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
 
     def operand(array: Any) -> Any:
         lazy = lazy_bits_of(array) and array.dtype.kind == "c" and (target is None or array.dtype == target.numpy)
-        if lazy and not op.view and isinstance(NUMPY.kernel(op.name).general, numpy.ufunc):
-            return array  # which a ufunc reads itself, large ones without a copy
+        if lazy and not op.view:
+            kernel = NUMPY.kernel(op.name).general
+            if isinstance(kernel, numpy.ufunc) or getattr(kernel, "reads_lazy", False):
+                return array  # which a ufunc reads itself, large ones without a copy
         return prepared(read(array), target)
 
     arrays: list[Any] = []

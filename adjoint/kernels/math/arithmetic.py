@@ -42,6 +42,7 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
+    kernel.reads_lazy = at_once is not None  # type: ignore[attr-defined]
     return Kernel(kernel, small=function, dtypes=FLOATS)
 
 
