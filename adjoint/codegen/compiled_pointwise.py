@@ -17,7 +17,7 @@ from ..kernels.runtime.addresses import IN_OBJECTS, overlap
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from .acceleration import LARGE, LOOPS, Plans
-from .complex_parts import PARTS, by_parts
+from .compiled_complex import EXACT, PARTS, by_parts
 from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -135,6 +135,8 @@ class CompiledPointwise:
         self.parameters = list(parameters)
         self.contiguous = contiguous
         self.of_parts = of_parts
+        self.of_complex = EXACT
+        """The functions of complex numbers that it may have."""
         operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
         self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
         """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
@@ -192,10 +194,13 @@ class CompiledPointwise:
             found = self._dtypes[char] = (namespace["choose"], variants)
         return found
 
-    def _of_complex(self, bits: tuple[int, ...]) -> CompiledPointwise:
+    def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:
         """The same for complex arrays, by their parts; `bits` say which are yet to be conjugated or negated."""
-        tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)))
-        return CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)
+        tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)), self.of_complex)
+        made = CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)
+        if self.of_complex is EXACT and not any(bits):
+            made.direct = self.direct
+        return made
 
     def run(
         self,
@@ -210,7 +215,7 @@ class CompiledPointwise:
             if any(type(value) is complex for value in scalars):
                 return NotImplemented
             bits = tuple(map(lazy_bits_of, operands))
-            compiled = self._by_parts.get(bits) or self._by_parts.setdefault(bits, self._of_complex(bits))
+            compiled = self._by_parts.get(bits) or self._by_parts.setdefault(bits, self._made_of_parts(bits))
             plain = list(map(without_lazy_bits, operands))
             return compiled.run(plain, scalars, dtype, plain[0].real.dtype, out)
         choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)

@@ -17,9 +17,9 @@ from numpy import ndarray
 from ..kernels.runtime.lazy_conj import CONJ, lazy_bits_of, with_lazy_bits
 from . import source
 from .acceleration import LARGE, LOOPS
+from .compiled_complex import EXACT
 from .compiled_pointwise import CompiledPointwise, computed_in
 from .compiled_ufuncs import large
-from .complex_parts import ARITHMETIC
 from .expression import INPUT, ROW_OPERATIONS, Expression, Node, Tree, leaves
 from .schedule import lowered
 from .tracing import ARRAY, Parameters, TracingError, trace, xp
@@ -64,7 +64,7 @@ class LargeFormula:
         self.arrays = {"grad", *arrays}
         self.namespace = namespace
         self.direct: Callable[..., Any] = self._begin
-        self.of_complex: tuple[str, list[Any]] | None = None
+        self.of_complex: tuple[CompiledPointwise, list[Any]] | None = None
         """A complex function, and the names of its operands and whether they are conjugated, if the formula is no more."""
 
     def __call__(self, *values: Any) -> Any:
@@ -106,8 +106,8 @@ class LargeFormula:
         if more or ufunc is None or not node.operands or any(item.operation != INPUT for item in node.operands):
             return None
         (written,) = tree.outputs
-        if written.operation == node.operation and node.operation in ARITHMETIC and all(map(_read, written.operands)):
-            self.of_complex = node.operation, [_read(item) for item in written.operands]
+        if written.operation == node.operation and node.operation in EXACT and all(map(_read, written.operands)):
+            self.of_complex = ufunc.compiled, [_read(item) for item in written.operands]
         given = ", ".join(self.parameters.names)
         operands = ", ".join([item.value for item in node.operands])
         text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else general({given})"
@@ -125,10 +125,9 @@ class LargeFormula:
         )
         if alike and compute.kind in "fc" and LOOPS.enabled:
             if lazy and self.of_complex is not None:
-                from .compiled_complex import FUNCTIONS
-
-                operation, named = self.of_complex
-                result = FUNCTIONS[operation].run([with_lazy_bits(given[name], bits) for name, bits in named], (), None)
+                compiled, named = self.of_complex
+                read = [with_lazy_bits(given[name], bits) for name, bits in named]
+                result = compiled.run(read, (), dtype, compute)
             else:
                 scalars = [given[name] for name in self.parameters.scalars]
                 result = self.compiled.run(operands, scalars, dtype, compute)
