@@ -1,7 +1,4 @@
-"""LAPACK as NumPy calls it, for much work: stacks of matrices are shared among threads, and OpenBLAS's own threads rest.
-
-Those threads look for work for some hundredths of a second after each product, and take the processors from all others.
-"""
+"""LAPACK as NumPy calls it: stacks of matrices are shared among threads, and OpenBLAS's own threads rest meanwhile."""
 
 from __future__ import annotations
 
@@ -31,22 +28,17 @@ def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
 
 
 def _in_parts(function: Callable[[Array], Any], a: Array) -> Any:
-    batch = a.shape[:-2]
-    stack = a.reshape(-1, *a.shape[-2:])
-    if len(stack) == 1:
-        return function(a)
+    batch, stack = a.shape[:-2], a.reshape(-1, *a.shape[-2:])
     rows = -(-len(stack) // parallel.num_threads)
+    if rows == len(stack):
+        return function(a)
     parts: list[Any] = [None] * -(-len(stack) // rows)
 
     def work(start: int, stop: int) -> None:
-        parts[start // rows] = function(stack[start:stop])
+        found = function(stack[start:stop])
+        parts[start // rows] = found if isinstance(found, tuple) else (found,)
 
     parallel.parallel_rows(work, len(stack), 1, tile_rows=rows, parallel_bytes=0)
-    if not isinstance(parts[0], tuple):
-        return _joined(parts, batch)
-    return tuple([_joined(several, batch) for several in zip(*parts, strict=True)])
-
-
-def _joined(parts: Any, batch: tuple[int, ...]) -> Array:
-    whole = numpy.concatenate(parts)
-    return whole.reshape(*batch, *whole.shape[1:])
+    whole = tuple([numpy.concatenate(several) for several in zip(*parts, strict=True)])
+    results = tuple([item.reshape(*batch, *item.shape[1:]) for item in whole])
+    return results if len(results) > 1 else results[0]
