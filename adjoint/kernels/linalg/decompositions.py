@@ -77,7 +77,10 @@ def inv(self: Array, name: str = "inv") -> Array:
 
 def _inverse(a: Array) -> Array:
     found = _eliminated(a, None, 2 * a.shape[-1])
-    return of_stack(numpy.linalg.inv, a) if found is NotImplemented else found
+    if found is not NotImplemented:
+        return found
+    # That of one matrix is mostly products, for which OpenBLAS's threads are of use.
+    return of_stack(numpy.linalg.inv, a) if a.ndim > 2 else numpy.linalg.inv(a)
 
 
 def _solution(a: Array, b: Array) -> Array:
