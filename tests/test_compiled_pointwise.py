@@ -339,7 +339,7 @@ def test_a_plan_is_followed_only_while_loops_are_enabled_and_for_numbers(monkeyp
     assert numpy.array_equal(
         threshold(x, 0.1, -2.0), threshold(x, 0.1, -2.0)
     )  # the second call follows the plan of the first
-    assert activation.threshold.expression.compiled._direct
+    assert activation.threshold.expression.compiled.direct
     expected = numpy.where(x <= numpy.float32(0.3), numpy.float32(1), x)
     assert numpy.array_equal(threshold(x, 0.3, 1.0), expected)
     monkeypatch.setattr(LOOPS, "_enabled", False)
@@ -351,7 +351,7 @@ def test_plans_do_not_grow_without_end(at_every_size):
     for length in range(1, 2 * Plans.most):
         x = numpy.arange(length, dtype="f4")
         assert numpy.array_equal(add.direct(x, x), x + x)
-    assert len(add.compiled._direct) <= Plans.most
+    assert len(add.compiled.direct) <= Plans.most
 
 
 def test_arrays_may_begin_anywhere(at_every_size):

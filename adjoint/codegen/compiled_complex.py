@@ -1,7 +1,7 @@
-"""Functions of large complex arrays as compiled loops over real and imaginary parts.
+"""Expressions of complex numbers as expressions of their real and imaginary parts.
 
-Each function is an expression with two outputs. Where parts of a result are not finite, NumPy computes again: the expressions do
-not treat infinities and what is out of range.
+Special values of exact functions are NumPy's. The others do not treat infinities and what is out of range: where parts of a
+result are not finite, NumPy is to compute again.
 """
 
 from __future__ import annotations
@@ -9,79 +9,91 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy
-from numpy import ndarray
+from ..kernels.runtime.lazy_conj import CONJ, NEG
+from .expression import CONSTANT, INPUT, NUMBER, SCALAR, Choice, Expression, Node, Refusal, Tree
+from .tracing import Symbol, Trace, TracingError, xp
 
-from ..kernels.runtime.floating import unwarned
-from .numpy_tiles import result_like
-from .pointwise import Program
-from .tracing import xp
-
-Array = ndarray[Any, Any]
+PARTS = (".real", ".imag")
+"""What is added to the name of a complex input to name its parts."""
 
 
-class ComplexFunction:
-    """A function of one or two complex arrays, by an expression of their parts. `exact`: its special values are NumPy's."""
-
-    def __init__(self, expression: Callable[..., Any], exact: bool) -> None:
-        self.name = expression.__name__.strip("_")
-        self.exact = exact
-        self.program = Program(expression, self.name, "f", False)
-
-    def run(self, operands: tuple[Array, ...]) -> Any:
-        """The result for arrays of one dtype; NotImplemented if NumPy is to compute."""
-        result = result_like(operands, operands[0].dtype, False)
-        parts = [part for item in operands for part in (item.real, item.imag)]
-        dtype = result.real.dtype
-        found = self.program.compiled.run(parts, (), dtype, dtype, (result.real, result.imag))
-        if found is NotImplemented:
-            return NotImplemented
-        if not self.exact:
-            self._mend(result, operands)
-        return result
-
-    def _mend(self, result: Array, operands: tuple[Array, ...]) -> None:
-        with unwarned():
-            if numpy.isfinite(numpy.sum(result)):  # cheap, and seldom wrong
-                return
-            wrong = ~numpy.isfinite(result)
-            if wrong.any():
-                given = [numpy.broadcast_to(item, result.shape)[wrong] for item in operands]
-                result[wrong] = getattr(numpy, self.name)(*given)
+def _input(trace: Trace, name: str, bits: int) -> list[Any]:
+    real, imag = [Symbol(trace.graph.node(INPUT, (), NUMBER, name + part), trace) for part in PARTS]
+    if bits & CONJ:
+        imag = -imag
+    return [-real, -imag] if bits & NEG else [real, imag]
 
 
-def joined(result: Array, real: Array, imag: Array) -> bool:
-    """Whether compiled loops have written both parts of an array."""
-    found = _PARTS.compiled.run((real, imag), (), real.dtype, real.dtype, (result.real, result.imag))
-    return found is not NotImplemented
+def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tree:
+    """An expression by the parts of its inputs, with the lazy `bits` of each; a refusal where it needs another function."""
+    if isinstance(tree, Choice):
+        return Choice(tree.condition, by_parts(tree.if_true, bits, functions), by_parts(tree.if_false, bits, functions))
+    if not isinstance(tree, Expression):
+        return tree
+    trace = Trace({})
+    found: dict[Node, Any] = {}
+    for node in tree.nodes():
+        operands = [found[item] for item in node.operands]
+        if node.operation == INPUT:
+            found[node] = _input(trace, node.value, bits[node.value])
+        elif node.kind == SCALAR:
+            given = tuple([real.node for real, _ in operands])
+            real = Symbol(trace.graph.node(node.operation, given, SCALAR, node.value), trace)
+            found[node] = real, Symbol(trace.graph.node(CONSTANT, (), SCALAR, 0.0), trace)
+        elif node.operation == "conjugate":
+            found[node] = operands[0][0], -operands[0][1]
+        else:
+            function = functions.get(node.operation)
+            if function is None:
+                return Refusal(TracingError(f"{node.operation} of complex numbers"))
+            found[node] = function(*[part for pair in operands for part in pair])
+    if any(output.kind == SCALAR for output in tree.outputs):
+        return Refusal(TracingError("a scalar is no complex number"))
+    return Expression(tuple([part.node for output in tree.outputs for part in found[output]]))
 
 
-def _parts(a: Array, b: Array) -> Any:
-    return xp.positive(a), xp.positive(b)
+EXACT: dict[str, Callable[..., Any]] = {}
+"""The parts of a result from those of the operands, by the name of NumPy's function."""
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""Those that are not exact too."""
 
 
-_PARTS = Program(_parts, "complex_cpu", "f", False)
-
-FUNCTIONS: dict[str, ComplexFunction] = {}
-"""By the name of NumPy's function."""
-
-
-def _complex(exact: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def declare(expression: Callable[..., Any]) -> Callable[..., Any]:
-        function = ComplexFunction(expression, exact)
-        FUNCTIONS[function.name] = function
-        return expression
+def _declared(table: dict[str, Any]) -> Callable[..., Any]:
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        table[function.__name__.strip("_")] = function
+        return function
 
     return declare
 
 
-@_complex(True)
-def _multiply(a: Array, b: Array, c: Array, d: Array) -> Any:
+@_declared(EXACT)
+def _add(a: Any, b: Any, c: Any, d: Any) -> Any:
+    return a + c, b + d
+
+
+@_declared(EXACT)
+def _subtract(a: Any, b: Any, c: Any, d: Any) -> Any:
+    return a - c, b - d
+
+
+@_declared(EXACT)
+def _negative(a: Any, b: Any) -> Any:
+    return -a, -b
+
+
+@_declared(EXACT)
+def _square(a: Any, b: Any) -> Any:
+    return a * a - b * b, a * b + b * a
+
+
+@_declared(EXACT)
+def _multiply(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a * c - b * d, a * d + b * c
 
 
-@_complex(True)
-def _divide(a: Array, b: Array, c: Array, d: Array) -> Any:
+@_declared(EXACT)
+def _divide(a: Any, b: Any, c: Any, d: Any) -> Any:
     """R. L. Smith, "Algorithm 116: complex division" (1962)."""
     first = xp.abs(c) >= xp.abs(d)
     large, small = xp.where(first, c, d), xp.where(first, d, c)
@@ -93,8 +105,8 @@ def _divide(a: Array, b: Array, c: Array, d: Array) -> Any:
     return xp.where(zero, a / xp.abs(c), real), xp.where(zero, b / xp.abs(c), imag)
 
 
-@_complex(True)
-def _reciprocal(a: Array, b: Array) -> Any:
+@_declared(EXACT)
+def _reciprocal(a: Any, b: Any) -> Any:
     first = xp.abs(b) <= xp.abs(a)
     large, small = xp.where(first, a, b), xp.where(first, b, a)
     ratio = small / large
@@ -102,14 +114,17 @@ def _reciprocal(a: Array, b: Array) -> Any:
     return xp.where(first, 1, ratio) / below, -xp.where(first, ratio, 1) / below
 
 
-@_complex(False)
-def _exp(a: Array, b: Array) -> Any:
+FUNCTIONS |= EXACT
+
+
+@_declared(FUNCTIONS)
+def _exp(a: Any, b: Any) -> Any:
     size = xp.exp(a)
     return size * xp.cos(b), size * xp.sin(b)
 
 
-@_complex(False)
-def _log(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _log(a: Any, b: Any) -> Any:
     """Near the unit circle, the logarithm of what is missing to 1."""
     large, small = xp.maximum(xp.abs(a), xp.abs(b)), xp.minimum(xp.abs(a), xp.abs(b))
     near = (large > 0.5) & (large < 2)
@@ -117,28 +132,28 @@ def _log(a: Array, b: Array) -> Any:
     return xp.where(near, missing, xp.log(xp.hypot(a, b))), xp.arctan2(b, a)
 
 
-@_complex(False)
-def _sin(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _sin(a: Any, b: Any) -> Any:
     return xp.sin(a) * xp.cosh(b), xp.cos(a) * xp.sinh(b)
 
 
-@_complex(False)
-def _cos(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _cos(a: Any, b: Any) -> Any:
     return xp.cos(a) * xp.cosh(b), -(xp.sin(a) * xp.sinh(b))
 
 
-@_complex(False)
-def _sinh(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _sinh(a: Any, b: Any) -> Any:
     return xp.sinh(a) * xp.cos(b), xp.cosh(a) * xp.sin(b)
 
 
-@_complex(False)
-def _cosh(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _cosh(a: Any, b: Any) -> Any:
     return xp.cosh(a) * xp.cos(b), xp.sinh(a) * xp.sin(b)
 
 
-@_complex(False)
-def _tanh(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _tanh(a: Any, b: Any) -> Any:
     """W. Kahan, "Branch cuts for complex elementary functions" (1987)."""
     tangent, sine = xp.tan(b), xp.sinh(a)
     slope = 1 + tangent * tangent
@@ -150,8 +165,8 @@ def _tanh(a: Array, b: Array) -> Any:
     return real, imag
 
 
-@_complex(False)
-def _sqrt(a: Array, b: Array) -> Any:
+@_declared(FUNCTIONS)
+def _sqrt(a: Any, b: Any) -> Any:
     root = xp.sqrt((xp.abs(a) + xp.hypot(a, b)) * 0.5)
     other = xp.where(root == 0, xp.abs(b), xp.abs(b) / (root + root))
     right = a >= 0

@@ -15,7 +15,9 @@ from numpy import ndarray
 
 from ..kernels.runtime.addresses import IN_OBJECTS, overlap
 from ..kernels.runtime.floating import FLOAT32
+from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from .acceleration import LARGE, LOOPS, Plans
+from .compiled_complex import EXACT, PARTS, by_parts
 from .elementary import FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
@@ -113,23 +115,35 @@ def _memory_like(out: ndarray) -> _Memory:
 class CompiledPointwise:
     """The compiled forms of one tree of expressions. `inputs` names its arrays in order, `parameters` its scalars.
 
+    `of_parts`: its inputs and outputs are the parts of complex arrays, such as `self.real`.
+
     `contiguous`: outputs are row-major, whatever the memory order of the operands.
     """
 
     def __init__(
-        self, name: str, tree: Tree, inputs: Sequence[str], parameters: Sequence[str], contiguous: bool = False
+        self,
+        name: str,
+        tree: Tree,
+        inputs: Sequence[str],
+        parameters: Sequence[str],
+        contiguous: bool = False,
+        of_parts: bool = False,
     ) -> None:
         self.name = name
         self.tree = tree
         self.inputs = list(inputs)
         self.parameters = list(parameters)
         self.contiguous = contiguous
+        self.of_parts = of_parts
+        self.of_complex = EXACT
+        """The functions of complex numbers that it may have."""
         operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
         self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
         """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
+        self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
-        self._direct: Plans[_Plan] = Plans()
+        self.direct: Plans[_Plan] = Plans()
         """By dtype and by signature: what the code of `direct_source` looks up, for plans with one output."""
 
     def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any], into: bool = False) -> str:
@@ -138,7 +152,7 @@ class CompiledPointwise:
         The names that it uses are stored in `namespace`. `into`: the last parameter is `out`, which it writes to.
         """
         namespace |= {
-            "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self._direct, "LOOPS": LOOPS, "launch": launch,
+            "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self.direct, "LOOPS": LOOPS, "launch": launch,
             "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1, "overlap": overlap,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
@@ -180,6 +194,14 @@ class CompiledPointwise:
             found = self._dtypes[char] = (namespace["choose"], variants)
         return found
 
+    def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:
+        """The same for complex arrays, by their parts; `bits` say which are yet to be conjugated or negated."""
+        tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)), self.of_complex)
+        made = CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)
+        if self.of_complex is EXACT and not any(bits):
+            made.direct = self.direct
+        return made
+
     def run(
         self,
         operands: Sequence[ndarray],
@@ -189,6 +211,13 @@ class CompiledPointwise:
         out: ndarray | tuple[ndarray, ...] | None = None,
     ) -> Any:
         """The outputs for arrays of `dtype`, written to `out` if that is given; NotImplemented if NumPy is to compute."""
+        if compute.kind == "c":
+            if any(type(value) is complex for value in scalars):
+                return NotImplemented
+            bits = tuple(map(lazy_bits_of, operands))
+            compiled = self._by_parts.get(bits) or self._by_parts.setdefault(bits, self._made_of_parts(bits))
+            plain = list(map(without_lazy_bits, operands))
+            return compiled.run(plain, scalars, dtype, plain[0].real.dtype, out)
         choose, variants = self._dtypes.get(compute.char) or self._of_dtype(compute.char)
         chosen = choose(*scalars)
         if chosen is None:
@@ -213,7 +242,7 @@ class CompiledPointwise:
                 self._choosers[dtype] = choose
                 arrays = operands if out is None else (*operands, *outs)
                 signature = [part for item in arrays for part in (item.dtype, item.shape, item.strides)]
-                self._direct.keep((number, *signature), plan)
+                self.direct.keep((number, *signature), plan)
         return NotImplemented if plan is None else plan.run(operands, values, out)
 
     def _new_plan(
@@ -227,7 +256,8 @@ class CompiledPointwise:
         if compute.kind not in "fiu" or self.of_arrays or not dtype.isnative:
             return None
         if out is None:
-            outs = [result_like(operands, BOOLEAN if truth else dtype, self.contiguous) for truth in variant.truths]
+            truths = variant.truths[:: 1 + self.of_parts]
+            outs = [result_like(operands, BOOLEAN if truth else dtype, self.contiguous) for truth in truths]
         elif not any(variant.truths):
             outs = list(out) if isinstance(out, tuple) else [out]
         else:  # NumPy writes truth values as numbers
@@ -277,15 +307,17 @@ class CompiledPointwise:
         from .llvm.element_types import type_of
         from .llvm.pointwise_loops import Plan, operand_of, pointwise_kernel
 
-        memory, number = type_of(dtype), type_of(compute)
+        memory, number = type_of(compute if self.of_parts else dtype), type_of(compute)
+        parts = PARTS if self.of_parts else ("",)
         nodes = {node.value: node for node in variant.expression.nodes() if node.operation == "input"}
         inputs = []
         for name, mode in zip(self.inputs, modes, strict=False):
-            node = nodes.get(name) or Node("input", (), "number", name)
-            inputs.append((node, operand_of(node, memory, mode)))
+            of = [nodes.get(name + part) or Node("input", (), "number", name + part) for part in parts]
+            inputs.append((of, operand_of(of, memory, mode)))
+        made = variant.expression.outputs
         outputs = [
-            operand_of(node, memory, mode)
-            for node, mode in zip(variant.expression.outputs, modes[len(inputs) :], strict=True)
+            operand_of(made[place * len(parts) : (place + 1) * len(parts)], memory, mode)
+            for place, mode in enumerate(modes[len(inputs) :])
         ]
         plan = Plan(variant.expression, number, inputs, outputs, variant.scalars)
         return pointwise_kernel(f"{self.name}_{dtype.name}", plan, str(variant.expression))

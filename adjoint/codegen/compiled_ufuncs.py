@@ -5,16 +5,18 @@ NumPy computes on one thread. Each function is an expression of one operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES
+from ..kernels.runtime.floating import HALVES, unwarned
+from ..kernels.runtime.lazy_conj import lazy_bits_of
 from . import source
-from .acceleration import CONVERTED, LOOPS, THREADED
+from .acceleration import CONVERTED, LARGE, LOOPS, THREADED
+from .compiled_complex import EXACT, FUNCTIONS, PARTS
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
@@ -57,6 +59,7 @@ class LargeUfunc:
             "iu" if name in _OF_BITS else "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number else "f"
         )
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
+        self.compiled.of_complex = EXACT if name in EXACT else FUNCTIONS
         self.elements = smallest(tree) if is_costly(tree) else THREADED
         given = ", ".join(names)
         self.direct = self._form(given, f"general({given})")
@@ -74,9 +77,13 @@ class LargeUfunc:
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """What the ufunc gives."""
         first, *others = operands
-        if type(first) is ndarray and LOOPS.takes(
+        if (type(first) is ndarray or lazy_bits_of(first)) and LOOPS.takes(
             first.size if self.with_number or not others else numpy.broadcast(first, *others).size,
-            CONVERTED if first.dtype in HALVES else self.elements,
+            CONVERTED
+            if first.dtype in HALVES
+            else min(self.elements, LARGE)
+            if first.dtype.kind == "c"
+            else self.elements,
         ):
             result = self._compute(operands, out)
             if result is not NotImplemented:
@@ -86,26 +93,34 @@ class LargeUfunc:
     def _compute(self, operands: tuple[Any, ...], out: ndarray | None) -> Any:
         arrays = operands[:1] if self.with_number else operands
         dtype = arrays[0].dtype
+        lazy = dtype.kind == "c"
         for item in arrays:
-            if type(item) is not ndarray or item.dtype is not dtype:
+            if not (type(item) is ndarray or (lazy and lazy_bits_of(item))) or item.dtype is not dtype:
                 return NotImplemented
         if dtype is BOOLEAN and self.ufunc.__name__ in _OF_TRUTHS:
             operands = arrays = tuple([item.view(numpy.uint8) for item in arrays])
             dtype = arrays[0].dtype
-        if dtype.kind == "c" and not self.with_number and out is None:
-            return self._of_complex(arrays)
         compute = computed_in(dtype)
-        if compute.kind not in self.kinds:
+        if not lazy and compute.kind not in self.kinds:
             return NotImplemented
         if out is not None and out.shape != numpy.broadcast_shapes(*[item.shape for item in arrays]):
             return NotImplemented
-        return self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
+        exact = not lazy or self.compiled.of_complex is EXACT
+        if out is not None and not exact:
+            return NotImplemented
+        result = self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
+        if not exact and result is not NotImplemented:
+            self._mend(result, arrays)
+        return result
 
-    def _of_complex(self, arrays: tuple[ndarray, ...]) -> Any:
-        from .compiled_complex import FUNCTIONS
-
-        function = FUNCTIONS.get(self.ufunc.__name__)
-        return NotImplemented if function is None else function.run(arrays)
+    def _mend(self, result: ndarray, operands: Sequence[ndarray]) -> None:
+        with unwarned():
+            if numpy.isfinite(numpy.sum(result)):  # cheap, and seldom wrong
+                return
+            wrong = ~numpy.isfinite(result)
+            if wrong.any():
+                given = [numpy.broadcast_to(item, result.shape)[wrong] for item in operands]
+                result[wrong] = self.ufunc(*given)
 
 
 @cache
@@ -123,6 +138,19 @@ def large_with_number(ufunc: Any) -> LargeUfunc | None:
 def of_any_size(form: Any) -> Any:
     """The form for large arrays of a ufunc, if it has one; any other function as it is."""
     return (large(form) or form) if isinstance(form, numpy.ufunc) else form
+
+
+@cache
+def _joining() -> CompiledPointwise:
+    graph = Graph()
+    parts = [graph.node("positive", (graph.node(INPUT, (), NUMBER, name),), NUMBER) for name in PARTS]
+    return CompiledPointwise("complex", Expression(tuple(parts)), PARTS, [])
+
+
+def joined(result: ndarray, real: ndarray, imag: ndarray) -> bool:
+    """Whether compiled loops have written both parts of a complex array."""
+    parts = result.real, result.imag
+    return _joining().run((real, imag), (), real.dtype, real.dtype, parts) is not NotImplemented
 
 
 class LargeUfuncs(dict[str, LargeUfunc]):

@@ -14,12 +14,13 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES
+from ..kernels.runtime.lazy_conj import CONJ, lazy_bits_of, with_lazy_bits
 from . import source
 from .acceleration import LARGE, LOOPS
+from .compiled_complex import EXACT
 from .compiled_pointwise import CompiledPointwise, computed_in
 from .compiled_ufuncs import large
-from .expression import INPUT, ROW_OPERATIONS, Expression, Tree, leaves
+from .expression import INPUT, ROW_OPERATIONS, Expression, Node, Tree, leaves
 from .schedule import lowered
 from .tracing import ARRAY, Parameters, TracingError, trace, xp
 
@@ -48,6 +49,12 @@ def _computes(expression: Expression) -> bool:
     return not copies and not any(node.operation in ROW_OPERATIONS for node in nodes)
 
 
+def _read(node: Node) -> tuple[str, int] | None:
+    """The name of an input, and whether it is conjugated."""
+    inner = node.operands[0] if node.operation == "conjugate" else node
+    return (inner.value, CONJ if inner is not node else 0) if inner.operation == INPUT else None
+
+
 class LargeFormula:
     """A formula for large gradients. `arrays`: which of its parameters are arrays, beside `grad`; `name`: of the loops."""
 
@@ -57,6 +64,8 @@ class LargeFormula:
         self.arrays = {"grad", *arrays}
         self.namespace = namespace
         self.direct: Callable[..., Any] = self._begin
+        self.of_complex: tuple[CompiledPointwise, list[Any]] | None = None
+        """A complex function, and the names of its operands and whether they are conjugated, if the formula is no more."""
 
     def __call__(self, *values: Any) -> Any:
         """The formula's value; `values` are its arguments but for `xp`."""
@@ -73,11 +82,12 @@ class LargeFormula:
             self.elements = all(map(_computes, leaves(tree)))
         except TracingError:
             self.elements = False
+        if self.elements:
+            self.compiled = CompiledPointwise(self.name, tree, self.parameters.arrays, self.parameters.scalars)
         only = self._operation(tree) if self.elements else None
         if only is not None:
             self.direct = only
         elif self.elements:
-            self.compiled = CompiledPointwise(self.name, tree, self.parameters.arrays, self.parameters.scalars)
             given = ", ".join(self.parameters.names)
             namespace: dict[str, Any] = {"general": self._general}
             text = self.compiled.direct_source(given, f"general({given})", namespace)
@@ -95,20 +105,32 @@ class LargeFormula:
         ufunc = large(getattr(numpy, node.operation, None))
         if more or ufunc is None or not node.operands or any(item.operation != INPUT for item in node.operands):
             return None
+        (written,) = tree.outputs
+        if written.operation == node.operation and node.operation in EXACT and all(map(_read, written.operands)):
+            self.of_complex = ufunc.compiled, [_read(item) for item in written.operands]
         given = ", ".join(self.parameters.names)
         operands = ", ".join([item.value for item in node.operands])
-        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else written({given})"
-        found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "written": self._written})
+        text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else general({given})"
+        found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "general": self._general})
         return found
 
     def _general(self, *values: Any) -> Any:
         given = dict(zip(self.parameters.names, values, strict=True))
         operands = [given[name] for name in self.parameters.arrays]
         dtype = given["grad"].dtype
-        alike = all(type(item) is ndarray and item.dtype is dtype for item in operands)
-        if alike and (dtype.kind == "f" or dtype in HALVES) and LOOPS.enabled:
-            scalars = [given[name] for name in self.parameters.scalars]
-            result = self.compiled.run(operands, scalars, dtype, computed_in(dtype))
+        compute = computed_in(dtype)
+        lazy = compute.kind == "c"
+        alike = all(
+            (type(item) is ndarray or (lazy and lazy_bits_of(item))) and item.dtype is dtype for item in operands
+        )
+        if alike and compute.kind in "fc" and LOOPS.enabled:
+            if lazy and self.of_complex is not None:
+                compiled, named = self.of_complex
+                read = [with_lazy_bits(given[name], bits) for name, bits in named]
+                result = compiled.run(read, (), dtype, compute)
+            else:
+                scalars = [given[name] for name in self.parameters.scalars]
+                result = self.compiled.run(operands, scalars, dtype, compute)
             if result is not NotImplemented:
                 return result
         return self._written(*values)

@@ -9,10 +9,11 @@ import numpy
 
 from .. import dtypes
 from ..codegen.acceleration import THREADED
+from ..codegen.backend import NUMPY
 from ..dtypes import Rank, promote
 from ..kernels.memory.copying import convert
 from ..kernels.runtime.floating import unwarned
-from ..kernels.runtime.lazy_conj import materialize, without_lazy_bits
+from ..kernels.runtime.lazy_conj import lazy_bits_of, materialize, without_lazy_bits
 from ..kernels.runtime.narrow_array import cast, kept
 from ..tape import modes
 from ..tape.edges import current_edge
@@ -55,14 +56,23 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
         check_constant(function, name, tensors[name])
     target = result_dtype(op, tensors) if op.promote else None
     read = without_lazy_bits if op.view else materialize
+
+    def operand(array: Any) -> Any:
+        lazy = lazy_bits_of(array) and array.dtype.kind == "c" and (target is None or array.dtype == target.numpy)
+        if lazy and not op.view:
+            kernel = NUMPY.kernel(op.name).general
+            if isinstance(kernel, numpy.ufunc) or getattr(kernel, "reads_lazy", False):
+                return array  # which a ufunc reads itself, large ones without a copy
+        return prepared(read(array), target)
+
     arrays: list[Any] = []
     for name, value in zip(op.names, args, strict=True):
         if op.kinds[name] == VALUE:
             arrays.append(value.numpy if isinstance(value, dtypes.dtype) and op.types.get(name) == "Dtype" else value)
         elif op.kinds[name] == ARRAYS:
-            arrays.append([prepared(read(item._array), target) for item in tensors[name]])
+            arrays.append([operand(item._array) for item in tensors[name]])
         elif isinstance(tensors[name], Tensor):
-            arrays.append(prepared(read(tensors[name]._array), target))
+            arrays.append(operand(tensors[name]._array))
         elif tensors[name] is None:
             arrays.append(None)
         else:

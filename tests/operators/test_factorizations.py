@@ -127,3 +127,46 @@ def test_of_several_outputs_none_is_written_to_if_one_is_refused(function):
     with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
         function(3 * torch.eye(2), out=tuple(out))
     assert all((part == 7).all() for part in out)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_large_stacks_are_decomposed_as_matrix_by_matrix(threads):
+    a = torch.tensor(numpy.random.default_rng(0).standard_normal((2, 5, 48, 50)), dtype=torch.float64)
+    s = a[..., :48] + a[..., :48].mT
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for function, given in (
+            (torch.linalg.eigh, s),
+            (torch.linalg.eigvalsh, s),
+            (torch.linalg.svd, a),
+            (torch.linalg.svdvals, a),
+            (torch.linalg.qr, a),
+            (lambda x: torch.linalg.qr(x, "r")[1], a),
+            (torch.linalg.eigvals, s),
+        ):
+            whole = function(given)
+            for i in range(2):
+                for j in range(5):
+                    one = function(given[i, j])
+                    pairs = zip(whole, one, strict=True) if isinstance(whole, tuple) else [(whole, one)]
+                    for all_, own in pairs:
+                        assert all_.shape == (2, 5, *own.shape) and all_.dtype == own.dtype
+                        numpy.testing.assert_allclose(all_[i, j].numpy(), own.numpy(), 1e-8, 1e-8)
+        s[1, 3, 0, 0] = numpy.nan
+        with pytest.raises(torch.linalg.LinAlgError):
+            torch.linalg.eigvalsh(s)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_values_alone_are_those_with_vectors():
+    a = torch.tensor(numpy.random.default_rng(0).standard_normal((3, 5, 5)), dtype=torch.float64)
+    for function in (torch.linalg.eigvalsh, torch.linalg.svdvals):
+        alone = function(a)
+        tracked = function(a.clone().requires_grad_())
+        assert tracked.requires_grad and not alone.requires_grad
+        numpy.testing.assert_allclose(alone.numpy(), tracked.detach().numpy(), 1e-12, 1e-12)
+        tangent = torch.func.jvp(function, (a,), (torch.ones_like(a),))[1]
+        gradient = torch.func.jacrev(function)(a).sum((-3, -2, -1))
+        numpy.testing.assert_allclose(tangent.numpy(), gradient.numpy(), 1e-9, 1e-9)

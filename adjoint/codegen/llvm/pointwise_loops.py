@@ -2,7 +2,8 @@
 
 A kernel is made for one expression, one type of numbers, and how each operand lies in memory along the inner dimension: `DENSE`
 one behind another, `PAIRED` every other number, as the parts of complex ones lie, `REPEATED` one number for the whole row,
-`SPACED` any distance. Everything else is in the table of a call (`calls`); its layout holds lengths and strides.
+`SPACED` any distance. A complex operand has a value for each of its two parts. Everything else is in the table of a call
+(`calls`); its layout holds lengths and strides.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An input or output: its type in memory, whether it is a truth value, and how it lies along a row."""
+    """An input or output: its type in memory, whether it is a truth value, how it lies along a row, and how many parts it has."""
 
     type: Any
     truth: bool
     mode: str
+    parts: int = 1
 
 
 class Plan:
@@ -81,13 +83,13 @@ class Plan:
         self,
         expression: Expression,
         type_: Any,
-        inputs: Sequence[tuple[Node, Operand]],
+        inputs: Sequence[tuple[Sequence[Node], Operand]],
         outputs: Sequence[Operand],
         scalars: Sequence[Node],
     ) -> None:
         self.expression = expression
         self.element = type_
-        self.nodes = [node for node, _ in inputs]
+        self.nodes = [nodes for nodes, _ in inputs]
         self.operands = [*(operand for _, operand in inputs), *outputs]
         self.inputs = len(self.nodes)
         self.scalars = list(scalars)
@@ -110,17 +112,20 @@ class Plan:
             found.append(lowering.convert(word, type_))
         return found
 
-    def _values(self, lowering: Lowering, inputs: list[Value], scalars: list[Value]) -> list[Value]:
+    def _values(self, lowering: Lowering, inputs: list[Any], scalars: list[Value]) -> list[Any]:
         """The outputs for one vector of inputs, as they are written to memory."""
         writer = ExpressionWriter(lowering, VectorType(self.element, self.width))
         given: dict[Node, Any] = dict(zip(self.scalars, scalars, strict=True))
-        for node, operand, value in zip(self.nodes, self.operands, inputs, strict=False):
-            given[node] = _as_truth(lowering, value) if operand.truth else lowering.convert(value, writer.type)
-        results = writer.write(self.expression, given)
-        return [
-            lowering.convert(result, VectorType(operand.type, self.width))
-            for result, operand in zip(results, self.operands[self.inputs :], strict=True)
-        ]
+        for nodes, operand, values in zip(self.nodes, self.operands, inputs, strict=False):
+            for node, value in zip(nodes, values if operand.parts > 1 else [values], strict=True):
+                given[node] = _as_truth(lowering, value) if operand.truth else lowering.convert(value, writer.type)
+        results = iter(writer.write(self.expression, given))
+        found = []
+        for operand in self.operands[self.inputs :]:
+            type_ = VectorType(operand.type, self.width)
+            parts = [lowering.convert(next(results), type_) for _ in range(operand.parts)]
+            found.append(parts if operand.parts > 1 else parts[0])
+        return found
 
 
 def _as_truth(lowering: Lowering, value: Value) -> Value:
@@ -128,9 +133,10 @@ def _as_truth(lowering: Lowering, value: Value) -> Value:
     return lowering.value(f"icmp ne {value}, {zero}", VectorType(boolean, value.type.width))
 
 
-def operand_of(node: Node, type_: Any, mode: str) -> Operand:
-    """The operand for a node whose numbers have this type in memory."""
-    return Operand(u8 if node.kind == BOOL else type_, node.kind == BOOL, mode)
+def operand_of(nodes: Sequence[Node], type_: Any, mode: str) -> Operand:
+    """The operand for a node whose numbers have this type in memory, or for the nodes of two parts."""
+    truth = nodes[0].kind == BOOL
+    return Operand(u8 if truth else type_, truth, mode, len(nodes))
 
 
 @loops(noalias=False)
@@ -224,7 +230,7 @@ def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: S
 @loops(noalias=False)
 def _distance(OPERAND: Static, done: Int, stride: Int) -> Static:
     """How far the element `done` of a row is from its first one."""
-    return done * size_of(OPERAND.type) if OPERAND.mode == DENSE else done * stride
+    return done * (size_of(OPERAND.type) * OPERAND.parts) if OPERAND.mode == DENSE else done * stride
 
 
 @loops(noalias=False, explicit=True, plain=True)
@@ -248,7 +254,7 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
-        if streamed or count > ALIGNED_FROM * W:
+        if first.parts == 1 and (streamed or count > ALIGNED_FROM * W):
             # The first elements, up to where vectors are aligned, are written like the last ones.
             before = elements_before_aligned(places[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
@@ -281,6 +287,13 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
 def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int) -> Static:
     """The next numbers of an operand."""
     at = as_pointer(place, OPERAND.type)
+    if OPERAND.parts == 2:
+        if OPERAND.mode == DENSE:
+            pairs = _read(at, 2 * left, 2 * WIDTH, OPERAND.type)
+            return [shuffle(pairs, pairs, [2 * LANE + PART for LANE in unrolled(WIDTH)]) for PART in unrolled(2)]
+        if OPERAND.mode == REPEATED:
+            return [vector(OPERAND.type, WIDTH)(at[PART]) for PART in unrolled(2)]
+        return [_read_spaced(at + PART, stride, left, WIDTH, OPERAND.type) for PART in unrolled(2)]
     if OPERAND.mode == DENSE:
         return _read(at, left, WIDTH, OPERAND.type)
     if OPERAND.mode == REPEATED:
@@ -292,11 +305,18 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: 
 
 @loops(noalias=False)
 def write_operand(
-    OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: T, streamed: Any = False
+    OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: Any, streamed: Any = False
 ) -> None:  # fmt: skip
     """Write the next numbers of an output; past the cache if `streamed`."""
     at = as_pointer(place, OPERAND.type)
-    if OPERAND.mode == DENSE:
+    if OPERAND.parts == 2:
+        if OPERAND.mode == DENSE:
+            pairs = shuffle(values[0], values[1], [LANE // 2 + LANE % 2 * WIDTH for LANE in unrolled(2 * WIDTH)])
+            _write(at, pairs, 2 * left, 2 * WIDTH, OPERAND.type)
+        else:
+            for PART in unrolled(2):
+                _write_spaced(at + PART, stride, values[PART], left, WIDTH, OPERAND.type)
+    elif OPERAND.mode == DENSE:
         if streamed and left >= WIDTH:
             stream(at, values)
         else:

@@ -487,7 +487,7 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     kind = dtypes.from_numpy(real.dtype).to_complex().numpy
     result = kept(laid_out(numpy.empty(broadcast_shapes(real.shape, imag.shape), kind), (real, imag)))
     if LOOPS.takes(result.size, LARGE):
-        from ...codegen.compiled_complex import joined
+        from ...codegen.compiled_ufuncs import joined
 
         if joined(result, real, imag):
             return result

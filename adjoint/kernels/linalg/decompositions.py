@@ -11,8 +11,9 @@ from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous
 from ..runtime.errors import LinAlgError
-from ..runtime.floating import is_inexact, refuse
-from .elimination import column_major, lu_factor, substituted
+from ..runtime.floating import is_inexact, refuse, unwarned
+from .elimination import SMALL, column_major, lu_factor, substituted
+from .stacks import of_stack
 
 Array = numpy.ndarray[Any, Any]
 
@@ -65,13 +66,39 @@ def inv(self: Array, name: str = "inv") -> Array:
     """The inverse."""
     check_matrix(name, self, square=True)
     try:
-        return numpy.linalg.inv(self.mT).mT  # column-major
+        return _inverse(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
         prefix, where = batch_prefix(self, _exactly_singular(self))
         raise LinAlgError(
             f"linalg.inv: {prefix}The diagonal element {_zero_pivot(self[where])} is zero, the inversion could not be completed "
             "because the input matrix is singular."
         ) from None
+
+
+def _inverse(a: Array) -> Array:
+    found = _eliminated(a, None, 2 * a.shape[-1])
+    if found is not NotImplemented:
+        return found
+    # That of one matrix is mostly products, for which OpenBLAS's threads are of use.
+    return of_stack(numpy.linalg.inv, a) if a.ndim > 2 else numpy.linalg.inv(a)
+
+
+def _solution(a: Array, b: Array) -> Array:
+    found = _eliminated(a, b, a.shape[-1] + b.shape[-1])
+    return numpy.linalg.solve(a, b) if found is NotImplemented else found
+
+
+def _eliminated(a: Array, b: Array | None, columns: int) -> Any:
+    if a.shape[-1] * columns <= SMALL and LOOPS.takes(a.size, _COMPILED):
+        return LOOPS.run("linalg.elimination.solve", a, b)
+    return NotImplemented
+
+
+def _pivots(a: Array) -> Any:
+    """The pivots of each matrix, and the sign of its exchanges."""
+    if a.shape[-1] ** 2 <= SMALL and LOOPS.takes(a.size, _COMPILED):
+        return LOOPS.run("linalg.elimination.pivots_of", a)
+    return NotImplemented
 
 
 def is_vector(a: Array | Any, b: Array | Any) -> bool:
@@ -99,7 +126,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
             f"{right.shape[-2]}x{right.shape[-1]})"
         )
     try:
-        result = numpy.linalg.solve(a, right) if left else numpy.linalg.solve(a.mT, right.mT).mT
+        result = _solution(a, right) if left else _solution(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
         prefix, _ = batch_prefix(a, _exactly_singular(a))
         raise LinAlgError(
@@ -113,12 +140,23 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
 def det(self: Array) -> Array:
     """The determinant."""
     check_matrix("det", self, square=True)
+    found = _pivots(self)
+    if found is not NotImplemented:
+        with unwarned():
+            product = (found[0].prod(1) * found[1]).astype(self.dtype).reshape(self.shape[:-2])
+            if product.all() and numpy.isfinite(product).all():
+                return product
     return numpy.asarray(numpy.linalg.det(self), dtype=self.dtype)
 
 
 def slogdet(self: Array) -> tuple[Array, Array]:
     """The sign (or phase) of the determinant and the logarithm of its absolute value."""
     check_matrix("slogdet", self, square=True)
+    found = _pivots(self)
+    if found is not NotImplemented:
+        pivots, sign = found
+        signs = numpy.copysign(1.0, pivots).prod(1) * sign, numpy.log(numpy.abs(pivots)).sum(1)
+        return tuple([item.astype(self.dtype).reshape(self.shape[:-2]) for item in signs])
     sign, log = numpy.linalg.slogdet(self)
     return numpy.asarray(sign), numpy.asarray(log)
 
@@ -149,7 +187,7 @@ _REGULAR = 0.01
 def _inverse_of_regular(self: Array) -> Array | None:
     """The inverses of matrices; None if one of them is nearly singular, or has elements that are not finite."""
     try:
-        inverse = numpy.linalg.inv(self)
+        inverse = _inverse(self)
     except numpy.linalg.LinAlgError:
         return None
     condition = numpy.linalg.norm(self, 1, (-2, -1)) * numpy.linalg.norm(inverse, 1, (-2, -1))
@@ -217,28 +255,33 @@ def singular_values(self: Array, **options: bool) -> Any:
         raise LinAlgError(
             "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         )
-    return numpy.linalg.svd(self, **options)  # type: ignore[call-overload]
+    return of_stack(lambda part: numpy.linalg.svd(part, **options), self)  # type: ignore[call-overload]
 
 
-def svd(self: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """U, the singular values and V conjugate-transposed."""
+def svd(self: Array, full_matrices: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
+    """U, the singular values and V conjugate-transposed; the values alone unless `compute_uv`."""
     check_matrix("svd", self)
+    if not compute_uv:
+        return self[:0], singular_values(self, compute_uv=False), self[:0]
     u, s, vh = singular_values(self, full_matrices=full_matrices)
     return column_major(u), s, column_major(vh)
 
 
-def eigh(self: Array, UPLO: str = "L") -> tuple[Array, Array]:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+def eigh(self: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
+    """Eigenvalues, ascending, and if `compute_v` eigenvectors of Hermitian matrices, of which one triangle is read."""
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    values, vectors = _eigh(self, UPLO.upper())
+    values, vectors = _eigh(self, UPLO.upper(), compute_v)
     return values, column_major(vectors)
 
 
-def _eigh(self: Array, triangle: str = "L") -> Any:
+def _eigh(self: Array, triangle: Any = "L", compute_v: bool = True) -> Any:
     try:
-        values, vectors = numpy.linalg.eigh(self, triangle)  # type: ignore[call-overload]
+        if compute_v:
+            values, vectors = of_stack(lambda part: numpy.linalg.eigh(part, triangle), self)
+        else:
+            values, vectors = of_stack(lambda part: numpy.linalg.eigvalsh(part, triangle), self), self[:0]
         if numpy.isfinite(values).all():
             return values, vectors
     except numpy.linalg.LinAlgError:
@@ -257,8 +300,8 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     if mode == "r":
-        return numpy.empty((0,), self.dtype), column_major(numpy.linalg.qr(self, "r"))  # type: ignore[arg-type]
-    q, r = numpy.linalg.qr(self, mode)  # type: ignore[call-overload]
+        return numpy.empty((0,), self.dtype), column_major(of_stack(lambda part: numpy.linalg.qr(part, "r"), self))
+    q, r = of_stack(lambda part: numpy.linalg.qr(part, mode), self)  # type: ignore[call-overload]
     return column_major(q), column_major(r)
 
 
@@ -409,6 +452,10 @@ def matrix_exp(self: Array) -> Array:
     squarings turn into zeros.
     """
     check_matrix("matrix_exp", self, square=True, half=True)
+    return of_stack(_exponential, self) if self.ndim > 2 and self.size else _exponential(self)
+
+
+def _exponential(self: Array) -> Array:
     if not self.size:
         return self.copy()
     work = self.astype(numpy.result_type(self.dtype, numpy.float64), copy=False)
@@ -442,7 +489,7 @@ def eig(self: Array) -> tuple[Array, Array]:
     check_matrix("eig", self, square=True)
     if not numpy.isfinite(self).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    values, vectors = numpy.linalg.eig(self)
+    values, vectors = of_stack(numpy.linalg.eig, self)
     kind = numpy.result_type(self.dtype, numpy.complex64)
     return values.astype(kind), numpy.ascontiguousarray(vectors.mT).mT.astype(kind)
 
@@ -491,7 +538,7 @@ def matrix_rank(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if not self.size:
         return numpy.zeros(self.shape[:-2], numpy.int64)
-    values = numpy.abs(_eigh(self)[0]) if hermitian else singular_values(self, compute_uv=False)
+    values = numpy.abs(_eigh(self, compute_v=False)[0]) if hermitian else singular_values(self, compute_uv=False)
     return numpy.asarray((values > cutoff(values.max(-1), self, atol, rtol)[..., None]).sum(-1), numpy.int64)
 
 

@@ -15,6 +15,10 @@ from ..runtime.floating import unwarned
 Array = numpy.ndarray[Any, Any]
 
 
+SMALL = 12_000
+"""So many elements of a matrix, and of what is solved with it, stay in cache while compiled loops eliminate all columns."""
+
+
 def column_major(array: Array) -> Array:
     """`array` with the elements of each matrix in column-major order, as LAPACK leaves them and PyTorch hands them on."""
     return numpy.ascontiguousarray(array.mT).mT if array.ndim > 1 else array
@@ -37,14 +41,19 @@ _COMPILED = 1 << 11
 
 def lu_factor(self: Array) -> tuple[Array, Array]:
     """Gaussian elimination with partial pivoting: both triangular factors in one matrix, and the rows exchanged, from 1 on."""
-    *batch, rows, columns = self.shape
-    count = min(rows, columns)
+    work, pivots = eliminated(self)
+    return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*self.shape[:-2], pivots.shape[1])
+
+
+def eliminated(self: Array) -> tuple[Array, Array]:
+    """The same of a stack without further dimensions, row-major, and with the rows counted from 0 on."""
+    rows, columns = self.shape[-2:]
     work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
-    pivots = numpy.zeros((len(work) if self.size else 0, count), numpy.int32)
+    pivots = numpy.zeros((len(work) if self.size else 0, min(rows, columns)), numpy.int32)
     if self.size:
         with unwarned():
             _eliminate(work, pivots)
-    return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*batch, count)
+    return work, pivots
 
 
 def _eliminate(work: Array, pivots: Array) -> None:
@@ -53,7 +62,8 @@ def _eliminate(work: Array, pivots: Array) -> None:
     All but the pivots of single columns are products of matrices.
     """
     count = pivots.shape[1]
-    if work.shape[2] <= _PANEL and LOOPS.takes(work.size, _PANEL):
+    small = work.shape[2] <= _PANEL or work.shape[1] * work.shape[2] <= SMALL
+    if small and LOOPS.takes(work.size, _PANEL):
         found = LOOPS.run("linalg.elimination.factor_panel", work, pivots)
         if found is not NotImplemented:
             return
@@ -114,7 +124,9 @@ def diagonal(array: Array) -> Array:
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 
-_SUBSTITUTED = 24  # rows; from here on substitution is faster than elimination, also in many systems
+_SUBSTITUTED = 24  # rows; from here on substitution in blocks is faster than elimination, also in many systems
+_CACHED = 1 << 15  # bytes of a solution that stays in cache, so that blocks are of no use
+_WIDTH = 16  # numbers that a row of a solution has at least
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
@@ -122,8 +134,11 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
 
     Elimination finds nothing to eliminate in an upper triangle and exchanges no rows: what remains is the substitution.
     """
-    if a.shape[-1] >= _SUBSTITUTED and LOOPS.takes(a.shape[-1] * b.size, _COMPILED):
-        found = LOOPS.run("linalg.substitution.solve", a, b, upper, unitriangular)
+    size = a.shape[-1]
+    small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED
+    if (small or size >= _SUBSTITUTED) and LOOPS.takes(size * b.size, _COMPILED):
+        form = "elimination.solve_triangular" if small else "substitution.solve"
+        found = LOOPS.run(f"linalg.{form}", a, b, upper, unitriangular)
         if found is not NotImplemented:
             return numpy.asarray(found)
     if not upper:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, refuse, unwarned
@@ -15,6 +16,9 @@ from .decompositions import check_matrix
 from .elimination import column_major
 
 Array = numpy.ndarray[Any, Any]
+
+
+_COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
 def _check_factorable(name: str, array: Array) -> None:
@@ -67,6 +71,11 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """The triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
+    if self.size and self.dtype.char in "fd" and LOOPS.takes(self.size, _COMPILED):
+        work, pivots = elimination.eliminated(self)
+        made = LOOPS.run("linalg.elimination.unpack", work, pivots)
+        if made is not NotImplemented:
+            return tuple([item.reshape(*self.shape[:-2], *item.shape[1:]) for item in made])
     return lu_unpack(*elimination.lu_factor(self))
 
 

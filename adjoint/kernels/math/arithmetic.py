@@ -42,6 +42,7 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
 
     kernel.__name__ = kernel.__qualname__ = function.__name__
     kernel.__doc__ = function.__doc__
+    kernel.reads_lazy = at_once is not None  # type: ignore[attr-defined]
     return Kernel(kernel, small=function, dtypes=FLOATS)
 
 
@@ -50,7 +51,7 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
     large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
-        if large is not None and self.size >= large.elements and (self.dtype.kind == "f" or self.dtype in HALVES):
+        if large is not None and self.size >= large.elements and (self.dtype.kind in "fc" or self.dtype in HALVES):
             return large.direct(self, other)
         if self.dtype.kind in "fc" and (self.dtype.kind == "c" or not isinstance(other, complex)):
             return ufunc(self, other)
@@ -93,7 +94,7 @@ def _are_large(self: Array, other: Array) -> bool:
     return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE)
 
 
-_ADD, _SUBTRACT, _MULTIPLY = (of_any_size(ufunc) for ufunc in (numpy.add, numpy.subtract, numpy.multiply))
+_ADD, _SUBTRACT, _SQUARE = (of_any_size(ufunc) for ufunc in (numpy.add, numpy.subtract, numpy.square))
 
 
 @functools.partial(in_float32, at_once=_ADD)
@@ -297,8 +298,8 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         exponent = scalar_array(exponent, dtypes.from_numpy(common))
         return numpy.power(self.astype(common), exponent)
-    if common.kind == "c" and exponent == 2 and self.dtype is common and LOOPS.takes(self.size, LARGE):
-        return numpy.asarray(_MULTIPLY(self, self))
+    if common.kind == "c" and exponent == 2 and self.dtype is common and self.size >= LARGE:
+        return numpy.asarray(_SQUARE(self))
     return _to_number(self.astype(common, copy=False), exponent)
 
 
@@ -322,7 +323,9 @@ def _to_number(self: Array, exponent: float) -> Any:
 
 def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
     """`grad` times the derivative of `self ** exponent`."""
-    if grad.size >= LARGE and grad.dtype is self.dtype and (grad.dtype is _FLOAT32 or grad.dtype is _FLOAT64):
+    dtype = grad.dtype
+    traced = dtype is _FLOAT32 or dtype is _FLOAT64 or (dtype.kind == "c" and exponent in (2, 3))
+    if traced and grad.size >= LARGE and dtype is self.dtype:
         result: Array = _times_slope(grad, self, exponent)
         return result
     return grad * _scaled_power(power_of_numbers(self, exponent - 1), exponent).conj()
@@ -331,13 +334,13 @@ def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
 _scaled_power = by_number(numpy.multiply)
 
 
-@pointwise("pow")
+@pointwise("pow", "fc")
 def _times_slope(grad: Array, self: Array, exponent: float) -> Any:
     """`power_backward` of many numbers."""
     if exponent == 2:
-        return grad * (self * 2)
+        return grad * (self * 2).conj()
     if exponent == 3:
-        return grad * (self * self * 3)
+        return grad * (self * self * 3).conj()
     return grad * (xp.power(self, exponent - 1) * exponent)
 
 

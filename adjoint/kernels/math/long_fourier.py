@@ -10,9 +10,12 @@ import numpy
 import numpy.fft  # here, where a fork waits for it: as an attribute it is imported at its first use
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.compiled_ufuncs import of_any_size
 from ..memory.copying import contiguous
 
 Array = numpy.ndarray[Any, Any]
+
+_MULTIPLY = of_any_size(numpy.multiply)
 
 _SPLIT = 1 << 12
 """Lines of at least so many elements are worth being split."""
@@ -55,7 +58,7 @@ def _split(lines: Array, forward: bool) -> Array | None:
     if columns is None:
         return None
     turned = columns.reshape(outer, a, b, inner)
-    turned *= _turns(a, b, forward, lines.dtype.char)[..., None]
+    _MULTIPLY(turned, _turns(a, b, forward, lines.dtype.char)[..., None], out=turned)
     rows = _short(turned.reshape(outer * a, b, inner), 1, forward)
     if rows is None:
         return None
@@ -75,11 +78,10 @@ def _by_convolution(lines: Array, forward: bool) -> Array | None:
     length = _smooth(2 * n - 1)
     chirp, spectrum = _chirps(n, length, forward, lines.dtype.char)
     padded = numpy.zeros((outer, length, inner), lines.dtype)
-    numpy.multiply(lines, chirp[:, None], out=padded[:, :n])
+    _MULTIPLY(lines, chirp[:, None], out=padded[:, :n])
     there = _any(padded, True)
-    there *= spectrum[:, None]
-    back = _any(there, False)
-    return back[:, :n] * chirp[:, None]
+    back = _any(_MULTIPLY(there, spectrum[:, None], out=there), False)
+    return numpy.asarray(_MULTIPLY(back[:, :n], chirp[:, None]))
 
 
 def _any(lines: Array, forward: bool) -> Array:

@@ -199,7 +199,10 @@ def neg(self: Array) -> Array:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
             "the `~` or `logical_not()` operator instead."
         )
-    return numpy.negative(self)
+    return _NEGATIVE(self)
+
+
+_NEGATIVE = of_any_size(numpy.negative)
 
 
 @pointwise("sign_cpu")

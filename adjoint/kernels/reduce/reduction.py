@@ -76,38 +76,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     found = _COMPILED.run(x, "sum", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
-    dims = normalize_dims(dim, x.ndim)
-    if x.dtype.kind == "c" and dtype in (None, x.dtype) and LOOPS.takes(x.size, LARGE):
-        found = _sum_of_parts(x, dims, keepdim)
-        if found is not NotImplemented:
-            return found
-    return _accumulate(numpy.add, x, dims, keepdim, dtype)
-
-
-_FOLDED = 64
-"""Up to how many complex numbers of a row are added side by side."""
-
-
-def _sum_of_parts(x: ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """The sum of complex numbers as that of their parts, a dimension more; NotImplemented if there is no loop for it."""
-    if not x.ndim:
-        return NotImplemented
-    real, length = x.real.dtype, x.shape[-1]
-    folds = next((k for k in range(_FOLDED, 1, -1) if length % k == 0), 1)
-    if x.ndim - 1 in dims and len(dims) < x.ndim and folds > 1 and x.flags.c_contiguous:
-        folded = x.view(real).reshape(*x.shape[:-1], length // folds, 2 * folds)
-        several = _COMPILED.run(folded, "sum", dims, True, None)
-        if several is NotImplemented:
-            return several
-        shape = several.shape[: x.ndim] if keepdim else [n for axis, n in enumerate(x.shape) if axis not in dims]
-        parts = _COMPILED.run(several.reshape(*shape, folds, 2), "sum", (len(shape),), False, None)
-        if parts is NotImplemented:
-            parts = numpy.add.reduce(several.reshape(*shape, folds, 2), len(shape))
-    else:
-        parts = _COMPILED.run(x[..., None].view(real), "sum", dims, keepdim, None)
-        if parts is NotImplemented:
-            return parts
-    return parts.view(x.dtype)[..., 0]
+    return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
 def sum_kept(x: ndarray, dim: int) -> ndarray:

@@ -81,19 +81,36 @@ def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: i
         x = x.astype(dtype)
     if x.ndim == 0:
         return x.copy()
+    if dtype.kind == "c" and LOOPS.takes(x.size, _COMPILED):
+        result = _complex_scan(x, dim, ufunc is numpy.multiply, False)
+        if result is not NotImplemented:
+            return asarray(result)
     if x.size >= _LARGE:
-        result: ndarray = program.run((x,), dim)
-        return result
+        return asarray(program.run((x,), dim))
     x = row_major(x)
     carried = {"c": _COMPLEX128, "i": dtype, "u": dtype}.get(dtype.kind, _FLOAT64)
     scanned = ufunc.accumulate(x, dim, carried)
     return scanned if carried is dtype else scanned.astype(dtype)
 
 
+def _complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
+    """Compiled sums or products of complex numbers; along columns, sums of their parts."""
+    found = LOOPS.run("reduce.running.complex_scan", x, dim, product, reverse)
+    if found is NotImplemented and not product and x.size >= _LARGE:
+        parts = row_major(x)[..., None].view(x.real.dtype)
+        summed = (reversed_cumsum_rows if reverse else cumsum_rows).run((parts,), dim)
+        return summed.view(x.dtype)[..., 0]
+    return found
+
+
 def reversed_cumsum(x: Array, dim: int) -> Array:
     """Sums of each element and all later ones along `dim`."""
     if x.ndim == 0:
         return x
+    if x.dtype.kind == "c" and LOOPS.takes(x.size, _COMPILED):
+        found = _complex_scan(x, normalize_dim(dim, x.ndim), False, True)
+        if found is not NotImplemented:
+            return asarray(found)
     if x.size < _LARGE:
         return row_major(numpy.flip(cumsum(numpy.flip(x, dim), dim), dim))
     result: Array = reversed_cumsum_rows.run((x,), dim)

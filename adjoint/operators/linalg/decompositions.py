@@ -14,8 +14,9 @@ from ...kernels.linalg import matmul
 from ...kernels.linalg.elimination import lu_factor
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...notices import warn
+from ...tape.modes import FLAGS, is_recording
 from ...tape.saved import unpack
-from ...tensor import wrap
+from ...tensor import Tensor, wrap
 
 
 def conjugate_transpose(matrix):
@@ -298,7 +299,7 @@ class cholesky:
 class linalg_svd:
     """The singular value decomposition."""
 
-    def forward(self: Array, full_matrices=True): ...
+    def forward(self: Array, full_matrices=True, compute_uv=True): ...
 
     saved_display = {"S_sym_argsize_minus_1": lambda node: unpack(node, "S")._array.shape[-1]}  # type: ignore[union-attr]
 
@@ -372,7 +373,12 @@ def _no_driver(driver):
 def svdvals(A, *, driver=None, out=None):
     """The singular values, descending."""
     _no_driver(driver)
-    return stored("linalg_svdvals", linalg_svd(A, False).S, out, STRICT)
+    return stored("linalg_svdvals", linalg_svd(A, False, _counts_for_gradients(A)).S, out, STRICT)
+
+
+def _counts_for_gradients(input):
+    """Whether vectors may be needed that are not asked for: derivatives of values are made of them."""
+    return bool(FLAGS.special) or not isinstance(input, Tensor) or (input.requires_grad and is_recording())
 
 
 @operator(
@@ -389,7 +395,7 @@ def svdvals(A, *, driver=None, out=None):
 class linalg_eigh:
     """Eigenvalues and eigenvectors of Hermitian matrices."""
 
-    def forward(self: Array, UPLO="L"): ...
+    def forward(self: Array, UPLO="L", compute_v=True): ...
 
     def grad_self(grads, eigenvalues, eigenvectors, xp):
         to_values, to_vectors = grads
@@ -413,7 +419,7 @@ def eigh(input, UPLO="L", *, out=None):
 @public(namespace="linalg", numpy_names=True)
 def eigvalsh(input, UPLO="L", *, out=None):
     """The eigenvalues of Hermitian matrices, ascending."""
-    return stored("linalg_eigvalsh", linalg_eigh(input, UPLO).eigenvalues, out, STRICT)
+    return stored("linalg_eigvalsh", linalg_eigh(input, UPLO, _counts_for_gradients(input)).eigenvalues, out, STRICT)
 
 
 @operator(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -117,6 +118,16 @@ def leave_alone(state: Pointer[i64]) -> None:
     if state[CALLS] == 0:
         _set_num_threads(i32(state[THREADS]))
     atomic_store(state + LOCK, 0)
+
+
+def alone(function: Callable[[], Any]) -> Any:
+    """Call a function while OpenBLAS computes on the calling threads alone."""
+    enter, leave = enter_alone.compiled(), leave_alone.compiled()
+    enter(BLAS.state)
+    try:
+        return function()
+    finally:
+        leave(BLAS.state)
 
 
 @cache

@@ -1,66 +1,307 @@
-"""The columns of a panel of matrices eliminated one after the other, with partial pivoting."""
+"""Elimination with partial pivoting and substitution, one matrix of a stack after the other: of panels, and of small matrices."""
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy
 
-from ....codegen.llvm.language import Int, Pointer, T, address, fabs, i32, loops, minimum, vectorized
+from ....codegen.llvm.host import HOST
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    Static,
+    T,
+    address,
+    boolean,
+    broadcast,
+    f64,
+    fabs,
+    fma,
+    i32,
+    i64,
+    lanes,
+    load,
+    loops,
+    minimum,
+    store,
+    where,
+)
 from ....codegen.llvm.launch import launch
 from .substitution import TYPES
+from .tiles import first_lanes
 
 Array = numpy.ndarray[Any, Any]
 
 
 @loops
+def exceeds(size: T, most: T) -> boolean:
+    """Whether a pivot is preferred to the best one so far: the first NaN to numbers."""
+    return (size > most) | ((size != size) & (most == most))
+
+
+@loops
+def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
+    """The row, from `first` on, of the largest element of a column, the first of several."""
+    chosen = first
+    most = fabs(column[first * stride])
+    for i in range(first + 1, rows):
+        size = fabs(column[i * stride])
+        better = exceeds(size, most)
+        most = size if better else most
+        chosen = i if better else chosen
+    return chosen
+
+
+@loops
 def factor(
-    work: Pointer[T], pivots: Pointer[i32], rows: Int, columns: Int, stride: Int, matrix_stride: Int, pivot_stride: Int,
-    start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """Factor panels `start` to `stop`, of `columns` columns, in place; `pivots` become the rows exchanged, from 0 on."""
-    for number in range(start, stop):
-        panel = work + number * matrix_stride
-        for k in range(minimum(rows, columns)):
-            chosen = k
-            most = fabs(panel[k * stride + k])
-            for i in range(k + 1, rows):
-                size = fabs(panel[i * stride + k])
-                if (size > most) | ((size != size) & (most == most)):
-                    most = size
-                    chosen = i
-            pivots[number * pivot_stride + k] = i32(chosen)
-            top = panel + k * stride
-            other = panel + chosen * stride
-            for j in vectorized(columns):
+    matrix: Pointer[T], pivots: Pointer[i32], rows: Int, count: Int, columns: Int, stride: Int, W: Static
+) -> Int:
+    """Eliminate the first `count` columns in place; whether all pivots are numbers but 0.
+
+    `pivots` become the rows exchanged, from 0 on.
+    """
+    regular = i64(1)
+    whole = columns // W * W
+    rest = first_lanes(columns - whole, W)
+    chosen = largest(matrix, i64(0), rows, stride)
+    for k in range(count):
+        pivots[k] = i32(chosen)
+        top = matrix + k * stride
+        other = matrix + chosen * stride
+        if chosen != k:
+            for j in range(columns):
                 kept = top[j]
                 top[j] = other[j]
                 other[j] = kept
-            pivot = top[k]
-            if pivot != 0:
-                for i in range(k + 1, rows):
-                    row = panel + i * stride
-                    share = row[k] / pivot
-                    row[k] = share
-                    for j in vectorized(columns - k - 1):
-                        row[k + 1 + j] = row[k + 1 + j] - share * top[k + 1 + j]
+        pivot = top[k]
+        if (pivot == 0) | (pivot - pivot != 0):
+            regular = i64(0)
+        following = minimum(k + 1, count - 1)
+        if pivot == 0:
+            chosen = largest(matrix + following, minimum(k + 1, rows - 1), rows, stride)
+        else:
+            first = k // W * W
+            there = first_lanes(columns - first, W)
+            place = lanes(i64, W)
+            own, later = place == broadcast(k - first, W), place > broadcast(k - first, W)
+            line = load(top + first, W, there)
+            # The next pivot is looked for on the way.
+            most = T(-1)
+            next = top[following]
+            chosen = minimum(k + 1, rows - 1)
+            for i in range(k + 1, rows):
+                row = matrix + i * stride
+                share = row[k] / pivot
+                size = fabs(fma(-share, next, row[following]))
+                better = exceeds(size, most)
+                most = size if better else most
+                chosen = i if better else chosen
+                factor = broadcast(-share, W)
+                before = load(row + first, W, there)
+                after = where(later, fma(factor, line, before), where(own, -factor, before))
+                store(row + first, after, there)
+                for j in range(first + W, whole, W):
+                    store(row + j, fma(factor, load(top + j, W), load(row + j, W)))
+                if (whole < columns) & (first < whole):
+                    store(row + whole, fma(factor, load(top + whole, W, rest), load(row + whole, W, rest)), rest)
+    return regular
 
 
-@functools.lru_cache(4)
-def _factor(kind: Any) -> Any:
-    return factor.compiled(T=kind)
+@loops
+def substitute(
+    x: Pointer[T],
+    x_row: Int,
+    columns: Int,
+    a: Pointer[T],
+    a_row: Int,
+    a_column: Int,
+    size: Int,
+    divided: boolean,
+    W: Static,
+) -> None:
+    """The solution of a lower triangular system in place of its right-hand side, of whole vectors; `divided`: by the diagonal."""
+    for k in range(size):
+        known = x + k * x_row
+        factors = a + k * a_column
+        for j in range(0, columns, W):
+            line = load(known + j, W)
+            if divided:
+                line = line / broadcast(factors[k * a_row], W)
+                store(known + j, line)
+            for i in range(k + 1, size):
+                target = x + (i * x_row + j)
+                store(target, fma(broadcast(-factors[i * a_row], W), line, load(target, W)))
+
+
+@loops(noalias=False, plain=True)
+def factor_stack(
+    work: Pointer[T], pivots: Pointer[i32], rows: Int, columns: Int, stride: Int, matrix_stride: Int, pivot_stride: Int,
+    W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Factor matrices `start` to `stop` in place."""
+    for number in range(start, stop):
+        matrix, chosen = work + number * matrix_stride, pivots + number * pivot_stride
+        factor(matrix, chosen, rows, minimum(rows, columns), columns, stride, W)
+
+
+@loops(noalias=False, plain=True)
+def solve_stack(
+    work: Pointer[T],
+    pivots: Pointer[i32],
+    regular: Pointer[i32],
+    size: Int,
+    columns: Int,
+    W: Static,
+    start: Int,
+    stop: Int,
+) -> None:
+    """Solve systems in place: square matrices, and their right-hand sides behind them in the same rows."""
+    for number in range(start, stop):
+        matrix = work + number * size * columns
+        regular[number] = i32(factor(matrix, pivots + number * size, size, size, columns, columns, W))
+        last = matrix + (size - 1) * columns
+        substitute(last + size, -columns, columns - size, last + (size - 1), -columns, i64(-1), size, columns > 0, W)
+
+
+@loops(noalias=False, plain=True)
+def substitute_stack(
+    x: Pointer[T], columns: Int, a: Pointer[T], a_row: Int, a_column: Int, matrix_stride: Int, size: Int, way: Int,
+    divided: Int, W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Solve triangular systems in place, from the first row on, or from the last one if `way` is -1."""
+    for number in range(start, stop):
+        first = 0 if way > 0 else size - 1
+        target = x + (number * size + first) * columns
+        matrix = a + (number * matrix_stride + first * (a_row + a_column))
+        substitute(target, way * columns, columns, matrix, way * a_row, way * a_column, size, divided != 0, W)
+
+
+@loops(noalias=False, plain=True)
+def unpack_stack(
+    lower: Pointer[T], upper: Pointer[T], permutation: Pointer[T], order: Pointer[i64], work: Pointer[T], pivots: Pointer[i32],
+    rows: Int, columns: Int, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Both factors and the permutation, whose memory is zero before; `order` is further memory."""
+    count = minimum(rows, columns)
+    for number in range(start, stop):
+        matrix, own = work + number * rows * columns, order + number * rows
+        left, right = lower + number * rows * count, upper + number * count * columns
+        for i in range(rows):
+            own[i] = i
+            for j in range(minimum(i, count)):
+                left[i * count + j] = matrix[i * columns + j]
+            if i < count:
+                left[i * count + i] = T(1)
+                for j in range(i, columns):
+                    right[i * columns + j] = matrix[i * columns + j]
+        for k in range(count):
+            other = i64(pivots[number * count + k])
+            kept = own[k]
+            own[k] = own[other]
+            own[other] = kept
+        for i in range(rows):
+            permutation[(number * rows + own[i]) * rows + i] = T(1)
+
+
+@functools.lru_cache(16)
+def _compiled(loop: Any, kind: Any, **static: int) -> Any:
+    return loop.compiled(T=kind, **static)
+
+
+def _width(array: Array) -> int:
+    return HOST.vector_bytes // array.itemsize
+
+
+def _work(rows: int, columns: int) -> int:
+    """As many bytes as take equal time."""
+    return rows * columns * (64 + min(rows, columns))
 
 
 def factor_panel(work: Array, pivots: Array) -> Any:
-    """Factor matrices (batch, rows, columns) of narrow columns in place, with their pivots. NotImplemented for complex ones."""
+    """Factor matrices (batch, rows, columns) in place, with their pivots. NotImplemented for complex ones."""
     kind = TYPES.get(work.dtype.char)
     item = work.itemsize
     if kind is None or work.strides[2] != item or pivots.strides[1] != pivots.itemsize:
         return NotImplemented
     batch, rows, columns = work.shape
     strides = work.strides[1] // item, work.strides[0] // item, pivots.strides[0] // pivots.itemsize
-    launch(
-        _factor(kind), batch, rows * columns * columns * item, address(work), address(pivots), rows, columns, *strides
-    )
+    function = _compiled(factor_stack, kind, W=_width(work))
+    launch(function, batch, _work(rows, columns), address(work), address(pivots), rows, columns, *strides)
     return None
+
+
+def unpack(work: Array, pivots: Array) -> Any:
+    """`factored.lu_unpack` of contiguous stacks, with pivots from 0 on."""
+    kind = TYPES.get(work.dtype.char)
+    if kind is None:
+        return NotImplemented
+    batch, rows, columns = work.shape
+    count = min(rows, columns)
+    made = [numpy.zeros((batch, *shape), work.dtype) for shape in ((rows, count), (count, columns), (rows, rows))]
+    order = numpy.empty((batch, rows), numpy.int64)
+    places = [address(item) for item in (*made, order, work, pivots)]
+    launch(_compiled(unpack_stack, kind), batch, 4 * rows * columns * work.itemsize, *places, rows, columns)
+    return made
+
+
+def pivots_of(a: Array) -> Any:
+    """The pivots of each matrix in float64, and 1 or -1 for its exchanges; NotImplemented if it is singular or not finite."""
+    size = a.shape[-1]
+    if a.dtype.char not in TYPES or not a.size:
+        return NotImplemented
+    work = numpy.array(a, numpy.float64, order="C").reshape(-1, size, size)
+    exchanged = numpy.empty((len(work), size), numpy.int32)
+    factor_panel(work, exchanged)
+    diagonal = numpy.ascontiguousarray(work.diagonal(0, 1, 2))
+    if not diagonal.all() or not numpy.isfinite(diagonal).all():
+        return NotImplemented
+    odd = numpy.count_nonzero(exchanged != numpy.arange(size, dtype=numpy.int32), 1) & 1
+    return diagonal, 1.0 - 2.0 * odd
+
+
+def solve(a: Array, b: Array | None) -> Any:
+    """X with `a @ X = b`, the inverse without `b`; NotImplemented if a matrix is singular or not finite."""
+    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
+    if kind is None or not a.size or (b is not None and (b.dtype is not a.dtype or not b.size)):
+        return NotImplemented
+    batch = a.shape[:-2] if b is None else numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    width = HOST.vector_bytes // 8
+    wide = size if b is None else b.shape[-1]
+    columns = size + -(-wide // width) * width
+    work = numpy.empty((*batch, size, columns))
+    work[..., :size] = a
+    work[..., size + wide :] = 0
+    work[..., size : size + wide] = numpy.eye(size) if b is None else b
+    count = math.prod(batch)
+    pivots, regular = numpy.empty((count, size), numpy.int32), numpy.empty(count, numpy.int32)
+    function = _compiled(solve_stack, f64, W=width)
+    places = [address(item) for item in (work, pivots, regular)]
+    launch(function, count, _work(size, 2 * columns), *places, size, columns)
+    return work[..., size : size + wide].astype(a.dtype) if regular.all() else NotImplemented
+
+
+def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
+    """X with `a @ X = b` for stacks of small triangular matrices."""
+    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
+    if kind is None or a.dtype is not b.dtype or not b.size:
+        return NotImplemented
+    if not unitriangular:
+        diagonal = a.diagonal(0, -2, -1)
+        if not diagonal.all() or not numpy.isfinite(diagonal).all():
+            return NotImplemented
+    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    wide = b.shape[-1]
+    columns = -(-wide // _width(a)) * _width(a)
+    result = numpy.empty((*batch, size, columns), b.dtype)
+    result[..., wide:] = 0
+    result[..., :wide] = b
+    matrices = numpy.broadcast_to(a, (*batch, size, size)).reshape(-1, size, size)
+    strides = [step // a.itemsize for step in (*matrices.strides[1:], matrices.strides[0])]
+    launch(
+        _compiled(substitute_stack, kind, W=_width(a)), len(matrices), _work(size, columns), address(result), columns,
+        address(matrices), *strides, size, -1 if upper else 1, int(not unitriangular),
+    )  # fmt: skip
+    return result[..., :wide]

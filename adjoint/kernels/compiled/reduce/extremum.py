@@ -64,7 +64,7 @@ def extreme_rows(
         begin = (piece - row * chunks) * chunk
         first = x + (row * stride + begin)
         count = minimum(chunk, n - begin)
-        wanted = reduce_row(first, count, T(0), W, itself, COMBINE, IDENTITY)
+        wanted = reduce_row(first, count, T(0), W, itself, COMBINE, IDENTITY, 1)
         i = 0
         while i + W <= count:
             if reduce_or(found(load(first + i, W), broadcast(wanted, W))):

@@ -43,8 +43,13 @@ BLOCK = 4096
 
 
 @loops
-def reduce_run(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static) -> S:
-    """One number from `n` contiguous elements: four vectors of accumulators, combined at the end."""
+def reduce_run(
+    x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, PARTS: Static
+) -> Any:
+    """One number from `n` contiguous elements: four vectors of accumulators, combined at the end.
+
+    If `PARTS` is 2, elements are the parts of complex numbers by turns: a vector of two from them.
+    """
     sums = local(vector(S, W), 4)
     for K in unrolled(4):
         sums[K] = vector(S, W)(IDENTITY)
@@ -61,20 +66,23 @@ def reduce_run(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE
         sums[1] = where(here, COMBINE(sums[1], MAP(load(x + i, W, here), center)), sums[1])
     total = COMBINE(COMBINE(sums[0], sums[1]), COMBINE(sums[2], sums[3]))
     STEP = W // 2
-    for _ in unrolled(W.bit_length() - 1):
+    for _ in unrolled((W // PARTS).bit_length() - 1):
         total = COMBINE(total, shuffle(total, total, [(LANE + STEP) % W for LANE in unrolled(W)]))
         STEP = STEP // 2
-    return total[0]
+    return total[0] if PARTS == 1 else shuffle(total, total, [0, 1])
 
 
 @loops
-def reduce_row(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static) -> S:
+def reduce_row(
+    x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE: Static, IDENTITY: Static, PARTS: Static
+) -> Any:
     """One number from `n` contiguous elements: blocks, whose results are combined pairwise as a binary counter counts."""
-    levels = local(S, 48)
+    NUMBER = S if PARTS == 1 else vector(S, PARTS)
+    levels = local(NUMBER, 48)
     blocks = 0
     i = 0
     while i < n:
-        part = reduce_run(x + i, minimum(n - i, BLOCK), center, W, MAP, COMBINE, IDENTITY)
+        part = reduce_run(x + i, minimum(n - i, BLOCK), center, W, MAP, COMBINE, IDENTITY, PARTS)
         carry = blocks
         level = 0
         while carry % 2 == 1:
@@ -84,7 +92,7 @@ def reduce_row(x: Pointer[T], n: Int, center: S, W: Static, MAP: Static, COMBINE
         levels[level] = part
         blocks += 1
         i += BLOCK
-    total = S(IDENTITY)
+    total = NUMBER(IDENTITY)
     level = 0
     while blocks > 0:
         if blocks % 2 == 1:
@@ -105,9 +113,9 @@ def row_place(layout: Pointer[i64], row: Int) -> Int:
 @loops(noalias=False, plain=True)
 def reduce_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, MAP: Static, COMBINE: Static,
-    IDENTITY: Static, APART: Static,
+    IDENTITY: Static, PARTS: Static, APART: Static,
 ) -> None:  # fmt: skip
-    """Rows of `n` elements, each in chunks, of which every one gives one number.
+    """Rows of `n` elements, each in chunks, of which every one gives one number, of one or two parts.
 
     Rows follow each other, or `APART` are where `row_place` says.
     """
@@ -124,7 +132,8 @@ def reduce_rows(
         begin = (piece - row * chunks) * chunk
         middle = center[row * center_step]
         place = row_place(layout + 3, row) if APART else row * n
-        out[piece] = reduce_row(x + (place + begin), minimum(chunk, n - begin), middle, W, MAP, COMBINE, IDENTITY)
+        source, count = x + (place + begin), minimum(chunk, n - begin)
+        store(out + piece * PARTS, reduce_row(source, count, middle, W, MAP, COMBINE, IDENTITY, PARTS))
 
 
 @loops(noalias=False)

@@ -234,6 +234,8 @@ class Reducing(NamedTuple):
         result = plan.run(x)
         if self.divisor:
             numpy.true_divide(result, self.divisor, result)
+        if self.dtype.kind == "c":
+            return result.view(self.dtype).reshape(result.shape[:-1])
         return result if plan.dtype is self.dtype else result.astype(self.dtype, copy=False)
 
 
@@ -282,6 +284,10 @@ def _plan(
     name: str, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...], keepdim: bool,
     centered: bool, vector_bytes: int,
 ) -> _Plan | None:  # fmt: skip
+    parts = 1
+    if dtype.kind == "c" and name == "sum":  # the parts of complex numbers are one more dimension
+        parts, dtype = 2, numpy.dtype(f"f{dtype.itemsize // 2}")
+        shape, strides = (*shape, 2), (*strides, dtype.itemsize)
     kind, numbers = type_of(dtype), accumulated(name, dtype)
     if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
         return None
@@ -311,7 +317,7 @@ def _plan(
     if (True not in fates and not planning.steps) or (centered and len(fates) > 2):
         return None
     if True in fates:
-        planning.reduce(lengths, fates)
+        planning.reduce(lengths, fates, parts)
     kept = [axis for axis in order if axis not in dims]
     turned = tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None
     result = tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims])
@@ -353,14 +359,22 @@ class _Planning:
         self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, (results,), tables))
         self.kind, self.mapping, self.centered = self.numbers, itself, False  # what follows combines results
 
-    def reduce(self, lengths: list[int], fates: list[bool]) -> None:
-        """Reduce a contiguous array, whose axes are kept and reduced by turns, from its last axis to its first."""
+    def reduce(self, lengths: list[int], fates: list[bool], parts: int) -> None:
+        """Reduce a contiguous array, whose axes are kept and reduced by turns, from its last axis to its first.
+
+        Rows of complex numbers end in an axis of their two parts.
+        """
         lengths, fates = lengths[:], fates[:]
+        whole = parts if lengths[-1] == parts > 1 else 1
+        if whole > 1:
+            lengths.pop()
+            fates.pop()
         if fates.pop():
             n = lengths.pop()
-            self.rows(math.prod(lengths), n)
+            self.rows(math.prod(lengths), n * whole, whole)
             if fates:
                 fates.pop()
+                lengths[-1] *= whole
         while fates:
             inner, rows = lengths.pop(), lengths.pop()
             self.columns(math.prod(lengths), rows, inner)
@@ -392,7 +406,7 @@ class _Planning:
         if len(axes) > 3:
             return None
         if step == 1 and n > _SHORT:
-            self.rows(math.prod(rows), n, place)
+            self.rows(math.prod(rows), n, 1, place)
         elif inner < _SHORT:
             return None
         elif inner_step == 1 and len(axes) < 3:
@@ -403,20 +417,21 @@ class _Planning:
             return None
         return left
 
-    def rows(self, rows: int, n: int, place: tuple[int, ...] | None = None) -> None:
-        """From (rows, n) to (rows,). `place`: what `row_place` is told of rows that do not follow each other."""
+    def rows(self, rows: int, n: int, parts: int = 1, place: tuple[int, ...] | None = None) -> None:
+        """From (rows, n) to (rows, parts). `place`: what `row_place` is told of rows that do not follow each other."""
         step = int(self.centered and rows > 1)
-        if n <= _SHORT and rows > 1:
+        if n <= _SHORT and rows > 1 and parts == 1:
             self._add(reduce_short_rows, rows, rows, n + 8, step, n, 1, rows, n, 1, 0, 0)
             return
         chunk = n if rows >= _MANY and n < 1 << 30 else min(n, _CHUNK)
         chunks = -(-n // chunk)
+        pieces = rows * chunks
         self._add(
-            reduce_rows, rows * chunks, rows * chunks, chunk, step, n, chunk, *(place or ()), IDENTITY=self.identity,
+            reduce_rows, pieces * parts, pieces, chunk, step, n, chunk, *(place or ()), IDENTITY=self.identity, PARTS=parts,
             APART=place is not None,
         )  # fmt: skip
         if chunks > 1:
-            self.rows(rows, chunks)
+            self.rows(rows, chunks * parts, parts)
 
     def columns(self, outer: int, rows: int, inner: int, steps: tuple[int, int] | None = None) -> None:
         """From (outer, rows, inner) to (outer, inner). `steps`: how far apart rows and matrices are that have gaps."""

@@ -1,4 +1,4 @@
-"""Along one dimension: the extremum of all elements so far and where it was last attained, and sums of integers so far."""
+"""Along one dimension: the extremum so far and where it was last attained, and sums of integers and scans of complex numbers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from ....codegen.llvm.language import (
     address,
     boolean,
     broadcast,
+    f64,
     i64,
+    lanes,
     load,
     local,
     loops,
     minimum,
     reduce_or,
+    shuffle,
     store,
     type_of,
     u8,
@@ -168,6 +171,38 @@ def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static,
                 j += 1
 
 
+@loops(explicit=True, plain=True)
+def scan_pairs(
+    out: Pointer[T],
+    x: Pointer[T],
+    rows: Int,
+    n: Int,
+    PRODUCT: Static,
+    REVERSED: Static,
+    LINES: Static,
+    start: Int,
+    stop: Int,
+) -> None:
+    """The sums or products so far in rows of `n` complex numbers, or from their ends on; groups of rows as in `extremum_rows`."""
+    PAIR = vector(f64, 2)
+    totals = local(PAIR, LINES)
+    signs = PAIR(lanes(i64, 2)) * 2 - 1
+    for group in range(start, stop):
+        first = minimum(group * LINES, rows - LINES) * n
+        for LINE in unrolled(LINES):
+            totals[LINE] = shuffle(PAIR(lanes(i64, 2)), PAIR(0), [1, 0] if PRODUCT else [2, 2])
+        for i in range(n):
+            for LINE in unrolled(LINES):
+                here = (first + (LINE * n + (n - 1 - i if REVERSED else i))) * 2
+                element, total = PAIR(load(x + here, 2)), totals[LINE]
+                if PRODUCT:
+                    crossed = shuffle(total, total, [1, 0]) * shuffle(element, element, [1, 1])
+                    totals[LINE] = total * shuffle(element, element, [0, 0]) + crossed * signs
+                else:
+                    totals[LINE] = total + element
+                store(out + here, vector(T, 2)(totals[LINE]))
+
+
 @functools.lru_cache(64)
 def _extremum(kind: Any, maximum: bool, lines: int, width: int) -> Any:
     if lines == 1:
@@ -213,6 +248,25 @@ def integer_sum(x: ndarray, dim: int) -> Any:
     else:
         _run(_sum(kind, False, HOST.vector_bytes // 8), x, dim, address(out), address(x))
     return out
+
+
+def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
+    """The sums or products of complex numbers so far along `dim`, the last, or from its end on, carried in complex128."""
+    if not x.size or math.prod(x.shape[dim + 1 :]) != 1:
+        return NotImplemented
+    x = contiguous(x)
+    out = numpy.empty(x.shape, x.dtype)
+    n = x.shape[dim]
+    rows = x.size // n
+    lines = min(rows, _LINES)
+    function = _scan(type_of(x.real.dtype), product, reverse, lines)
+    launch(function, -(-rows // lines), lines * n * 4 * x.itemsize, address(out), address(x), rows, n)
+    return out
+
+
+@functools.lru_cache(32)
+def _scan(kind: Any, product: bool, reverse: bool, lines: int) -> Any:
+    return scan_pairs.compiled(T=kind, PRODUCT=product, REVERSED=reverse, LINES=lines)
 
 
 def _run(function: Any, x: ndarray, dim: int, *arrays: int) -> None:
