@@ -12,6 +12,7 @@ from typing import Any
 
 from ..expression import BOOL, CONSTANT, INPUT, SCALAR, Expression, Node
 from . import (
+    elementary_bessel,
     elementary_exponential,
     elementary_gaussian,
     elementary_inverse,
@@ -50,13 +51,14 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
+    **elementary_bessel.FUNCTIONS,
 }  # fmt: skip
 """By operation: what computes it, for floating-point numbers."""
 
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
-HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"])
+HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr", *elementary_bessel.FUNCTIONS])
 """Those that take hundreds."""
 
 

@@ -1,4 +1,4 @@
-"""Special functions elementwise: the error function, the gamma function's logarithm, the normal distribution, Bessel functions.
+"""Special functions elementwise: the error function, the gamma function's logarithm, the normal distribution.
 
 float64 is accurate to a few units in the last place (near the zeros of `lgamma`, `digamma` and `log_ndtr`, relative to
 the terms that cancel there). float32 is computed in float64 and rounded, except `erf`. The formulas are polynomials and
@@ -17,8 +17,8 @@ from numpy import asarray, ndarray
 
 from ...codegen import special_coefficients as coefficients
 from ...codegen.elementary import decomposition, elementary
-from ...codegen.pointwise import pointwise
-from ...codegen.tracing import ARRAY, apply, xp
+from ...codegen.pointwise import of_operation, pointwise
+from ...codegen.tracing import xp
 from ..runtime.scalar import Number
 
 Array = numpy.ndarray[Any, Any]
@@ -51,17 +51,7 @@ def _pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]],
     def declare(function: Callable[..., Any]) -> Any:
         name = function.__name__.removeprefix("_")
         elementary(name)(function)
-
-        def of_one(self: Any) -> Any:
-            return apply(name, self)
-
-        def of_two(self: Any, other: Any) -> Any:
-            return apply(name, self, other)
-
-        expression = of_one if function.__code__.co_argcount == 1 else of_two
-        expression.__annotations__ = dict.fromkeys(("self", "other"), ARRAY)
-        expression.__name__, expression.__doc__ = name, function.__doc__
-        return pointwise(refusal, kinds)(expression)
+        return of_operation(name, refusal, kinds, function.__code__.co_argcount, function.__doc__)
 
     return declare
 
@@ -470,14 +460,6 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The rest
-
-
-def _i0(x: ndarray) -> ndarray:
-    """The modified Bessel function of the first kind and order 0."""
-    return asarray(numpy.i0(x)).reshape(x.shape)
-
-
-i0 = _pointwise("i0_cpu")(_i0)
 
 
 @pointwise("xlogy_cpu")

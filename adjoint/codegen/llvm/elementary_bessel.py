@@ -1,0 +1,219 @@
+"""Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function, in the language of kernels.
+
+All compute in float64; float32 is rounded from it. NumPy computes arrays by the same source (`codegen.elementary.on_arrays`).
+`special_coefficients` has the smooth functions that are polynomials here, and says where they come from. Errors over dense
+samples, in units of the last place, for oscillating functions relative to their amplitude: 4, next to 2 of the decaying ones 9;
+of the Airy function beyond 2.1 more, because its exponent is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import special_coefficients as coefficients
+from .elementary_exponential import exp, polynomial
+from .elementary_logarithm import log
+from .elementary_trigonometric import sine_and_cosine
+from .language import Static, T, copysign, fabs, loops, reduce_or, sqrt, where
+
+
+@loops(flags="contract")
+def _smooth(u: T, FUNCTION: Static, ORDER: Static, TERMS: Static) -> T:
+    """A smooth function between 0 and 1."""
+    return polynomial(u + u - 1, coefficients.interpolated(FUNCTION, ORDER, TERMS))
+
+
+# --- Bessel functions -------------------------------------------------------------------------------------------------
+
+
+@loops(flags="contract")
+def _near(x: T, ORDER: Static) -> T:
+    value = _smooth(x * x / coefficients.NEAR_OSCILLATING**2, coefficients.first_kind, ORDER, 17)
+    return x * 0.5 * value if ORDER else where(x == 0, T(1), value)
+
+
+@loops(flags="contract")
+def _far(x: T, ORDER: Static, SECOND: Static) -> T:
+    """By the amplitude and the phase of the Hankel function."""
+    inverse = T(coefficients.NEAR_OSCILLATING) / x
+    in_phase = _smooth(inverse * inverse, coefficients.in_phase, ORDER, 17)
+    out_of_phase = _smooth(inverse * inverse, coefficients.out_of_phase, ORDER, 20) / x
+    sine, cosine = sine_and_cosine(x)
+    real, imaginary = cosine + sine, sine - cosine
+    if ORDER:
+        real, imaginary = imaginary, -real
+    if SECOND:
+        value = in_phase * imaginary + out_of_phase * real
+    else:
+        value = in_phase * real - out_of_phase * imaginary
+    return value * sqrt(T(1 / math.pi) / x)
+
+
+@loops
+def _first_kind(x: T, ORDER: Static) -> T:
+    size = fabs(x)
+    far = size > coefficients.NEAR_OSCILLATING
+    value = _near(size, ORDER)
+    if reduce_or(far):
+        value = where(far, _far(size, ORDER, False), value)
+    return value
+
+
+@loops(in_float64=True)
+def bessel_j0(x: T) -> T:
+    """The Bessel function of the first kind and order 0."""
+    return _first_kind(x, 0)
+
+
+@loops(in_float64=True)
+def bessel_j1(x: T) -> T:
+    """The Bessel function of the first kind and order 1."""
+    return _first_kind(x, 1) * copysign(T(1), x)
+
+
+@loops(flags="contract")
+def _second_kind(x: T, ORDER: Static) -> T:
+    """NIST DLMF 10.8.1 and 10.8.2; nan for negative numbers."""
+    far = x > coefficients.NEAR_OSCILLATING
+    rest = _smooth(x * x / coefficients.NEAR_OSCILLATING**2, coefficients.second_kind, ORDER, 16)
+    value = log(x * 0.5) * 2 * _near(x, ORDER) - (x * 0.5 * rest + T(2) / x if ORDER else rest)
+    value = value / math.pi
+    if reduce_or(far):
+        value = where(far, _far(x, ORDER, True), value)
+    return where(x == 0, T(-math.inf), where(x < 0, T(math.nan), value))
+
+
+@loops(in_float64=True)
+def bessel_y0(x: T) -> T:
+    """The Bessel function of the second kind and order 0."""
+    return _second_kind(x, 0)
+
+
+@loops(in_float64=True)
+def bessel_y1(x: T) -> T:
+    """The Bessel function of the second kind and order 1."""
+    return _second_kind(x, 1)
+
+
+# --- modified Bessel functions ----------------------------------------------------------------------------------------
+
+
+@loops(flags="contract")
+def _decaying_near(x: T, ORDER: Static) -> T:
+    """DLMF 10.31.1 and 10.31.2."""
+    u = x * x / coefficients.NEAR_DECAYING**2
+    first = _smooth(u, coefficients.modified_first_kind, ORDER, 9)
+    rest = _smooth(u, coefficients.modified_second_kind, ORDER, 9)
+    logarithm = log(x * 0.5)
+    if ORDER:
+        return T(1) / x + x * 0.5 * (logarithm * first - rest * 0.5)
+    return rest * 0.5 - logarithm * first
+
+
+@loops
+def _decaying(x: T, ORDER: Static, SCALED: Static) -> T:
+    """nan for negative numbers."""
+    near = x <= coefficients.NEAR_DECAYING
+    value = _smooth(T(coefficients.NEAR_DECAYING) / x, coefficients.decaying, ORDER, 30) / sqrt(x)
+    if not SCALED:
+        value = value * exp(-x)
+    if reduce_or(near):
+        value = where(near, _decaying_near(x, ORDER) * (exp(x) if SCALED else 1), value)
+    return where(x == 0, T(math.inf), where(x < 0, T(math.nan), value))
+
+
+@loops(in_float64=True)
+def modified_bessel_k0(x: T) -> T:
+    """The modified Bessel function of the second kind and order 0."""
+    return _decaying(x, 0, False)
+
+
+@loops(in_float64=True)
+def modified_bessel_k1(x: T) -> T:
+    """The modified Bessel function of the second kind and order 1."""
+    return _decaying(x, 1, False)
+
+
+@loops(in_float64=True)
+def scaled_modified_bessel_k0(x: T) -> T:
+    """The same of order 0, times `exp(x)`."""
+    return _decaying(x, 0, True)
+
+
+@loops(in_float64=True)
+def scaled_modified_bessel_k1(x: T) -> T:
+    """The same of order 1, times `exp(x)`."""
+    return _decaying(x, 1, True)
+
+
+@loops
+def _growing(size: T, ORDER: Static) -> T:
+    """The modified function of the first kind times `exp(-size)`."""
+    far = size > coefficients.NEAR_GROWING
+    value = _smooth(size / coefficients.NEAR_GROWING, coefficients.growing_near, ORDER, 31)
+    value = value * (size / ((size + 1) * (size * 0.25 + 1))) if ORDER else where(size == 0, T(1), value / (size + 1))
+    if reduce_or(far):
+        beyond = _smooth(T(coefficients.NEAR_GROWING) / size, coefficients.growing_far, ORDER, 24) / sqrt(size)
+        value = where(far, beyond, value)
+    return value
+
+
+@loops(in_float64=True)
+def i0e(x: T) -> T:
+    """The modified Bessel function of the first kind and order 0, times `exp(-|x|)`."""
+    return _growing(fabs(x), 0)
+
+
+@loops(in_float64=True)
+def i1e(x: T) -> T:
+    """The modified Bessel function of the first kind and order 1, times `exp(-|x|)`."""
+    return copysign(_growing(fabs(x), 1), x)
+
+
+@loops(in_float64=True)
+def i0(x: T) -> T:
+    """The modified Bessel function of the first kind and order 0."""
+    return _growing(fabs(x), 0) * exp(fabs(x))
+
+
+@loops(in_float64=True)
+def i1(x: T) -> T:
+    """The modified Bessel function of the first kind and order 1."""
+    return copysign(_growing(fabs(x), 1) * exp(fabs(x)), x)
+
+
+# --- the Airy function ------------------------------------------------------------------------------------------------
+
+
+@loops(in_float64=True)
+def airy_ai(x: T) -> T:
+    """The Airy function."""
+    above, below = x > coefficients.AIRY_ABOVE, x < coefficients.AIRY_BELOW
+    u = (x - coefficients.AIRY_BELOW) / (coefficients.AIRY_ABOVE - coefficients.AIRY_BELOW)
+    value = _smooth(u, coefficients.airy_near, 0, 31)
+    if reduce_or(above | below):
+        size = fabs(x)
+        root = sqrt(size)
+        cube = size * root
+        turns = cube * (2 / 3)
+        if reduce_or(above):
+            beyond = _smooth(T(coefficients.AIRY_ABOVE**1.5) / cube, coefficients.airy_decaying, 0, 30)
+            value = where(above, beyond * exp(-turns) / sqrt(root), value)
+        if reduce_or(below):
+            u = T((-coefficients.AIRY_BELOW) ** 1.5) / cube
+            in_phase = _smooth(u * u, coefficients.airy_in_phase, 0, 17)
+            out_of_phase = _smooth(u * u, coefficients.airy_out_of_phase, 0, 22) / cube
+            sine, cosine = sine_and_cosine(turns)
+            wave = in_phase * (cosine + sine) - out_of_phase * (sine - cosine)
+            value = where(below, wave / sqrt(root), value)
+    return where(fabs(x) < math.inf, value, T(math.nan))
+
+
+FUNCTIONS = {
+    item.name: item
+    for item in (
+        bessel_j0, bessel_j1, bessel_y0, bessel_y1, modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0,
+        scaled_modified_bessel_k1, i0, i0e, i1, i1e, airy_ai,
+    )
+}  # fmt: skip
+"""By operation."""
