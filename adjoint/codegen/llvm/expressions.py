@@ -62,6 +62,10 @@ HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr
 """Those that take hundreds."""
 
 
+LONGEST = elementary_bessel.FUNCTIONS.keys()
+"""Those that are not short in float32 either: they have as many elements in a vector as float64 has, and half the code."""
+
+
 class ExpressionWriter:
     """Writes the instructions of an expression for values of one type, numbers or vectors."""
 
