@@ -8,7 +8,7 @@ have one. A function may also be written once, in the language of kernels (`in_k
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, TypeVar
 
 import numpy
@@ -57,40 +57,54 @@ def elementary(name: str) -> Callable[[F], F]:
     return declare
 
 
-def in_kernels(module: str, name: str) -> None:
-    """Make a kernel of one element an operation of expressions; `module` of `llvm` has it. Arrays are computed by its source."""
+def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> None:
+    """Make one of `FUNCTIONS` of a module of `llvm` an operation of expressions. NumPy's arrays are computed by its source too.
 
-    def function(x: ndarray) -> Any:
-        found = KERNELS_ON_ARRAYS.get(name)
-        if found is None:
-            kernel = getattr(import_late(f"adjoint.codegen.llvm.{module}"), name)
-            found = KERNELS_ON_ARRAYS[name] = on_arrays(kernel.function)
-        return found(x)
+    `wide`: in float64; otherwise in the dtype of the arrays.
+    """
+    found: list[Callable[..., Any]] = []
 
-    elementary(name)(function)
+    def of_one(x: ndarray) -> Any:
+        return found[0](x) if found else of_several(x)
+
+    def of_several(*arrays: ndarray) -> Any:
+        if not found:
+            found.append(on_arrays(import_late(f"adjoint.codegen.llvm.{module}").FUNCTIONS[name]))
+        return found[0](*arrays)
+
     COSTLY_OPERATIONS.add(name)
+    if wide:
+        elementary(name)(of_one)
+    else:
+        OPERATIONS[name] = Operation(arity)
+        FUNCTIONS[name] = of_several
 
 
-KERNELS_ON_ARRAYS: dict[str, Callable[..., Any]] = {}
-"""By operation: its kernel as a function of float64 arrays, once it has been used."""
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    return (a.astype(numpy.float64) * b + c).astype(a.dtype)
+
 
 _ON_ARRAYS: dict[str, Any] = {
-    **{name: getattr(numpy, name) for name in ("where", "fabs", "sqrt", "floor", "copysign", "exp", "log")},
-    "T": numpy.float64, "reduce_or": numpy.any, "unrolled": range,
-    "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)),
+    **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp log sin cos".split()},
+    "acos": numpy.arccos, "T": float, "i64": int, "reduce_or": numpy.any, "fma": _fused,
+    "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip
 """What names of the language of kernels mean for arrays."""
 
 
-def on_arrays(function: Any) -> Callable[..., Any]:
-    """The function of a kernel of float64 as a function of arrays: its names, and those of kernels that it calls, mean NumPy's."""
-    namespace = dict(function.__globals__)
-    for name in function.__code__.co_names:
-        if name in _ON_ARRAYS:
-            namespace[name] = _ON_ARRAYS[name]
-        elif hasattr(found := namespace.get(name), "in_float64"):
-            namespace[name] = on_arrays(found.function)
-    return FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
+def on_arrays(kernel: Any) -> Any:
+    """A kernel as a function of arrays: its names, and those of kernels that it calls, mean NumPy's. Others are as they are."""
+    if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
+        return type(kernel)(*map(on_arrays, kernel))
+    function = getattr(kernel, "function", None)
+    if not hasattr(kernel, "in_float64") or function is None:
+        return kernel
+    code, given = function.__code__, function.__globals__
+    namespace = given | {
+        name: _ON_ARRAYS[name] if name in _ON_ARRAYS else on_arrays(given[name]) for name in code.co_names if name in given
+    }
+    cells = tuple([CellType(on_arrays(cell.cell_contents)) for cell in function.__closure__ or ()])
+    return FunctionType(code, namespace, function.__name__, function.__defaults__, cells)
 
 
 def decomposition(name: str, dtype: type) -> Callable[[F], F]:

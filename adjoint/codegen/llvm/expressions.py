@@ -17,6 +17,7 @@ from . import (
     elementary_gaussian,
     elementary_inverse,
     elementary_logarithm,
+    elementary_polynomials,
     elementary_power,
     elementary_special,
     elementary_trigonometric,
@@ -51,7 +52,7 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
-    **elementary_bessel.FUNCTIONS,
+    **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS,
 }  # fmt: skip
 """By operation: what computes it, for floating-point numbers."""
 
