@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.math import special
+from adjoint.kernels.math import bessel, special
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 EVERY = ["erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "log_ndtr", "lgamma", "digamma", "i0"]
@@ -112,7 +112,7 @@ def test_bessel_function_is_its_integral():
     angle = (numpy.arange(400) + 0.5) * math.pi / 400
     x = numpy.linspace(-30, 30, 61)
     integral = numpy.exp(x[:, None] * numpy.cos(angle)).mean(1)
-    numpy.testing.assert_allclose(special.i0(x), integral, rtol=1e-13)
+    numpy.testing.assert_allclose(bessel.i0(x), integral, rtol=1e-13)
 
 
 def test_products_with_logarithms():
@@ -126,7 +126,7 @@ def test_products_with_logarithms():
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8"], ids=str)
 def test_types_and_shapes(name, dtype):
-    function = getattr(special, name)
+    function = getattr(special, name, None) or getattr(bessel, name)
     x = numpy.linspace(0.1, 0.9, 6).astype(dtype)
     if name in ("erfcx", "ndtri", "log_ndtr") and x.itemsize == 2:
         with pytest.raises(NotImplementedError, match=r"not implemented for '(Half|BFloat16)'"):

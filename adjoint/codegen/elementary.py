@@ -26,8 +26,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 COSTLY_OPERATIONS = set(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
-    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp "
-    "lower_incomplete_gamma upper_incomplete_gamma".split()
+    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp".split()
 )
 """The operations that take long for one element, and have compiled forms."""
 
@@ -35,12 +34,14 @@ DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 """By operation and dtype character: a traced function that computes the same in simpler operations."""
 
 
-def elementary(name: str) -> Callable[[F], F]:
-    """Make a function of float64 arrays an operation of expressions; for float32 it is computed in float64 and rounded."""
+def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
+    """Make a function of float64 arrays an operation of expressions; for float32 it is computed in float64 and rounded.
+
+    `arity`: how many it takes, if its signature does not say.
+    """
 
     def declare(function: F) -> F:
-        code = function.__code__
-        OPERATIONS[name] = Operation(code.co_argcount)
+        OPERATIONS[name] = Operation(function.__code__.co_argcount if arity is None else arity)
 
         def of_arrays(*arrays: Any) -> ndarray:
             dtype = arrays[0].dtype
@@ -64,20 +65,16 @@ def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> Non
     """
     found: list[Callable[..., Any]] = []
 
-    def of_one(x: ndarray) -> Any:
-        return found[0](x) if found else of_several(x)
-
-    def of_several(*arrays: ndarray) -> Any:
+    def function(*arrays: ndarray) -> Any:
         if not found:
             found.append(on_arrays(import_late(f"adjoint.codegen.llvm.{module}").FUNCTIONS[name]))
-        return found[0](*arrays)
+        with errstate(all="ignore"):
+            return found[0](*arrays)
 
     COSTLY_OPERATIONS.add(name)
-    if wide:
-        elementary(name)(of_one)
-    else:
-        OPERATIONS[name] = Operation(arity)
-        FUNCTIONS[name] = of_several
+    elementary(name, arity)(function)
+    if not wide:
+        FUNCTIONS[name] = function
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
@@ -85,8 +82,9 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 
 _ON_ARRAYS: dict[str, Any] = {
-    **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp log sin cos".split()},
-    "acos": numpy.arccos, "T": float, "i64": int, "reduce_or": numpy.any, "fma": _fused,
+    **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p sin cos fmin fmax".split()},
+    "acos": numpy.arccos, "T": float, "i64": int, "reduce_or": numpy.any, "fma": _fused, "unrolled": range, "rolled": range,
+    "table": lambda _, numbers: numbers, "ndtr": lambda x: FUNCTIONS["ndtr"](x), "_lgamma_positive": lambda x: FUNCTIONS["lgamma"](x),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip
 """What names of the language of kernels mean for arrays."""

@@ -52,19 +52,18 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
-    **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS,
+    **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS, **elementary_special.FUNCTIONS,
 }  # fmt: skip
 """By operation: what computes it, for floating-point numbers."""
 
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
-HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr", *elementary_bessel.FUNCTIONS])
-"""Those that take hundreds."""
-
-
-LONGEST = elementary_bessel.FUNCTIONS.keys()
+LONGEST = elementary_bessel.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys()
 """Those that are not short in float32 either: they have as many elements in a vector as float64 has, and half the code."""
+
+HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | {"lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"}
+"""Those that take hundreds."""
 
 
 class ExpressionWriter:
