@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 COSTLY_OPERATIONS = set(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
-    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp".split()
+    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp gcd lcm ldexp".split()
 )
 """The operations that take long for one element, and have compiled forms."""
 

@@ -22,9 +22,10 @@ from . import (
     elementary_special,
     elementary_trigonometric,
 )
-from .builtin_functions import ceil, copysign, fabs, floor, rint, sqrt, trunc
+from .builtin_functions import ceil, copysign, fabs, floor, rint, scale, sqrt, trunc
 from .element_types import VectorType, boolean
 from .functions import Builtin, LoopKernel
+from .host import HOST
 from .lowering import Lowering
 from .values import CompilationError, Value, constant, is_number
 
@@ -205,6 +206,13 @@ def _is_finite(writer: ExpressionWriter, value: Value) -> Value:
     return writer.compare(ast.Lt, _absolute(writer, value), math.inf)
 
 
+def _load_exponent(writer: ExpressionWriter, value: Value, exponent: Value) -> Value:
+    if HOST.vector_bytes != 64:
+        raise CompilationError("only AVX-512 has an instruction that scales by any power of two, rounded once")
+    scaled: Value = scale.lower(writer.lowering, value, exponent)
+    return scaled
+
+
 def _sign_bit(writer: ExpressionWriter, value: Value) -> Value:
     one: Value = copysign.lower(writer.lowering, writer.number(1), value)
     return writer.compare(ast.Lt, one, 0)
@@ -227,6 +235,11 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
     "isinf": _is_infinite,
     "isfinite": _is_finite,
     "signbit": _sign_bit,
+    "ldexp": _load_exponent,
+    **{
+        name: lambda writer, *operands, kernel=kernel: writer.lowering.call(kernel, list(operands), {})
+        for name, kernel in (("gcd", elementary_power.gcd), ("lcm", elementary_power.lcm))
+    },
 }
 
 
