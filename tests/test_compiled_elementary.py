@@ -14,8 +14,9 @@ from adjoint.codegen.llvm import elementary_bessel, elementary_polynomials
 from adjoint.codegen.llvm.expressions import FUNCTIONS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import Int, Pointer, Static, T, address, f32, f64, load, loops, store
-from adjoint.kernels.math import bessel, orthogonal_polynomials, special  # declare the functions  # noqa: F401
-from adjoint.operators.math import polynomials  # declares the families  # noqa: F401
+from adjoint.kernels.math import bessel as _bessel  # declares the functions, as the next ones do  # noqa: F401
+from adjoint.kernels.math import special as _special  # noqa: F401
+from adjoint.operators.math import polynomials as _polynomials  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
 
@@ -150,7 +151,10 @@ def test_bessel_functions_agree_with_the_same_source_on_arrays(name):
 @pytest.mark.parametrize("name", elementary_polynomials.FUNCTIONS)
 def test_polynomials_agree_with_the_same_source_on_arrays(name, dtype):
     degrees = [-1, -0.5, 0, 1, 1.7, 2, 3, 5, 8, 31, 128, 129, 513, math.nan, math.inf, 1e19]
-    x, n = (item.ravel().astype(dtype) for item in numpy.meshgrid([*SPECIAL[:16], 0.1, 0.7, -0.9, 1.3, 1e30, 9, -4, 2], degrees))
+    x, n = (
+        item.ravel().astype(dtype)
+        for item in numpy.meshgrid([*SPECIAL[:16], 0.1, 0.7, -0.9, 1.3, 1e30, 9, -4, 2], degrees)
+    )
     with numpy.errstate(all="ignore"):
         found, expected = computed(name, x, n), elementary.FUNCTIONS[name](x, n)
     assert expected.dtype == dtype

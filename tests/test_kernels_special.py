@@ -206,9 +206,14 @@ def test_incomplete_gamma_functions_at_the_edges(by_loops):
 def test_divisors_and_multiples_are_those_of_python(dtype, by_loops):
     limits = numpy.iinfo(dtype)
     random = numpy.random.default_rng(1)
-    edges = [0, 0, limits.max, limits.max, limits.min + 1, 6, 1], [0, 5, limits.max, limits.max - 1, 3, 4, limits.min + 1]
+    edges = (
+        [0, 0, limits.max, limits.max, limits.min + 1, 6, 1],
+        [0, 5, limits.max, limits.max - 1, 3, 4, limits.min + 1],
+    )
     x, y = (
-        numpy.concatenate([numpy.array(edge, dtype), *[random.integers(0, top, 500).astype(dtype) for top in (100, limits.max)]])
+        numpy.concatenate(
+            [numpy.array(edge, dtype), *[random.integers(0, top, 500).astype(dtype) for top in (100, limits.max)]]
+        )
         for edge in edges
     )
     divisors = [math.gcd(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]

@@ -59,7 +59,7 @@ def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
 
 
 def in_kernels(module: str, name: str, arity: int = 1, wide: bool = True) -> None:
-    """Make one of `FUNCTIONS` of a module of `llvm` an operation of expressions. NumPy's arrays are computed by its source too.
+    """Make one of the `FUNCTIONS` of a module of `llvm` an operation of expressions; its source computes NumPy's arrays too.
 
     `wide`: in float64; otherwise in the dtype of the arrays.
     """
@@ -82,9 +82,11 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 
 _ON_ARRAYS: dict[str, Any] = {
-    **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p sin cos fmin fmax".split()},
+    **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p".split()},
+    **{name: getattr(numpy, name) for name in "sin cos fmin fmax".split()},
     "acos": numpy.arccos, "T": float, "i64": int, "reduce_or": numpy.any, "fma": _fused, "unrolled": range, "rolled": range,
-    "table": lambda _, numbers: numbers, "ndtr": lambda x: FUNCTIONS["ndtr"](x), "_lgamma_positive": lambda x: FUNCTIONS["lgamma"](x),
+    "table": lambda _, numbers: numbers, "ndtr": lambda x: FUNCTIONS["ndtr"](x),
+    "_lgamma_positive": lambda x: FUNCTIONS["lgamma"](x),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip
 """What names of the language of kernels mean for arrays."""
@@ -99,7 +101,9 @@ def on_arrays(kernel: Any) -> Any:
         return kernel
     code, given = function.__code__, function.__globals__
     namespace = given | {
-        name: _ON_ARRAYS[name] if name in _ON_ARRAYS else on_arrays(given[name]) for name in code.co_names if name in given
+        name: _ON_ARRAYS[name] if name in _ON_ARRAYS else on_arrays(given[name])
+        for name in code.co_names
+        if name in given
     }
     cells = tuple([CellType(on_arrays(cell.cell_contents)) for cell in function.__closure__ or ()])
     return FunctionType(code, namespace, function.__name__, function.__defaults__, cells)

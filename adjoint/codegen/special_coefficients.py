@@ -196,7 +196,9 @@ def growing_far(u: Any, order: float) -> Any:
     for k in range(1, 21):  # DLMF 10.40.1, the asymptotic expansion
         term = term * (((2 * k - 1) ** 2 - 4 * order**2) / (8 * k)) / numpy.maximum(x, 30)
         expansion = expansion + term
-    return numpy.where(x > 30, expansion / math.sqrt(2 * math.pi), _growing(numpy.minimum(x, 30), order) * numpy.sqrt(x))
+    return numpy.where(
+        x > 30, expansion / math.sqrt(2 * math.pi), _growing(numpy.minimum(x, 30), order) * numpy.sqrt(x)
+    )
 
 
 def _growing(x: Any, order: float) -> Any:

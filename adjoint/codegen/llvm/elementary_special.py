@@ -200,7 +200,9 @@ def _relative_density(a: T, x: T) -> T:
     inverse = T(1) / (a * a)
     stirling = (T(1 / 12) - (T(1 / 360) - (T(1 / 1260) - inverse * (1 / 1680)) * inverse) * inverse) / a
     ratio = where(x < a * 0.5, log(x / a), log1p(distance))
-    exponent = where(large, a * (ratio - distance) - stirling, a * log(x) - x - _lgamma_positive(where(large, T(1), a + 1)))
+    exponent = where(
+        large, a * (ratio - distance) - stirling, a * log(x) - x - _lgamma_positive(where(large, T(1), a + 1))
+    )
     return exp(exponent) * where(large, sqrt(T(0.5 / math.pi) / a), T(1))
 
 

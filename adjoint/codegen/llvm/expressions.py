@@ -63,7 +63,9 @@ COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(fu
 LONGEST = elementary_bessel.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys()
 """Those that are not short in float32 either: they have as many elements in a vector as float64 has, and half the code."""
 
-HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | {"lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"}
+HEAVY = (
+    LONGEST | elementary_polynomials.FUNCTIONS.keys() | {"lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"}
+)
 """Those that take hundreds."""
 
 
