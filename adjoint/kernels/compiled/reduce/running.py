@@ -1,4 +1,4 @@
-"""Along one dimension: the extremum of all elements so far and where it was last attained, sums of integers and of exponentials."""
+"""Along one dimension: the extremum of all elements so far and where it was last attained; sums of integers and exponentials."""
 
 from __future__ import annotations
 
