@@ -1,7 +1,7 @@
 """The gamma function's logarithm, its derivative, incomplete gamma integrals, and quantiles of the normal distribution.
 
-All compute in float64; float32 is rounded from it. The formulas are those of NumPy's form (`kernels/math/special.py`), without
-its selection of elements: each element takes all ways, but the reflection of negative numbers, which a vector takes if one of its
+All compute in float64; float32 is rounded from it. NumPy computes arrays by the same source (`codegen.elementary.on_arrays`).
+Each element takes all ways, but the reflection of negative numbers, which a vector takes if one of its
 elements does. Errors in units of the last place over dense samples of float64, relative to the terms that cancel near zeros:
 lgamma 2 above 0, digamma 9 (99 % of arguments), ndtri and erfinv 5.
 """
@@ -305,5 +305,8 @@ def upper_incomplete_gamma(a: T, x: T) -> T:
     return T(_incomplete(f64(a), f64(x), True, 1e-10)) if is_float32(a) else _incomplete(a, x, True, 1e-17)
 
 
-FUNCTIONS = {item.name: item for item in (lower_incomplete_gamma, upper_incomplete_gamma)}
-"""By operation: those that NumPy computes by the same source."""
+FUNCTIONS = {
+    item.name: item
+    for item in (lgamma, digamma, trigamma, ndtri, erfinv, lower_incomplete_gamma, upper_incomplete_gamma)
+}
+"""By operation."""

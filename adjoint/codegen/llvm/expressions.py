@@ -48,9 +48,7 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
     "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
-    "lgamma": elementary_special.lgamma, "digamma": elementary_special.digamma, "ndtri": elementary_special.ndtri,
-    "erfinv": elementary_special.erfinv, "trigamma": elementary_special.trigamma, "ndtr": elementary_gaussian.ndtr,
-    "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
+    "ndtr": elementary_gaussian.ndtr, "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
     "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
     **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS, **elementary_special.FUNCTIONS,
@@ -60,12 +58,10 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
-LONGEST = elementary_bessel.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys()
+LONGEST = elementary_bessel.FUNCTIONS.keys() | {"lower_incomplete_gamma", "upper_incomplete_gamma"}
 """Those that are not short in float32 either: they have as many elements in a vector as float64 has, and half the code."""
 
-HEAVY = (
-    LONGEST | elementary_polynomials.FUNCTIONS.keys() | {"lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"}
-)
+HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys() | {"log_ndtr"}
 """Those that take hundreds."""
 
 
