@@ -106,9 +106,11 @@ def on_arrays(kernel: Any) -> Any:
     """A kernel as a function of arrays: its names, and those of kernels that it calls, mean NumPy's. Others are as they are."""
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
         return type(kernel)(*map(on_arrays, kernel))
-    function = getattr(kernel, "function", None)
-    if not hasattr(kernel, "in_float64") or function is None:
+    if not hasattr(kernel, "in_float64"):
         return kernel
+    if kernel.name in _ON_ARRAYS:
+        return _ON_ARRAYS[kernel.name]
+    function = kernel.function
     code, given = function.__code__, function.__globals__
     namespace = given | {
         name: _ON_ARRAYS[name] if name in _ON_ARRAYS else on_arrays(given[name])

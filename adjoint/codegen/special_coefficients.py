@@ -75,7 +75,7 @@ DIGAMMA_SERIES = (
 #     K_v(z) = sqrt(2 / z) exp(-z) * integral over s > 0 of exp(-s ** 2) cosh(v t) / sqrt(1 + s ** 2 / (2 z))
 #
 # by the trapezoidal rule, whose error falls exponentially; for imaginary `z` it is the Hankel function (DLMF 10.27.8).
-# Each function below is smooth for `u` from 0 to 1.
+# Each function below is smooth for `u` from 0 to 1. The Airy function is one of order 1/3 (DLMF 9.6.2, 9.6.6).
 
 NEAR_OSCILLATING = 5.0
 """Up to here Bessel functions are power series."""
@@ -92,19 +92,18 @@ AIRY_BELOW, AIRY_ABOVE = -3.7, 1.3
 _STEP = 0.15
 _NODES = [(0.0, _STEP / 2), *((_STEP * k, _STEP * math.exp(-((_STEP * k) ** 2))) for k in range(1, 43))]
 _EULER = 0.57721566490153286061
-_TERMS = 26
 _SAMPLES = 256
 
 
 @cache
-def interpolated(function: Callable[[Any, float], Any], order: float, terms: int) -> tuple[float, ...]:
-    """`function(u, order)` as a polynomial of `2 u - 1`.
+def interpolated(terms: int, function: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
+    """`function(u, *arguments)` as a polynomial of `2 u - 1`.
 
     The coefficients of Chebyshev polynomials are means over many more samples than terms, which evens out their rounding, and are
     converted in integers: powers have large coefficients, of both signs.
     """
     odd = numpy.arange(1, 2 * _SAMPLES, 2)
-    values = function(numpy.cos(odd * (math.pi / (4 * _SAMPLES))) ** 2, order)
+    values = function(numpy.cos(odd * (math.pi / (4 * _SAMPLES))) ** 2, *arguments)
     result, before, basis = [0] * terms, [0] * terms, [1] + [0] * (terms - 1)
     for degree in range(terms):
         cosines = numpy.cos(odd * degree % (4 * _SAMPLES) * (math.pi / (2 * _SAMPLES)))
@@ -115,37 +114,17 @@ def interpolated(function: Callable[[Any, float], Any], order: float, terms: int
     return tuple([total / 2**120 for total in result[::-1]])
 
 
-def _power_series(quarter: Any, order: float, harmonic: bool = False) -> Any:
-    """The function of the first kind over `(x / 2) ** order`, where `quarter` is a quarter of `x ** 2`.
+def power_series(u: Any, order: int, square: float, harmonic: bool) -> Any:
+    """The function of the first kind over `(x / 2) ** order`, where `x ** 2` is `u * square`; modified if that is positive.
 
-    `harmonic`: each term times its harmonic numbers, for the second kind without its logarithm.
+    `harmonic`: each term times its harmonic numbers, which is that of the second kind without its logarithm.
     """
     total, number = 0.0, -2 * _EULER + order
-    for k in range(_TERMS):
-        factor = math.factorial(k) * math.factorial(k + int(order))
-        total = total + quarter**k * ((number if harmonic else 1) / factor)
+    for k in range(26):
+        factor = math.factorial(k) * math.factorial(k + order)
+        total = total + (u * (square / 4)) ** k * ((number if harmonic else 1) / factor)
         number += 1 / (k + 1) + 1 / (k + 1 + order)
     return total
-
-
-def first_kind(u: Any, order: float) -> Any:
-    """Of the Bessel functions, where `u` is `(x / 5) ** 2`."""
-    return _power_series(u * (-(NEAR_OSCILLATING**2) / 4), order)
-
-
-def second_kind(u: Any, order: float) -> Any:
-    """The same of the second kind."""
-    return _power_series(u * (-(NEAR_OSCILLATING**2) / 4), order, True)
-
-
-def modified_first_kind(u: Any, order: float) -> Any:
-    """Of the modified functions, where `u` is `x ** 2`."""
-    return _power_series(u * (NEAR_DECAYING**2 / 4), order)
-
-
-def modified_second_kind(u: Any, order: float) -> Any:
-    """The same of the second kind."""
-    return _power_series(u * (NEAR_DECAYING**2 / 4), order, True)
 
 
 def _integral(z: Any, order: float) -> Any:
@@ -154,54 +133,45 @@ def _integral(z: Any, order: float) -> Any:
     for s, weight in _NODES:
         square = s * s / z
         root = numpy.sqrt(1 + square / 2)
-        if order < 1:
-            grown = (root + numpy.sqrt(square / 2)) ** (2 * order)
-            total = total + weight * ((grown + 1 / grown) / 2) / root
-        else:
-            total = total + weight * (1 + square) / root
+        grown = (root + numpy.sqrt(square / 2)) ** (2 * order)
+        total = total + weight * (1 + square if order == 1 else (grown + 1 / grown) / 2) / root
     return total
 
 
-def decaying(u: Any, order: float) -> Any:
-    """`K_order(x) * exp(x) * sqrt(x)`, where `u` is `1 / x`."""
-    return _integral(NEAR_DECAYING / u, order) * math.sqrt(2)
+def decaying(u: Any, order: float, nearest: float) -> Any:
+    """`K_order(x) * exp(x) * sqrt(x)`, where `u` is `nearest / x`."""
+    return _integral(nearest / u, order) * math.sqrt(2)
 
 
-def _oscillating(x: Any, order: float) -> Any:
-    """The Hankel function over its leading term."""
-    return _integral(-1j * x, order) * (2 / math.sqrt(math.pi))
+def in_phase(u: Any, order: float, nearest: float) -> Any:
+    """The real part of the Hankel function over its leading term, where `u` is `(nearest / x) ** 2`."""
+    return _integral(-1j * nearest / numpy.sqrt(u), order).real * (2 / math.sqrt(math.pi))
 
 
-def in_phase(u: Any, order: float) -> Any:
-    """The real part of the Hankel function over its leading term, where `u` is `(5 / x) ** 2`."""
-    return _oscillating(NEAR_OSCILLATING / numpy.sqrt(u), order).real
-
-
-def out_of_phase(u: Any, order: float) -> Any:
+def out_of_phase(u: Any, order: float, nearest: float) -> Any:
     """The same of the imaginary part, times `x`."""
-    x = NEAR_OSCILLATING / numpy.sqrt(u)
-    return _oscillating(x, order).imag * x
+    x = nearest / numpy.sqrt(u)
+    return _integral(-1j * x, order).imag * x * (2 / math.sqrt(math.pi))
 
 
-def growing_near(u: Any, order: float) -> Any:
+def growing_near(u: Any, order: int) -> Any:
     """`I_order(x) * exp(-x) / x ** order` times what makes it vary little, where `u` is `x / 8`."""
     x = NEAR_GROWING * u
     return _growing(x, order) * (1 + x) * ((1 + x / 4) / x) ** order
 
 
-def growing_far(u: Any, order: float) -> Any:
+def growing_far(u: Any, order: int) -> Any:
     """`I_order(x) * exp(-x) * sqrt(x)`, where `u` is `8 / x`."""
     x = NEAR_GROWING / u
     expansion = term = 1.0
     for k in range(1, 21):  # DLMF 10.40.1, the asymptotic expansion
         term = term * (((2 * k - 1) ** 2 - 4 * order**2) / (8 * k)) / numpy.maximum(x, 30)
         expansion = expansion + term
-    return numpy.where(
-        x > 30, expansion / math.sqrt(2 * math.pi), _growing(numpy.minimum(x, 30), order) * numpy.sqrt(x)
-    )
+    near = _growing(numpy.minimum(x, 30), order) * numpy.sqrt(x)
+    return numpy.where(x > 30, expansion / math.sqrt(2 * math.pi), near)
 
 
-def _growing(x: Any, order: float) -> Any:
+def _growing(x: Any, order: int) -> Any:
     """`I_order(x) * exp(-x)` up to 30: the mean of exp(x * cos(t)) * cos(order * t) by the midpoint rule (DLMF 10.32.3).
 
     The nodes at t and pi - t are taken together, so that nothing cancels near 0.
@@ -214,32 +184,16 @@ def _growing(x: Any, order: float) -> Any:
     return total / 32
 
 
-def airy_near(u: Any, _order: float) -> Any:
+def airy_near(u: Any) -> Any:
     """The Airy function (DLMF 9.4.1), where `u` is 0 at `AIRY_BELOW` and 1 at `AIRY_ABOVE`."""
     # In integers of 100 fractional bits, because the terms cancel.
-    x = (u * (AIRY_ABOVE - AIRY_BELOW) + AIRY_BELOW).astype(object)
-    x = (x * 2**52 // 1).astype(int).astype(object) << 48
+    x = (u * (AIRY_ABOVE - AIRY_BELOW) + AIRY_BELOW) * 2.0**52
+    x = x.astype(numpy.int64).astype(object) << 48
     cube = x**3 >> 200
     even, odd = (35502805388781723926006318600418 << 100) // 10**32, -x * 25881940379280679840518356018920 // 10**32
     total = even + odd
-    for k in range(1, _TERMS):
+    for k in range(1, 26):
         even = (even * cube >> 100) // ((3 * k - 1) * (3 * k))
         odd = (odd * cube >> 100) // ((3 * k) * (3 * k + 1))
         total = total + even + odd
     return (total / 2**100).astype(float)
-
-
-def airy_decaying(u: Any, _order: float) -> Any:
-    """What the Airy function is over its leading term, where `u` is `(1.3 / x) ** 1.5` (DLMF 9.6.2)."""
-    return _integral(AIRY_ABOVE**1.5 * (2 / 3) / u, 1 / 3) / math.pi
-
-
-def airy_in_phase(u: Any, _order: float) -> Any:
-    """The real part of what the Airy function is over its leading term, where `u` is `(-3.7 / x) ** 3` (DLMF 9.6.6)."""
-    return _oscillating((-AIRY_BELOW) ** 1.5 * (2 / 3) / numpy.sqrt(u), 1 / 3).real / math.sqrt(2 * math.pi)
-
-
-def airy_out_of_phase(u: Any, _order: float) -> Any:
-    """The same of the imaginary part, times `(-x) ** 1.5`."""
-    power = (-AIRY_BELOW) ** 1.5 / numpy.sqrt(u)
-    return _oscillating(power * (2 / 3), 1 / 3).imag * power / math.sqrt(2 * math.pi)

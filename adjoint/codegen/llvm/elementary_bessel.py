@@ -11,16 +11,22 @@ from __future__ import annotations
 import math
 
 from .. import special_coefficients as coefficients
+from ..special_coefficients import interpolated
 from .elementary_exponential import exp, polynomial
 from .elementary_logarithm import log
 from .elementary_trigonometric import sine_and_cosine
 from .language import Static, T, copysign, fabs, loops, reduce_or, sqrt, where
 
+_NEAR, _NEAR_DECAYING, _NEAR_GROWING = (
+    coefficients.NEAR_OSCILLATING, coefficients.NEAR_DECAYING, coefficients.NEAR_GROWING,
+)  # fmt: skip
+_ABOVE, _BELOW = coefficients.AIRY_ABOVE**1.5 * (2 / 3), (-coefficients.AIRY_BELOW) ** 1.5 * (2 / 3)
+
 
 @loops(flags="contract")
-def _smooth(u: T, FUNCTION: Static, ORDER: Static, TERMS: Static) -> T:
+def _smooth(u: T, COEFFICIENTS: Static) -> T:
     """A smooth function between 0 and 1."""
-    return polynomial(u + u - 1, coefficients.interpolated(FUNCTION, ORDER, TERMS))
+    return polynomial(u + u - 1, COEFFICIENTS)
 
 
 # --- Bessel functions -------------------------------------------------------------------------------------------------
@@ -28,16 +34,16 @@ def _smooth(u: T, FUNCTION: Static, ORDER: Static, TERMS: Static) -> T:
 
 @loops(flags="contract")
 def _near(x: T, ORDER: Static) -> T:
-    value = _smooth(x * x / coefficients.NEAR_OSCILLATING**2, coefficients.first_kind, ORDER, 17)
+    value = _smooth(x * x / _NEAR**2, interpolated(17, coefficients.power_series, ORDER, -(_NEAR**2), False))
     return x * 0.5 * value if ORDER else where(x == 0, T(1), value)
 
 
 @loops(flags="contract")
 def _far(x: T, ORDER: Static, SECOND: Static) -> T:
     """By the amplitude and the phase of the Hankel function."""
-    inverse = T(coefficients.NEAR_OSCILLATING) / x
-    in_phase = _smooth(inverse * inverse, coefficients.in_phase, ORDER, 17)
-    out_of_phase = _smooth(inverse * inverse, coefficients.out_of_phase, ORDER, 20) / x
+    inverse = T(_NEAR) / x
+    in_phase = _smooth(inverse * inverse, interpolated(17, coefficients.in_phase, ORDER, _NEAR))
+    out_of_phase = _smooth(inverse * inverse, interpolated(20, coefficients.out_of_phase, ORDER, _NEAR)) / x
     sine, cosine = sine_and_cosine(x)
     real, imaginary = cosine + sine, sine - cosine
     if ORDER:
@@ -52,7 +58,7 @@ def _far(x: T, ORDER: Static, SECOND: Static) -> T:
 @loops
 def _first_kind(x: T, ORDER: Static) -> T:
     size = fabs(x)
-    far = size > coefficients.NEAR_OSCILLATING
+    far = size > _NEAR
     value = _near(size, ORDER)
     if reduce_or(far):
         value = where(far, _far(size, ORDER, False), value)
@@ -74,8 +80,8 @@ def bessel_j1(x: T) -> T:
 @loops(flags="contract")
 def _second_kind(x: T, ORDER: Static) -> T:
     """NIST DLMF 10.8.1 and 10.8.2; nan for negative numbers."""
-    far = x > coefficients.NEAR_OSCILLATING
-    rest = _smooth(x * x / coefficients.NEAR_OSCILLATING**2, coefficients.second_kind, ORDER, 16)
+    far = x > _NEAR
+    rest = _smooth(x * x / _NEAR**2, interpolated(16, coefficients.power_series, ORDER, -(_NEAR**2), True))
     value = log(x * 0.5) * 2 * _near(x, ORDER) - (x * 0.5 * rest + T(2) / x if ORDER else rest)
     value = value / math.pi
     if reduce_or(far):
@@ -101,9 +107,9 @@ def bessel_y1(x: T) -> T:
 @loops(flags="contract")
 def _decaying_near(x: T, ORDER: Static) -> T:
     """DLMF 10.31.1 and 10.31.2."""
-    u = x * x / coefficients.NEAR_DECAYING**2
-    first = _smooth(u, coefficients.modified_first_kind, ORDER, 9)
-    rest = _smooth(u, coefficients.modified_second_kind, ORDER, 9)
+    u = x * x / _NEAR_DECAYING**2
+    first = _smooth(u, interpolated(9, coefficients.power_series, ORDER, _NEAR_DECAYING**2, False))
+    rest = _smooth(u, interpolated(9, coefficients.power_series, ORDER, _NEAR_DECAYING**2, True))
     logarithm = log(x * 0.5)
     if ORDER:
         return T(1) / x + x * 0.5 * (logarithm * first - rest * 0.5)
@@ -113,8 +119,8 @@ def _decaying_near(x: T, ORDER: Static) -> T:
 @loops
 def _decaying(x: T, ORDER: Static, SCALED: Static) -> T:
     """The modified function of the second kind; nan for negative numbers."""
-    near = x <= coefficients.NEAR_DECAYING
-    value = _smooth(T(coefficients.NEAR_DECAYING) / x, coefficients.decaying, ORDER, 30) / sqrt(x)
+    near = x <= _NEAR_DECAYING
+    value = _smooth(T(_NEAR_DECAYING) / x, interpolated(30, coefficients.decaying, ORDER, _NEAR_DECAYING)) / sqrt(x)
     if not SCALED:
         value = value * exp(-x)
     if reduce_or(near):
@@ -149,11 +155,11 @@ def scaled_modified_bessel_k1(x: T) -> T:
 @loops
 def _growing(size: T, ORDER: Static) -> T:
     """The modified function of the first kind times `exp(-size)`."""
-    far = size > coefficients.NEAR_GROWING
-    value = _smooth(size / coefficients.NEAR_GROWING, coefficients.growing_near, ORDER, 31)
+    far = size > _NEAR_GROWING
+    value = _smooth(size / _NEAR_GROWING, interpolated(31, coefficients.growing_near, ORDER))
     value = value * (size / ((size + 1) * (size * 0.25 + 1))) if ORDER else where(size == 0, T(1), value / (size + 1))
     if reduce_or(far):
-        beyond = _smooth(T(coefficients.NEAR_GROWING) / size, coefficients.growing_far, ORDER, 24) / sqrt(size)
+        beyond = _smooth(T(_NEAR_GROWING) / size, interpolated(24, coefficients.growing_far, ORDER)) / sqrt(size)
         value = where(far, beyond, value)
     return value
 
@@ -190,22 +196,22 @@ def airy_ai(x: T) -> T:
     """The Airy function."""
     above, below = x > coefficients.AIRY_ABOVE, x < coefficients.AIRY_BELOW
     u = (x - coefficients.AIRY_BELOW) / (coefficients.AIRY_ABOVE - coefficients.AIRY_BELOW)
-    value = _smooth(u, coefficients.airy_near, 0, 31)
+    value = _smooth(u, interpolated(31, coefficients.airy_near))
     if reduce_or(above | below):
         size = fabs(x)
         root = sqrt(size)
-        cube = size * root
-        turns = cube * (2 / 3)
+        turns = size * root * (2 / 3)
+        amplitude = T(math.sqrt(0.5) / math.pi) / sqrt(root)
         if reduce_or(above):
-            beyond = _smooth(T(coefficients.AIRY_ABOVE**1.5) / cube, coefficients.airy_decaying, 0, 30)
-            value = where(above, beyond * exp(-turns) / sqrt(root), value)
+            beyond = _smooth(T(_ABOVE) / turns, interpolated(30, coefficients.decaying, 1 / 3, _ABOVE))
+            value = where(above, beyond * exp(-turns) * amplitude, value)
         if reduce_or(below):
-            u = T((-coefficients.AIRY_BELOW) ** 1.5) / cube
-            in_phase = _smooth(u * u, coefficients.airy_in_phase, 0, 17)
-            out_of_phase = _smooth(u * u, coefficients.airy_out_of_phase, 0, 22) / cube
+            u = T(_BELOW) / turns
+            in_phase = _smooth(u * u, interpolated(17, coefficients.in_phase, 1 / 3, _BELOW))
+            out_of_phase = _smooth(u * u, interpolated(22, coefficients.out_of_phase, 1 / 3, _BELOW)) / turns
             sine, cosine = sine_and_cosine(turns)
             wave = in_phase * (cosine + sine) - out_of_phase * (sine - cosine)
-            value = where(below, wave / sqrt(root), value)
+            value = where(below, wave * amplitude * math.sqrt(math.pi), value)
     return where(fabs(x) < math.inf, value, T(math.nan))
 
 

@@ -21,92 +21,25 @@ _FIRST_BY_ANGLE = 7
 class Family(NamedTuple):
     """A family of polynomials.
 
-    first: the polynomial of degree 1. following: that of degree k + 1, of x, k and the polynomials of degrees k and k - 1.
-    at_angle: that of degree n at cos(angle). at_one, at_minus_one: those of degree n at 1 and -1; None where nothing is special.
-    degrees: from which degree on values are nan, in float32 and in float64.
+    first: `a` and `b` of that of degree 1, `a x + b`. following: that of degree k + 1, of x, k and those of degrees k and k - 1.
+    angle: a function f, and s and t: that of degree n at cos(angle) is f((n + s) angle) / f(t angle). at_one: `a` of that of
+    degree n at 1, `a n + 1`; at_minus_one: the same, with a sign that alternates. degrees: from which on values are nan, in
+    float32 and in float64.
     """
 
-    first: Any
+    first: tuple[float, float]
     following: Any
-    at_angle: Any = None
-    at_one: Any = None
-    at_minus_one: Any = None
+    angle: Any = None
+    shift: float = 0.0
+    part: float = 0.0
+    at_one: float | None = None
+    at_minus_one: float | None = None
     degrees: tuple[int, int] | None = None
-
-
-@loops
-def _same(x: T) -> T:
-    return x
-
-
-@loops
-def _one(n: T) -> T:
-    return n * 0 + 1
-
-
-@loops
-def _next_number(n: T) -> T:
-    return n + 1
-
-
-@loops
-def _odd_number(n: T) -> T:
-    return n + n + 1
-
-
-@loops
-def _alternating(n: T) -> T:
-    return (floor(n * 0.5) * 2 - n) * 2 + 1
-
-
-@loops
-def _alternating_next(n: T) -> T:
-    return (n + 1) * _alternating(n)
-
-
-@loops
-def _alternating_odd(n: T) -> T:
-    return (n + n + 1) * _alternating(n)
-
-
-@loops
-def _twice(x: T) -> T:
-    return x + x
-
-
-@loops
-def _twice_less_1(x: T) -> T:
-    return x + x - 1
-
-
-@loops
-def _twice_and_1(x: T) -> T:
-    return x + x + 1
 
 
 @loops
 def _doubled(x: T, k: T, value: T, before: T) -> T:
     return (x + x) * value - before
-
-
-@loops
-def _cosine(n: T, angle: T) -> T:
-    return cos(n * angle)
-
-
-@loops
-def _sine_quotient(n: T, angle: T) -> T:
-    return sin((n + 1) * angle) / sin(angle)
-
-
-@loops
-def _half_cosine_quotient(n: T, angle: T) -> T:
-    return cos((n + 0.5) * angle) / cos(angle / 2)
-
-
-@loops
-def _half_sine_quotient(n: T, angle: T) -> T:
-    return sin((n + 0.5) * angle) / sin(angle / 2)
 
 
 @loops
@@ -117,11 +50,6 @@ def _hermite_h(x: T, k: T, value: T, before: T) -> T:
 @loops
 def _hermite_he(x: T, k: T, value: T, before: T) -> T:
     return x * value - k * before
-
-
-@loops
-def _laguerre_first(x: T) -> T:
-    return T(1) - x
 
 
 @loops
@@ -151,21 +79,25 @@ def _values(x: T, n: T, FAMILY: Static) -> T:
         beyond = degree > FAMILY.degrees[0 if is_float32(x) else 1]
         special = where(beyond, T(math.nan), x)
         steps = where(beyond, T(-1), steps)
-    if FAMILY.at_angle is not None:
+    if FAMILY.angle is not None:
         inside = (degree >= _FIRST_BY_ANGLE) & (fabs(x) < 1)
         if reduce_or(inside):
-            special = FAMILY.at_angle(degree, acos(x))
+            angle = acos(x)
+            special = FAMILY.angle((degree + FAMILY.shift) * angle)
+            if FAMILY.part:
+                special = special / FAMILY.angle(angle * FAMILY.part)
             steps = where(inside, T(-1), steps)
     if FAMILY.at_one is not None:
         edge = (x == 1) & (degree > 0)
-        special = where(edge, FAMILY.at_one(degree), special)
+        special = where(edge, degree * FAMILY.at_one + 1, special)
         steps = where(edge, T(-1), steps)
     if FAMILY.at_minus_one is not None:
         edge = (x == -1) & (degree > 0)
-        special = where(edge, FAMILY.at_minus_one(degree), special)
+        sign = (floor(degree * 0.5) * 2 - degree) * 2 + 1
+        special = where(edge, (degree * FAMILY.at_minus_one + 1) * sign, special)
         steps = where(edge, T(-1), steps)
     before = T(1)
-    value = FAMILY.first(x)
+    value = x * FAMILY.first[0] + FAMILY.first[1]
     result = where(steps == 0, T(1), value)
     k = i64(1)
     while reduce_or((steps > T(k)) & (value == value)):
@@ -178,24 +110,26 @@ def _values(x: T, n: T, FAMILY: Static) -> T:
     return where(degree < 0, T(0), where(steps < 0, special, result))
 
 
+_X, _TWICE = (1.0, -0.0), (2.0, -0.0)
+
 _FAMILIES = {
-    "chebyshev_polynomial_t": Family(_same, _doubled, _cosine, _one, _alternating),
-    "chebyshev_polynomial_u": Family(_twice, _doubled, _sine_quotient, _next_number, _alternating_next),
-    "chebyshev_polynomial_v": Family(_twice_less_1, _doubled, _half_cosine_quotient, _one, _alternating_odd),
-    "chebyshev_polynomial_w": Family(_twice_and_1, _doubled, _half_sine_quotient, _odd_number, _alternating),
-    "hermite_polynomial_h": Family(_twice, _hermite_h, degrees=(128, 512)),
-    "hermite_polynomial_he": Family(_same, _hermite_he, degrees=(128, 512)),
-    "laguerre_polynomial_l": Family(_laguerre_first, _laguerre),
-    "legendre_polynomial_p": Family(_same, _legendre, None, _one, _alternating),
+    "chebyshev_polynomial_t": Family(_X, _doubled, cos, 0.0, 0.0, 0.0, 0.0),
+    "chebyshev_polynomial_u": Family(_TWICE, _doubled, sin, 1.0, 1.0, 1.0, 1.0),
+    "chebyshev_polynomial_v": Family((2.0, -1.0), _doubled, cos, 0.5, 0.5, 0.0, 2.0),
+    "chebyshev_polynomial_w": Family((2.0, 1.0), _doubled, sin, 0.5, 0.5, 2.0, 0.0),
+    "hermite_polynomial_h": Family(_TWICE, _hermite_h, degrees=(128, 512)),
+    "hermite_polynomial_he": Family(_X, _hermite_he, degrees=(128, 512)),
+    "laguerre_polynomial_l": Family((-1.0, 1.0), _laguerre),
+    "legendre_polynomial_p": Family(_X, _legendre, at_one=0.0, at_minus_one=0.0),
 }
 
 
 def _of_family(family: Family) -> Any:
     @loops
-    def polynomial(x: T, n: T) -> T:
+    def of_degree(x: T, n: T) -> T:
         return _values(x, n, family)
 
-    return polynomial
+    return of_degree
 
 
 FUNCTIONS = {name: _of_family(family) for name, family in _FAMILIES.items()}

@@ -48,8 +48,9 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
     "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
-    "ndtr": elementary_gaussian.ndtr, "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
-    "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
+    "ndtr": elementary_gaussian.ndtr, "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr,
+    "power": elementary_power.pow, "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp,
+    "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
     **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS, **elementary_special.FUNCTIONS,
 }  # fmt: skip
