@@ -10,10 +10,13 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 from adjoint.codegen import elementary
+from adjoint.codegen.llvm import elementary_bessel, elementary_polynomials
 from adjoint.codegen.llvm.expressions import FUNCTIONS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import Int, Pointer, Static, T, address, f32, f64, load, loops, store
-from adjoint.kernels.math import special as _special  # declares the functions  # noqa: F401
+from adjoint.kernels.math import bessel as _bessel  # declares the functions, as the next ones do  # noqa: F401
+from adjoint.kernels.math import special as _special  # noqa: F401
+from adjoint.operators.math import polynomials as _polynomials  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
 
@@ -130,6 +133,37 @@ def test_special_functions_agree_with_those_of_numpys_arrays(name):
         numpy.testing.assert_allclose(computed(name, x), expected, rtol=3e-13, atol=3e-14)
         single = x.astype("f4")
         numpy.testing.assert_allclose(computed(name, single), elementary.FUNCTIONS[name](single), rtol=2e-7)
+
+
+@pytest.mark.parametrize("name", elementary_bessel.FUNCTIONS)
+def test_bessel_functions_agree_with_the_same_source_on_arrays(name):
+    random = numpy.random.default_rng(7)
+    parts = [random.uniform(-9, 9, 4096), random.uniform(-700, 700, 512), 10.0 ** random.uniform(-300, 30, 488)]
+    x = numpy.concatenate([SPECIAL[:19], [0.0] * 5, *parts])
+    with numpy.errstate(all="ignore"):
+        expected = elementary.FUNCTIONS[name](x)
+        numpy.testing.assert_allclose(computed(name, x), expected, rtol=2e-13, atol=1e-14)
+        single = x.astype("f4")
+        numpy.testing.assert_allclose(computed(name, single), elementary.FUNCTIONS[name](single), rtol=2e-7, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", elementary_polynomials.FUNCTIONS)
+def test_polynomials_agree_with_the_same_source_on_arrays(name, dtype):
+    degrees = [-1, -0.5, 0, 1, 1.7, 2, 3, 5, 8, 31, 128, 129, 513, math.nan, math.inf, 1e19]
+    x, n = (
+        item.ravel().astype(dtype)
+        for item in numpy.meshgrid([*SPECIAL[:16], 0.1, 0.7, -0.9, 1.3, 1e30, 9, -4, 2], degrees)
+    )
+    with numpy.errstate(all="ignore"):
+        found, expected = computed(name, x, n), elementary.FUNCTIONS[name](x, n)
+    assert expected.dtype == dtype
+    by_angle = (n >= 7) & (abs(x) < 1) & name.startswith("chebyshev")
+    numpy.testing.assert_array_equal(found[~by_angle], expected[~by_angle])
+    rounding = 4 * numpy.finfo(dtype).eps * abs(n[by_angle]) ** 2  # of the angle, over the sine of one
+    assert (abs(found - expected)[by_angle] <= rounding).all()
+    assert numpy.isnan(found).any()
+    assert (found[n < -0.9] == 0).all()
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

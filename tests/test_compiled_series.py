@@ -9,7 +9,7 @@ from adjoint.kernels.linalg.decompositions import solve_triangular
 from adjoint.kernels.math.fourier import fft_c2c
 from adjoint.kernels.nn.resampling import resample, resample_backward
 from adjoint.kernels.reduce.counting import searchsorted
-from adjoint.kernels.reduce.scan import cummax, cummin, cumsum
+from adjoint.kernels.reduce.scan import cummax, cummin, cumsum, logcumsumexp
 
 pytestmark = pytest.mark.skipif(not LOOPS.available, reason="llvmlite is not installed")
 
@@ -43,6 +43,26 @@ def test_running_extrema_and_sums(dtype, shape):
                 numpy.testing.assert_array_equal(found, expected)
         if not dtype.startswith("float"):
             numpy.testing.assert_array_equal(cumsum(x, dim), x.cumsum(dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(7,), (3, 70), (37, 9), (2, 30, 17), (3, 5, 300)])
+def test_running_sums_of_exponentials(dtype, shape):
+    random = numpy.random.default_rng(1)
+    x = (random.standard_normal(shape) * 30).astype(dtype)
+    for value in (-0.0, numpy.inf, -numpy.inf, numpy.nan):
+        x[random.random(shape) < 0.02] = value
+    x.flat[0] = -numpy.inf
+    for dim in range(len(shape)):
+        for operand in (x, x[..., ::2]):
+            found, expected = logcumsumexp(operand, dim), _interpreted(logcumsumexp, operand, dim)
+            assert found.dtype == dtype
+            numpy.testing.assert_allclose(found, expected, rtol=2 * numpy.finfo(dtype).eps, atol=2e-14)
+            first = [numpy.signbit(item.take(0, dim)) for item in (found, expected)]
+            numpy.testing.assert_array_equal(*first)
+    assert (
+        not LOOPS.enabled or LOOPS._forms["reduce.running.logcumsumexp"] is not None
+    )  # None: it could not be compiled
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

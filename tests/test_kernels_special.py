@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.math import special
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.kernels.math import arithmetic, bessel, incomplete, special
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 EVERY = ["erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "log_ndtr", "lgamma", "digamma", "i0"]
@@ -112,7 +113,130 @@ def test_bessel_function_is_its_integral():
     angle = (numpy.arange(400) + 0.5) * math.pi / 400
     x = numpy.linspace(-30, 30, 61)
     integral = numpy.exp(x[:, None] * numpy.cos(angle)).mean(1)
-    numpy.testing.assert_allclose(special.i0(x), integral, rtol=1e-13)
+    numpy.testing.assert_allclose(bessel.i0(x), integral, rtol=1e-13)
+
+
+PLACES = {"airy_ai": (-40, -5.5, -3, 0.25, 1.5, 6)}
+BESSEL = {  # by mpmath, of 30 digits
+    "bessel_j0": (0.9844359292958527, 0.5118276717359181, -0.32054250898512143, 0.22523406912010668, 0.00736689058423729),
+    "bessel_j1": (0.12402597732272692, 0.5579365079100996, -0.23106043192337064, 0.1916025921891178, 0.126038318037585),
+    "bessel_y0": (-0.9315730249300587, 0.38244892379775886, -0.19470500862950454, 0.17676987751364717, 0.12593641705826092),
+    "bessel_y1": (-2.7041052293152825, -0.4123086269739113, 0.3009973230696546, -0.21433222865940804, -0.005793505821549633),
+    "modified_bessel_k0": (
+        1.5415067512483027, 0.21380556264752573, 0.006399857243233975, 0.00019099545486702074, 8.392861100099567e-19
+    ),
+    "scaled_modified_bessel_k1": (
+        4.811276588171025, 1.243165873552553, 0.6371497987781355, 0.4711940069873715, 0.20000996725443349
+    ),
+    "i0": (1.015686141223608, 1.646723189772891, 17.481171855609276, 338.5137537472759, 1.48947747934199e16),
+    "i1e": (0.09811262869736824, 0.21903938742092569, 0.17095882229749212, 0.1360511000803391, 0.062482229074442064),
+    "airy_ai": (
+        -0.04593392343795725, 0.017781541276574976, -0.37881429367765806, 0.2911639543485452, 0.07174949700810541,
+        9.947694360252889e-06,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=[False, True], ids=["arrays", "loops"])
+def by_loops(request, monkeypatch):
+    if request.param and not LOOPS.available:
+        pytest.skip("compiled kernels need the extra `fast`")
+    monkeypatch.setattr(LOOPS, "every_size", request.param)
+    monkeypatch.setattr(LOOPS, "_enabled", request.param)
+
+
+def every_way(function, *arrays):
+    """What a function gives for arrays of so many elements that loops compute it, where they are used."""
+    size = arrays[0].size
+    return function(*[numpy.tile(item, 1 << 12) for item in arrays])[:size]
+
+
+@pytest.mark.parametrize("name", BESSEL)
+def test_bessel_functions_have_their_known_values(name, by_loops):
+    x = numpy.array(PLACES.get(name, (0.25, 1.5, 4.5, 7.75, 40)))
+    expected = numpy.array(BESSEL[name])
+    found = every_way(getattr(bessel, name), x)
+    near_zeros = name.startswith("bessel") | ((x < 0) & (name == "airy_ai"))
+    assert (abs(found - expected) <= 6e-15 * abs(expected) + 2e-15 * near_zeros).all()
+    single = every_way(getattr(bessel, name), x.astype("f4"))
+    assert single.dtype == numpy.float32
+    numpy.testing.assert_array_equal(single, expected.astype("f4"))
+
+
+def test_bessel_functions_at_the_edges(by_loops):
+    x = numpy.array([0.0, -0.0, -1.0, math.inf, -math.inf, math.nan])
+    for name, expected in {
+        "bessel_j0": [1, 1, 0.7651976865579666, math.nan, math.nan, math.nan],
+        "bessel_y1": [-math.inf, -math.inf, math.nan, math.nan, math.nan, math.nan],
+        "modified_bessel_k0": [math.inf, math.inf, math.nan, 0, math.nan, math.nan],
+        "modified_bessel_i0": [1, 1, 1.2660658777520084, math.nan, math.nan, math.nan],
+        "i1e": [0, 0, -0.2079104153497085, 0, 0, math.nan],
+        "airy_ai": [0.3550280538878172, 0.3550280538878172, 0.5355608832923521, math.nan, math.nan, math.nan],
+    }.items():
+        numpy.testing.assert_allclose(every_way(getattr(bessel, name), x), expected, rtol=1e-15, err_msg=name)
+    assert numpy.signbit(every_way(bessel.i1e, x)).tolist()[:2] == [False, True]
+
+
+def test_incomplete_gamma_functions_have_their_known_values(by_loops):
+    a = numpy.array([0.125, 0.125, 2.5, 2.5, 30, 400, 700, 5000])
+    x = numpy.array([0.25, 3, 2, 2.75, 33, 395, 690, 5100])
+    lower = [0.8696646545502864, 0.9979569603486667, 0.4505840486472198, 0.6420541191490415]  # by mpmath
+    lower += [0.7226986290685928, 0.40735111050738554, 0.35674791982937454, 0.9206711189223811]
+    upper = [0.13033534544971365, 0.0020430396513333184, 0.5494159513527802, 0.35794588085095846]
+    upper += [0.27730137093140717, 0.5926488894926145, 0.6432520801706254, 0.07932888107761897]
+    rtol = numpy.where(a > 100, 2e-13, 2e-14)
+    assert (abs(every_way(incomplete.igamma, a, x) - lower) <= rtol * lower).all()
+    assert (abs(every_way(incomplete.igammac, a, x) - upper) <= rtol * upper).all()
+    single = every_way(incomplete.igamma, a.astype("f4"), x.astype("f4"))
+    numpy.testing.assert_allclose(single, lower, rtol=3e-7)
+
+
+def test_incomplete_gamma_functions_at_the_edges(by_loops):
+    inf, nan = math.inf, math.nan
+    a = numpy.array([1.0, 0, 0, inf, inf, 2, -1, nan, 1e16, 1e300, 1e-300])
+    x = numpy.array([0.0, 1, 0, 1, inf, inf, 1, 1, 1e16, 1e299, 1e-10])
+    lower = every_way(incomplete.igamma, a, x)
+    numpy.testing.assert_allclose(lower, [0, 1, nan, 0, nan, 1, nan, nan, 0.5, 0, 1], atol=1e-8)
+    upper = every_way(incomplete.igammac, a, x)
+    numpy.testing.assert_allclose(upper, [1, 0, nan, 1, nan, 0, nan, nan, 0.5, 1, 0], atol=1e-8)
+    assert (upper[~numpy.isnan(upper)] >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u4"])
+def test_divisors_and_multiples_are_those_of_python(dtype, by_loops):
+    limits = numpy.iinfo(dtype)
+    random = numpy.random.default_rng(1)
+    edges = (
+        [0, 0, limits.max, limits.max, limits.min + 1, 6, 1],
+        [0, 5, limits.max, limits.max - 1, 3, 4, limits.min + 1],
+    )
+    x, y = (
+        numpy.concatenate(
+            [numpy.array(edge, dtype), *[random.integers(0, top, 500).astype(dtype) for top in (100, limits.max)]]
+        )
+        for edge in edges
+    )
+    divisors = [math.gcd(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]
+    assert every_way(arithmetic.gcd, x, y).tolist() == divisors
+    multiples = [math.lcm(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]
+    fitting = numpy.array([value <= limits.max for value in multiples])
+    found = every_way(arithmetic.lcm, x, y)
+    assert found[fitting].tolist() == [value for value, fits in zip(multiples, fitting, strict=True) if fits]
+    if dtype[0] == "i":
+        smallest = numpy.array([limits.min, limits.min, limits.min], dtype)
+        others = numpy.array([0, limits.min, 12], dtype)
+        assert every_way(arithmetic.gcd, smallest, others).tolist() == [limits.min, limits.min, 4]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_of_two_scale_with_one_rounding(dtype, by_loops):
+    x = numpy.array([1.1, -0.0, math.inf, math.nan, 5e-324, 1.7e308, -3.3, 0.7], dtype)
+    for exponent in (0, 3, -140, -1060, 200, 2000, 1 << 62, -(1 << 62)):
+        exponents = numpy.full(x.size, exponent)
+        found = every_way(arithmetic.ldexp, x, exponents)
+        assert found.dtype == dtype
+        numpy.testing.assert_array_equal(found, numpy.ldexp(x, exponents))
+        assert (numpy.signbit(found) == numpy.signbit(x)).all()
 
 
 def test_products_with_logarithms():
@@ -126,7 +250,7 @@ def test_products_with_logarithms():
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8"], ids=str)
 def test_types_and_shapes(name, dtype):
-    function = getattr(special, name)
+    function = getattr(special, name, None) or getattr(bessel, name)
     x = numpy.linspace(0.1, 0.9, 6).astype(dtype)
     if name in ("erfcx", "ndtri", "log_ndtr") and x.itemsize == 2:
         with pytest.raises(NotImplementedError, match=r"not implemented for '(Half|BFloat16)'"):

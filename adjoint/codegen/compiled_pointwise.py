@@ -18,7 +18,7 @@ from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from .acceleration import LARGE, LOOPS, Plans
 from .compiled_complex import EXACT, PARTS, by_parts
-from .elementary import FUNCTIONS
+from .elementary import COSTLY_OPERATIONS, FUNCTIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
@@ -30,10 +30,6 @@ SHORTEST_ROW = 16
 COSTLY = 1 << 12
 """From how many elements on compiled loops are faster than NumPy for expressions with elementary functions."""
 
-_COSTLY = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
-    "erf erfc erfcx ndtr log_ndtr normal_cdf lgamma digamma trigamma ndtri erfinv power hypot logaddexp".split()
-)
 _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
 
@@ -47,7 +43,7 @@ def smallest(tree: Tree) -> int:
 
 def is_costly(tree: Tree) -> bool:
     """Whether NumPy takes long for one element; it is quick with powers."""
-    return not (_COSTLY - {"power"}).isdisjoint(_operations(tree))
+    return not (COSTLY_OPERATIONS - {"power"}).isdisjoint(_operations(tree))
 
 
 def _operations(tree: Tree) -> list[str]:
@@ -61,7 +57,7 @@ class _Variant:
         self.expression = expression
         self.scalars = _scalars(expression)
         operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
-        self.weight = _WEIGHT * sum(name in _COSTLY for name in operations) + len(operations) // 2
+        self.weight = _WEIGHT * sum(name in COSTLY_OPERATIONS for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
         self.plans: Plans[_Plan | None] = Plans()
@@ -138,7 +134,7 @@ class CompiledPointwise:
         self.of_complex = EXACT
         """The functions of complex numbers that it may have."""
         operations = {node.operation for leaf in leaves(tree) for node in leaf.nodes()}
-        self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - _COSTLY)
+        self.of_arrays = not operations.isdisjoint(FUNCTIONS.keys() - COSTLY_OPERATIONS)
         """Whether it has a function that is written for NumPy's arrays alone, such as `digamma`."""
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}

@@ -23,7 +23,7 @@ from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SC
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
 )
-_OF_BITS = frozenset("bitwise_and bitwise_or bitwise_xor invert".split())
+_OF_BITS = frozenset("bitwise_and bitwise_or bitwise_xor invert gcd".split())
 _OF_FLOATS = frozenset(
     "divide square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
     "arccosh arctanh sqrt cbrt floor ceil trunc rint isnan isinf isfinite signbit power fmax fmin copysign arctan2 hypot".split()
@@ -31,7 +31,9 @@ _OF_FLOATS = frozenset(
 _OF_TRUTHS = frozenset("logical_and logical_or logical_xor logical_not".split())
 """Those that ask which elements are 0."""
 
-_KNOWN = _OF_INTEGERS | _OF_BITS | _OF_FLOATS | _OF_TRUTHS
+_OF_SIGNED = frozenset(["lcm"])
+
+_KNOWN = _OF_SIGNED | _OF_INTEGERS | _OF_BITS | _OF_FLOATS | _OF_TRUTHS
 
 
 class LargeUfunc:
@@ -56,8 +58,11 @@ class LargeUfunc:
         self.with_number = with_number
         tree = Expression((result,))
         self.kinds = (
-            "iu" if name in _OF_BITS else "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number else "f"
-        )
+            "i" if name in _OF_SIGNED
+            else "iu" if name in _OF_BITS
+            else "fiu" if name in _OF_INTEGERS | _OF_TRUTHS and not with_number
+            else "f"
+        )  # fmt: skip
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.compiled.of_complex = EXACT if name in EXACT else FUNCTIONS
         self.elements = smallest(tree) if is_costly(tree) else THREADED

@@ -30,7 +30,7 @@ from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles
 from .selection import choose, select, select_any, zero_where
-from .tracing import Parameters, TracingError, trace, xp
+from .tracing import ARRAY, Parameters, TracingError, apply, trace, xp
 
 LIMIT = THREADED
 """The number of elements from which tiles are faster than straight code."""
@@ -243,6 +243,21 @@ def pointwise(
         )
 
     return declare
+
+
+def of_operation(name: str, refusal: Refusing, kinds: str = "f", arity: int = 1, doc: str | None = None) -> Kernel:
+    """The kernel of one operation of expressions."""
+
+    def of_one(self: Any) -> Any:
+        return apply(name, self)
+
+    def of_two(self: Any, other: Any) -> Any:
+        return apply(name, self, other)
+
+    expression = of_one if arity == 1 else of_two
+    expression.__annotations__ = dict.fromkeys(("self", "other")[:arity], ARRAY)
+    expression.__name__, expression.__doc__ = name, doc
+    return pointwise(refusal, kinds)(expression)
 
 
 def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], Kernel]:

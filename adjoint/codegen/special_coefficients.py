@@ -1,4 +1,16 @@
-"""Coefficients of special functions, for NumPy's arrays and for compiled kernels; each table from the highest power down."""
+"""Coefficients of special functions, for NumPy's arrays and for compiled kernels; each table from the highest power down.
+
+Those of Bessel functions are computed when they are first used: `interpolated` gives a polynomial for a smooth function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy
 
 # M. J. Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988): numerators
 # and denominators near the median, by 0.180625 - (p - 1/2) ** 2; in the tails, by r - 1.6 where r = sqrt(-log(p)) is at most 5;
@@ -52,3 +64,136 @@ STIRLING = (
 DIGAMMA_SERIES = (
     -174611 / 6600, 43867 / 14364, -3617 / 8160, 1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12,
 )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bessel functions
+#
+# Near 0 they are power series and products of those with logarithms (NIST DLMF 10.8, 10.31, 9.4). Elsewhere all follow from
+# one integral, which is the modified function of the second kind (DLMF 10.32.9) after `s = sqrt(2 z) sinh(t / 2)`,
+#
+#     K_v(z) = sqrt(2 / z) exp(-z) * integral over s > 0 of exp(-s ** 2) cosh(v t) / sqrt(1 + s ** 2 / (2 z))
+#
+# by the trapezoidal rule, whose error falls exponentially; for imaginary `z` it is the Hankel function (DLMF 10.27.8).
+# Each function below is smooth for `u` from 0 to 1. The Airy function is one of order 1/3 (DLMF 9.6.2, 9.6.6).
+
+NEAR_OSCILLATING = 5.0
+"""Up to here Bessel functions are power series."""
+
+NEAR_DECAYING = 1.0
+"""Up to here modified functions of the second kind are power series."""
+
+NEAR_GROWING = 8.0
+"""Up to here modified functions of the first kind are polynomials of `x`; beyond it, of `1 / x`."""
+
+AIRY_BELOW, AIRY_ABOVE = -3.7, 1.3
+"""Between these the Airy function is a power series."""
+
+_STEP = 0.15
+_NODES = [(0.0, _STEP / 2), *((_STEP * k, _STEP * math.exp(-((_STEP * k) ** 2))) for k in range(1, 43))]
+_EULER = 0.57721566490153286061
+_SAMPLES = 256
+
+
+@cache
+def interpolated(terms: int, function: Callable[..., Any], *arguments: Any) -> tuple[float, ...]:
+    """`function(u, *arguments)` as a polynomial of `2 u - 1`.
+
+    The coefficients of Chebyshev polynomials are means over many more samples than terms, which evens out their rounding, and are
+    converted in integers: powers have large coefficients, of both signs.
+    """
+    odd = numpy.arange(1, 2 * _SAMPLES, 2)
+    values = function(numpy.cos(odd * (math.pi / (4 * _SAMPLES))) ** 2, *arguments)
+    result, before, basis = [0] * terms, [0] * terms, [1] + [0] * (terms - 1)
+    for degree in range(terms):
+        cosines = numpy.cos(odd * degree % (4 * _SAMPLES) * (math.pi / (2 * _SAMPLES)))
+        weight = int(math.ldexp(math.fsum(values * cosines) * (2 if degree else 1) / _SAMPLES, 120))
+        result = [total + weight * power for total, power in zip(result, basis, strict=True)]
+        following = [0, *[(2 if degree else 1) * power for power in basis[:-1]]]
+        before, basis = basis, [new - old for new, old in zip(following, before, strict=True)]
+    return tuple([total / 2**120 for total in result[::-1]])
+
+
+def power_series(u: Any, order: int, square: float, harmonic: bool) -> Any:
+    """The function of the first kind over `(x / 2) ** order`, where `x ** 2` is `u * square`; modified if that is positive.
+
+    `harmonic`: each term times its harmonic numbers, which is that of the second kind without its logarithm.
+    """
+    total, number = 0.0, -2 * _EULER + order
+    for k in range(26):
+        factor = math.factorial(k) * math.factorial(k + order)
+        total = total + (u * (square / 4)) ** k * ((number if harmonic else 1) / factor)
+        number += 1 / (k + 1) + 1 / (k + 1 + order)
+    return total
+
+
+def _integral(z: Any, order: float) -> Any:
+    """`K_order(z) * exp(z) * sqrt(z / 2)` for `z` that is not near 0."""
+    total = 0.0
+    for s, weight in _NODES:
+        square = s * s / z
+        root = numpy.sqrt(1 + square / 2)
+        grown = (root + numpy.sqrt(square / 2)) ** (2 * order)
+        total = total + weight * (1 + square if order == 1 else (grown + 1 / grown) / 2) / root
+    return total
+
+
+def decaying(u: Any, order: float, nearest: float) -> Any:
+    """`K_order(x) * exp(x) * sqrt(x)`, where `u` is `nearest / x`."""
+    return _integral(nearest / u, order) * math.sqrt(2)
+
+
+def in_phase(u: Any, order: float, nearest: float) -> Any:
+    """The real part of the Hankel function over its leading term, where `u` is `(nearest / x) ** 2`."""
+    return _integral(-1j * nearest / numpy.sqrt(u), order).real * (2 / math.sqrt(math.pi))
+
+
+def out_of_phase(u: Any, order: float, nearest: float) -> Any:
+    """The same of the imaginary part, times `x`."""
+    x = nearest / numpy.sqrt(u)
+    return _integral(-1j * x, order).imag * x * (2 / math.sqrt(math.pi))
+
+
+def growing_near(u: Any, order: int) -> Any:
+    """`I_order(x) * exp(-x) / x ** order` times what makes it vary little, where `u` is `x / 8`."""
+    x = NEAR_GROWING * u
+    return _growing(x, order) * (1 + x) * ((1 + x / 4) / x) ** order
+
+
+def growing_far(u: Any, order: int) -> Any:
+    """`I_order(x) * exp(-x) * sqrt(x)`, where `u` is `8 / x`."""
+    x = NEAR_GROWING / u
+    expansion = term = 1.0
+    for k in range(1, 21):  # DLMF 10.40.1, the asymptotic expansion
+        term = term * (((2 * k - 1) ** 2 - 4 * order**2) / (8 * k)) / numpy.maximum(x, 30)
+        expansion = expansion + term
+    near = _growing(numpy.minimum(x, 30), order) * numpy.sqrt(x)
+    return numpy.where(x > 30, expansion / math.sqrt(2 * math.pi), near)
+
+
+def _growing(x: Any, order: int) -> Any:
+    """`I_order(x) * exp(-x)` up to 30: the mean of exp(x * cos(t)) * cos(order * t) by the midpoint rule (DLMF 10.32.3).
+
+    The nodes at t and pi - t are taken together, so that nothing cancels near 0.
+    """
+    total = 0.0
+    for node in range(16):
+        cosine = math.cos((node + 0.5) * math.pi / 32)
+        pair = -numpy.expm1(-2 * x * cosine) * cosine if order else 1 + numpy.exp(-2 * x * cosine)
+        total = total + numpy.exp(x * (-2 * math.sin((node + 0.5) * math.pi / 64) ** 2)) * pair
+    return total / 32
+
+
+def airy_near(u: Any) -> Any:
+    """The Airy function (DLMF 9.4.1), where `u` is 0 at `AIRY_BELOW` and 1 at `AIRY_ABOVE`."""
+    # In integers of 100 fractional bits, because the terms cancel.
+    x = (u * (AIRY_ABOVE - AIRY_BELOW) + AIRY_BELOW) * 2.0**52
+    x = x.astype(numpy.int64).astype(object) << 48
+    cube = x**3 >> 200
+    even, odd = (35502805388781723926006318600418 << 100) // 10**32, -x * 25881940379280679840518356018920 // 10**32
+    total = even + odd
+    for k in range(1, 26):
+        even = (even * cube >> 100) // ((3 * k - 1) * (3 * k))
+        odd = (odd * cube >> 100) // ((3 * k) * (3 * k + 1))
+        total = total + even + odd
+    return (total / 2**100).astype(float)

@@ -1,4 +1,4 @@
-"""`x ** y`, `x % y` as C has it and log(exp(x) + exp(y)) in the language of kernels.
+"""`x ** y`, `x % y` as C has it, log(exp(x) + exp(y)) and divisors of integers in the language of kernels.
 
 float32 powers are computed in float64. Those of float64 need the logarithm in two parts, since an error of it is multiplied
 by the result's exponent: the series of the inverse hyperbolic tangent, its first two terms in doubled precision (T. J.
@@ -23,10 +23,13 @@ from .language import (
     load,
     local,
     loops,
+    maximum,
+    minimum,
     reduce_or,
     rint,
     rolled,
     store,
+    trailing_zeros,
     trunc,
     where,
 )
@@ -148,3 +151,54 @@ def logaddexp(x: T, y: T) -> T:
     value = larger + log1p(exp(-fabs(x - y)))
     value = where(x == y, x + math.log(2), value)
     return where((x != x) | (y != y), T(math.nan), value)
+
+
+@loops
+def gcd(x: T, y: T) -> T:
+    """The greatest common divisor of integers: J. Stein, "Computational problems associated with Racah algebra" (1967).
+
+    It needs no division of integers, which vectors do not have. The smallest integer is a power of two of either sign.
+    """
+    a, b = _magnitude(x), _magnitude(y)
+    a = where(a == 0, b, a)
+    shift = _factors_of_two(a | b)
+    a = _magnitude(a >> _factors_of_two(a))
+    while reduce_or(b != 0):
+        b = _magnitude(b >> _factors_of_two(b))
+        more = b != 0
+        difference = maximum(a, b) - minimum(a, b)
+        a = where(more, minimum(a, b), a)
+        b = where(more, difference, b)
+    return a << shift
+
+
+@loops
+def _magnitude(x: T) -> T:
+    return where(x < 0, 0 - x, x)
+
+
+@loops
+def _factors_of_two(x: T) -> T:
+    return trailing_zeros(where(x == 0, 1, x))
+
+
+@loops
+def lcm(x: T, y: T) -> T:
+    """The least common multiple of signed integers; that of 0 is 0."""
+    divisor = gcd(x, y)
+    divisor = where(divisor == 0, 1, divisor)
+    quotient = f64(x) / f64(divisor)
+    whole = T(where(fabs(quotient) < 2.0**62, quotient, 0))
+    if reduce_or(whole * divisor != x):
+        whole = _divided_one_by_one(x, divisor, x.type.width)
+    return _magnitude(whole * y)
+
+
+@loops
+def _divided_one_by_one(x: T, divisor: T, WIDTH: Static) -> T:
+    quotients, divisors = local(T.element, WIDTH), local(T.element, WIDTH)
+    store(quotients, x)
+    store(divisors, divisor)
+    for i in rolled(WIDTH):
+        quotients[i] = quotients[i] // divisors[i]
+    return load(quotients, WIDTH)

@@ -202,6 +202,15 @@ def cos(x: T) -> T:
 
 
 @loops
+def sine_and_cosine(x: T) -> tuple[T, T]:
+    """Both, of float64."""
+    quarters, sine, cosine = _parts(x)
+    even = (quarters & 1) == 0
+    first, second = where(even, sine, cosine), where(even, cosine, sine)
+    return where((quarters & 2) == 0, first, -first), where(((quarters + 1) & 2) == 0, second, -second)
+
+
+@loops
 def tan(x: T) -> T:
     """The tangent; float32 by float64."""
     if T.element is f32:

@@ -12,17 +12,20 @@ from typing import Any
 
 from ..expression import BOOL, CONSTANT, INPUT, SCALAR, Expression, Node
 from . import (
+    elementary_bessel,
     elementary_exponential,
     elementary_gaussian,
     elementary_inverse,
     elementary_logarithm,
+    elementary_polynomials,
     elementary_power,
     elementary_special,
     elementary_trigonometric,
 )
-from .builtin_functions import ceil, copysign, fabs, floor, rint, sqrt, trunc
+from .builtin_functions import ceil, copysign, fabs, floor, rint, scale, sqrt, trunc
 from .element_types import VectorType, boolean
 from .functions import Builtin, LoopKernel
+from .host import HOST
 from .lowering import Lowering
 from .values import CompilationError, Value, constant, is_number
 
@@ -45,18 +48,21 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
     "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
-    "lgamma": elementary_special.lgamma, "digamma": elementary_special.digamma, "ndtri": elementary_special.ndtri,
-    "erfinv": elementary_special.erfinv, "trigamma": elementary_special.trigamma, "ndtr": elementary_gaussian.ndtr,
-    "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr, "power": elementary_power.pow,
-    "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp, "fmod": elementary_power.fmod,
+    "ndtr": elementary_gaussian.ndtr, "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr,
+    "power": elementary_power.pow, "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp,
+    "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
+    **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS, **elementary_special.FUNCTIONS,
 }  # fmt: skip
 """By operation: what computes it, for floating-point numbers."""
 
 COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(function, LoopKernel))
 """The operations that take many instructions."""
 
-HEAVY = frozenset(["lgamma", "digamma", "trigamma", "ndtri", "erfinv", "log_ndtr"])
+LONGEST = elementary_bessel.FUNCTIONS.keys() | {"lower_incomplete_gamma", "upper_incomplete_gamma"}
+"""Those that are not short in float32 either: they have as many elements in a vector as float64 has, and half the code."""
+
+HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys() | {"log_ndtr"}
 """Those that take hundreds."""
 
 
@@ -199,6 +205,13 @@ def _is_finite(writer: ExpressionWriter, value: Value) -> Value:
     return writer.compare(ast.Lt, _absolute(writer, value), math.inf)
 
 
+def _load_exponent(writer: ExpressionWriter, value: Value, exponent: Value) -> Value:
+    if HOST.vector_bytes != 64:
+        raise CompilationError("only AVX-512 has an instruction that scales by any power of two, rounded once")
+    scaled: Value = scale.lower(writer.lowering, value, exponent)
+    return scaled
+
+
 def _sign_bit(writer: ExpressionWriter, value: Value) -> Value:
     one: Value = copysign.lower(writer.lowering, writer.number(1), value)
     return writer.compare(ast.Lt, one, 0)
@@ -221,6 +234,11 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
     "isinf": _is_infinite,
     "isfinite": _is_finite,
     "signbit": _sign_bit,
+    "ldexp": _load_exponent,
+    **{
+        name: lambda writer, *operands, kernel=kernel: writer.lowering.call(kernel, list(operands), {})
+        for name, kernel in (("gcd", elementary_power.gcd), ("lcm", elementary_power.lcm))
+    },
 }
 
 

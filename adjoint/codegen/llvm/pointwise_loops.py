@@ -15,7 +15,7 @@ from typing import Any
 from ..expression import BOOL, Expression, Node
 from .calls import ARRAYS_AT, elements_at
 from .element_types import VectorType, boolean, u8
-from .expressions import COSTLY, HEAVY, ExpressionWriter
+from .expressions import COSTLY, HEAVY, LONGEST, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
 from .language import (
@@ -95,9 +95,9 @@ class Plan:
         self.scalars = list(scalars)
         operations = [node.operation for node in expression.nodes() if node.operands]
         light = sum(name in COSTLY for name in operations) <= 2 and HEAVY.isdisjoint(operations)
-        self.width = max(1, HOST.vector_bytes * 8 // type_.bits) * (
-            2 if light else 1
-        )  # more values do not stay in registers
+        # More values do not stay in registers, and the longest functions are in float64 alone.
+        bits = type_.bits if LONGEST.isdisjoint(operations) else 64
+        self.width = max(1, HOST.vector_bytes * 8 // bits) * (2 if light else 1)
         self.values = Builtin(self._values)
         self.scalar_values = Builtin(self._scalar_values)
 

@@ -12,10 +12,12 @@ import numpy
 from ... import dtypes
 from ...codegen.acceleration import LARGE, LOOPS, accelerated
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size
+from ...codegen.elementary import elementary
 from ...codegen.kernel import FLOATS, Kernel
-from ...codegen.pointwise import by_expression, pointwise
+from ...codegen.pointwise import by_expression, of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
+from ..memory.copying import convert
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.scalar import HALF, ONE, TWO, ZERO, scalar_array, typed
@@ -488,19 +490,26 @@ copysign = _floating_only("copysign_cpu", numpy.copysign)
 
 
 def _integers_only(name: str, ufunc: Any) -> Callable[..., Array]:
+    compute = of_any_size(ufunc)
+
     def kernel(self: Array, other: Array) -> Array:
         if self.dtype.kind not in "iu":
             raise refuse(name, self)
-        return ufunc(self, other)
+        result: Array = compute(self, other)
+        return result
 
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"`numpy.{ufunc.__name__}` of integers."
     return kernel
 
 
+_LCM, _ABSOLUTE = of_any_size(numpy.lcm), of_any_size(numpy.absolute)
+
+
 def _lcm(self: Array, other: Array) -> Array:
     """`numpy.lcm`, without the sign that comes from an overflow."""
-    return numpy.absolute(numpy.lcm(self, other))
+    result: Array = _ABSOLUTE(_LCM(self, other))
+    return result
 
 
 _lcm.__name__ = "lcm"
@@ -514,6 +523,8 @@ def ldexp(self: Array, other: Array) -> Array:
     if is_floating(self.dtype) and other.dtype.kind == "b":
         raise refuse("ldexp_cpu_exp", other)
     if is_floating(self.dtype) and other.dtype.kind in "iu":
+        if self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE):
+            return numpy.asarray(_scaled_by_loops.general(self, convert(other, self.dtype)))
         return _scaled(self, other.astype(numpy.int64, copy=False))
     powers = numpy.power(TWO[common_dtype(other, 2.0)], other.astype(common_dtype(other, 2.0)))
     whole = self.dtype.kind == "c" and other.dtype.kind in "iub"
@@ -528,6 +539,16 @@ def frexp(self: Array) -> tuple[Array, Array]:
     mantissa, exponent = numpy.frexp(widen(self))
     exponent = numpy.where(numpy.isfinite(mantissa), exponent, 0).astype(numpy.int32, order="K", copy=False)
     return numpy.asarray(mantissa).astype(self.dtype, copy=False), exponent
+
+
+@elementary("ldexp")
+def _ldexp(self: Array, exponent: Array) -> Any:
+    """Computed in float64, which has all numbers of float32, and rounded once."""
+    return numpy.ldexp(self, exponent.astype(numpy.int64))
+
+
+_scaled_by_loops = of_operation("ldexp", "ldexp_cpu", arity=2)
+"""`ldexp` of exponents that are floating-point numbers."""
 
 
 @in_float32

@@ -1,4 +1,7 @@
-"""Modified Bessel functions of the first kind, scaled and not, accurate to a few units in the last place of float64."""
+"""Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function.
+
+Their formulas are in the language of kernels (`codegen.llvm.elementary_bessel`), for NumPy's arrays too.
+"""
 
 from __future__ import annotations
 
@@ -7,60 +10,41 @@ from typing import Any
 
 import numpy
 
-from ...codegen.pointwise import pointwise
+from ...codegen.elementary import in_kernels
+from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
 
 Array = numpy.ndarray[Any, Any]
 
-_NEAR = 30.0
-_NODES = 32
-_TERMS = 20
+
+def _declared(name: str, kinds: str) -> Any:
+    in_kernels("elementary_bessel", name)
+    return of_operation(name, f"{name}_cpu", kinds)
 
 
-def _scaled(self: Any, order: int) -> Any:
-    """The function of `|self|` times `exp(-|self|)`."""
-    magnitude = xp.abs(self)
-    near = _integrated(xp.minimum(magnitude, _NEAR), order)
-    return xp.where(magnitude > _NEAR, _expanded(xp.maximum(magnitude, _NEAR), order), near)
+i0, i0e, i1, i1e = [_declared(name, "f") for name in ("i0", "i0e", "i1", "i1e")]
+bessel_j0, bessel_j1 = _declared("bessel_j0", "fd"), _declared("bessel_j1", "fd")
+bessel_y0, bessel_y1 = _declared("bessel_y0", "fd"), _declared("bessel_y1", "fd")
+modified_bessel_k0, modified_bessel_k1 = [_declared(f"modified_bessel_k{order}", "fd") for order in (0, 1)]
+scaled_modified_bessel_k0, scaled_modified_bessel_k1 = [
+    _declared(f"scaled_modified_bessel_k{order}", "fd") for order in (0, 1)
+]
+airy_ai = _declared("airy_ai", "fd")
 
 
-def _integrated(x: Any, order: int) -> Any:
-    """NIST DLMF 10.32.3, the mean of exp(x * cos(t)) * cos(order * t), by the midpoint rule.
-
-    On a period the rule's error is the function of order 64, nothing at all for x up to 30. The nodes at t and pi - t
-    are taken together, so that nothing cancels near 0.
-    """
-    total = xp.zeros_like(x)
-    for node in range(_NODES // 2):
-        cosine = math.cos((node + 0.5) * math.pi / _NODES)
-        grown = xp.exp(x * (cosine - 1))
-        pair = -xp.expm1(x * (-2 * cosine)) * cosine if order else 1 + xp.exp(x * (-2 * cosine))
-        total = total + grown * pair
-    return total / _NODES
+@pointwise("modified_bessel_i0_cpu", "fd")
+def modified_bessel_i0(self: Array) -> Any:
+    """`i0`, but nan at infinity."""
+    return xp.where(xp.abs(self) == math.inf, math.nan, xp.i0(self))
 
 
-def _expanded(x: Any, order: int) -> Any:
-    """NIST DLMF 10.40.1, the asymptotic expansion."""
-    total = term = xp.ones_like(x)
-    for k in range(1, _TERMS + 1):
-        term = term * (((2 * k - 1) ** 2 - 4 * order**2) / (8 * k)) / x
-        total = total + term
-    return total / xp.sqrt(2 * math.pi * x)
+@pointwise("modified_bessel_i1_cpu", "fd")
+def modified_bessel_i1(self: Array) -> Any:
+    """`i1`, but nan at infinity."""
+    return xp.where(xp.abs(self) == math.inf, math.nan, xp.i1(self))
 
 
-@pointwise("i0e_cpu")
-def i0e(self: Array) -> Any:
-    """The function of order 0 times `exp(-|self|)`."""
-    return _scaled(self, 0)
-
-
-@pointwise("i1e_cpu")
-def i1e(self: Array) -> Any:
-    """The function of order 1 times `exp(-|self|)`."""
-    return xp.copysign(_scaled(self, 1), self)
-
-
-@pointwise("i1_cpu")
-def i1(self: Array) -> Any:
-    """The function of order 1."""
-    return xp.copysign(_scaled(self, 1) * xp.exp(xp.abs(self)), self)
+@pointwise("spherical_bessel_j0_cpu", "fd")
+def spherical_bessel_j0(x: Array) -> Any:
+    """`sin(x) / x`, 1 at 0 and 0 at infinity."""
+    return xp.where(x == 0, 1.0, xp.where(xp.abs(x) == math.inf, 0.0, xp.sin(x) / x))

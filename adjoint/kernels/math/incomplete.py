@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta integrals, the multivariate gamma function, and what samples change by as their parameters do.
+"""Incomplete gamma integrals, the multivariate gamma function, and what samples change by as their parameters do.
 
 A sample x of a distribution with the distribution function F(x; a) and the density f moves with its parameter, at constant F, by
 dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its complement and
@@ -15,12 +15,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.elementary import elementary
+from ...codegen.elementary import in_kernels
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..runtime.floating import unwarned
 from ..runtime.layout import row_major
-from .special import digamma, lgamma, ndtr
+from .special import digamma, lgamma
 
 Array = numpy.ndarray[Any, Any]
 
@@ -81,78 +81,8 @@ def _above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 
     return _integral(lambda v: numpy.exp(a * v - x * numpy.expm1(v)) * factor(v), _gamma_scale(a, x))
 
 
-def _density(a: ndarray, x: ndarray) -> ndarray:
-    """x**a * exp(-x) / Gamma(a), for large `a` about its peak, so that large logarithms do not cancel."""
-    return _by_parts(a > 20.0, _density_about_peak, lambda a, x: numpy.exp(a * numpy.log(x) - x - lgamma(a)), a, x)
-
-
-def _density_about_peak(a: ndarray, x: ndarray) -> ndarray:
-    distance = (x - a) / a
-    stirling = (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * a * a)) / (a * a)) / (a * a)) / a
-    exponent = a * (numpy.log1p(distance) - distance) - stirling
-    return numpy.sqrt(a / (2.0 * math.pi)) * numpy.exp(exponent)
-
-
-def _series(a: ndarray, x: ndarray) -> ndarray:
-    """The lower function as a power series, NIST DLMF 8.7.1."""
-    term = numpy.exp(a * numpy.log(x) - x - lgamma(a + 1.0))
-    total = term.copy()
-    for n in range(1, TERMS):
-        term = term * (x / (a + n))
-        total += term
-    return total
-
-
-def _normal(a: ndarray, x: ndarray) -> ndarray:
-    """The lower function for very large `a`: the normal distribution and the first term of its Edgeworth series."""
-    root = numpy.sqrt(a)
-    y = numpy.clip((x - a) / root, -50.0, 50.0)  # beyond, the result is 0 or 1, and squares overflow
-    return ndtr(y) - numpy.exp(-0.5 * y * y) / math.sqrt(2.0 * math.pi) * (y * y - 1.0) / (3.0 * root)
-
-
-def _lower(a: ndarray, x: ndarray) -> ndarray:
-    def one_sided(a: ndarray, x: ndarray) -> ndarray:
-        return _by_parts(
-            x <= a, lambda a, x: _density(a, x) * _below(a, x), lambda a, x: 1.0 - _density(a, x) * _above(a, x), a, x
-        )
-
-    return _by_parts(a > LARGE, _normal, lambda a, x: _by_parts(x < SMALL, _series, one_sided, a, x), a, x)
-
-
-def _upper(a: ndarray, x: ndarray) -> ndarray:
-    def one_sided(a: ndarray, x: ndarray) -> ndarray:
-        return _by_parts(
-            x > a, lambda a, x: _density(a, x) * _above(a, x), lambda a, x: 1.0 - _density(a, x) * _below(a, x), a, x
-        )
-
-    def smaller(a: ndarray, x: ndarray) -> ndarray:
-        return _by_parts(x < SMALL, lambda a, x: 1.0 - _series(a, x), one_sided, a, x)
-
-    return _by_parts(a > LARGE, lambda a, x: 1.0 - _normal(a, x), smaller, a, x)
-
-
-def _with_limits(function: Callable[..., ndarray], at_zero: float, a: ndarray, x: ndarray) -> ndarray:
-    """`function` inside, and its limits at the edges: `at_zero` for x = 0 or a = inf, and the complement opposite."""
-    dtype = a.dtype
-    a, x = _wide(a, x)
-    result = numpy.full(a.shape, math.nan)
-    inside = (a > 0) & (x > 0) & (a < math.inf) & (x < math.inf)
-    with unwarned():
-        result[inside] = function(a[inside], x[inside])
-    # One that is nan does not matter where the other one says all.
-    result[((x == 0) & ~(a <= 0)) | ((a == math.inf) & ~(x < 0) & ~(x == math.inf))] = at_zero
-    result[((a == 0) & (x > 0)) | ((x == math.inf) & ~(a < 0) & ~(a == math.inf))] = 1.0 - at_zero
-    return result.astype(dtype)
-
-
-@elementary("lower_incomplete_gamma")
-def _igamma(a: ndarray, x: ndarray) -> ndarray:
-    return _with_limits(_lower, 0.0, a, x)
-
-
-@elementary("upper_incomplete_gamma")
-def _igammac(a: ndarray, x: ndarray) -> ndarray:
-    return _with_limits(_upper, 1.0, a, x)
+for _name in ("lower_incomplete_gamma", "upper_incomplete_gamma"):
+    in_kernels("elementary_special", _name, 2)
 
 
 @pointwise("igamma_cpu")

@@ -1,4 +1,4 @@
-"""Special functions elementwise: the error function, the gamma function's logarithm, the normal distribution, Bessel functions.
+"""Special functions elementwise: the error function, the gamma function's logarithm, the normal distribution.
 
 float64 is accurate to a few units in the last place (near the zeros of `lgamma`, `digamma` and `log_ndtr`, relative to
 the terms that cancel there). float32 is computed in float64 and rounded, except `erf`. The formulas are polynomials and
@@ -16,9 +16,9 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen import special_coefficients as coefficients
-from ...codegen.elementary import decomposition, elementary
-from ...codegen.pointwise import pointwise
-from ...codegen.tracing import ARRAY, apply, xp
+from ...codegen.elementary import FUNCTIONS, decomposition, elementary, in_kernels
+from ...codegen.pointwise import of_operation, pointwise
+from ...codegen.tracing import xp
 from ..runtime.scalar import Number
 
 Array = numpy.ndarray[Any, Any]
@@ -51,19 +51,15 @@ def _pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]],
     def declare(function: Callable[..., Any]) -> Any:
         name = function.__name__.removeprefix("_")
         elementary(name)(function)
-
-        def of_one(self: Any) -> Any:
-            return apply(name, self)
-
-        def of_two(self: Any, other: Any) -> Any:
-            return apply(name, self, other)
-
-        expression = of_one if function.__code__.co_argcount == 1 else of_two
-        expression.__annotations__ = dict.fromkeys(("self", "other"), ARRAY)
-        expression.__name__, expression.__doc__ = name, function.__doc__
-        return pointwise(refusal, kinds)(expression)
+        return of_operation(name, refusal, kinds, function.__code__.co_argcount, function.__doc__)
 
     return declare
+
+
+def _in_kernels(name: str, refusal: str, kinds: str = "f") -> Any:
+    """Make a function in the language of kernels an elementary function, and return the kernel of that alone."""
+    in_kernels("elementary_special", name)
+    return of_operation(name, refusal, kinds)
 
 
 def _one_by_one(function: Callable[[float], float], x: ndarray) -> ndarray:
@@ -281,104 +277,19 @@ log_ndtr = _pointwise("log_ndtr_cpu", "fd")(_log_ndtr)
 # ---------------------------------------------------------------------------------------------------------------------
 # The gamma function
 
-_LGAMMA_NEAR_2 = _Polynomial(*coefficients.LOG_GAMMA_NEAR_2)
-_STIRLING = _Polynomial(*coefficients.STIRLING)
-_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+lgamma = _in_kernels("lgamma", "lgamma_vml_cpu")
+_LGAMMA_OF_ARRAYS = FUNCTIONS["lgamma"]
 
 
 def _lgamma(x: ndarray) -> ndarray:
     """The logarithm of the absolute value of the gamma function; infinite at 0 and negative integers."""
     if x.size <= _FEW and x.size and bool(numpy.all((x > 0) & (x < 1e300))):
         return _one_by_one(math.lgamma, x)
-    return _piecewise(
-        x,
-        (asarray(numpy.isinf(x)), numpy.abs),
-        (asarray(x >= 0.5), _lgamma_right),
-        (asarray((x <= 0) & (x == numpy.floor(x))), lambda part: numpy.full(part.shape, math.inf)),
-        (asarray(x > 0), lambda part: _lgamma_right(part + 2) - numpy.log(part * (part + 1))),
-        (asarray(x > -coefficients.NEAR_POLE), lambda part: -numpy.log(-part)),
-        (asarray(x < 0), _lgamma_reflected),
-    )
+    return asarray(_LGAMMA_OF_ARRAYS(x))
 
 
-lgamma = _pointwise("lgamma_vml_cpu")(_lgamma)
-
-
-def _lgamma_right(x: ndarray) -> ndarray:
-    """Where `x` is not less than 0.5; by steps of 1 into [1.5, 2.5), or by Stirling's series."""
-    return _piecewise(
-        x,
-        (x < 1.5, lambda part: _lgamma_near_2(part - 1) - numpy.log(part)),
-        (x < 2.5, lambda part: _lgamma_near_2(part - 2)),
-        (x < 6.5, _lgamma_stepping),
-        (x >= 6.5, _stirling),
-    )
-
-
-def _lgamma_near_2(z: ndarray) -> Any:
-    return z * _LGAMMA_NEAR_2(z)
-
-
-def _lgamma_stepping(x: ndarray) -> Any:
-    product = numpy.ones(x.shape)
-    for _ in range(4):
-        beyond = x >= 2.5
-        x = numpy.where(beyond, x - 1, x)
-        product = numpy.where(beyond, product * x, product)
-    return numpy.log(product) + _lgamma_near_2(x - 2)
-
-
-def _stirling(x: ndarray) -> Any:
-    inverse = 1 / x
-    return (x - 0.5) * (numpy.log(x) - 1) - 0.5 + _HALF_LOG_TWO_PI + inverse * _STIRLING(inverse * inverse)
-
-
-def _lgamma_reflected(x: ndarray) -> Any:
-    """Gamma(x) Gamma(1 - x) = pi / sin(pi x) (NIST DLMF 5.5.3)."""
-    return math.log(math.pi) - numpy.log(numpy.abs(_sin_pi(x))) - _lgamma_right(1 - x)
-
-
-def _sin_pi(x: ndarray) -> Any:
-    """The sine of pi * x, up to its sign, exact at integers."""
-    return numpy.sin(math.pi * (x - numpy.rint(x)))
-
-
-_DIGAMMA_SERIES = _Polynomial(*coefficients.DIGAMMA_SERIES)
-
-
-def _digamma(x: ndarray) -> ndarray:
-    """The derivative of `lgamma`; -inf at 0, inf at -0, nan at negative integers."""
-    return _piecewise(
-        x,
-        (asarray(x == 0), lambda part: numpy.copysign(math.inf, -part)),
-        (asarray(x > 0), _digamma_right),
-        (asarray((x < 0) & (x != numpy.floor(x))), _digamma_reflected),
-    )
-
-
-digamma = _pointwise("digamma")(_digamma)
-
-
-def _digamma_right(x: ndarray) -> ndarray:
-    return _piecewise(x, (x >= 8, _digamma_large), (x < 8, _digamma_shifted))
-
-
-def _digamma_large(x: ndarray) -> Any:
-    inverse = 1 / x
-    square = inverse * inverse
-    return numpy.log(x) - 0.5 * inverse - square * _DIGAMMA_SERIES(square)
-
-
-def _digamma_shifted(x: ndarray) -> Any:
-    total = 1 / (x + 7)
-    for step in range(6, -1, -1):
-        total += 1 / (x + step)
-    return _digamma_large(x + 8) - total
-
-
-def _digamma_reflected(x: ndarray) -> Any:
-    """NIST DLMF 5.5.4."""
-    return _digamma_right(1 - x) - math.pi / numpy.tan(math.pi * (x - numpy.rint(x)))
+elementary("lgamma")(_lgamma)
+digamma = _in_kernels("digamma", "digamma")
 
 
 def polygamma(n: int, x: ndarray) -> ndarray:
@@ -394,22 +305,7 @@ def polygamma(n: int, x: ndarray) -> ndarray:
     return _trigamma_kernel.general(x) if n == 1 else _polygamma_kernel.general(x, n)
 
 
-def _trigamma(x: ndarray) -> ndarray:
-    return _piecewise(
-        x,
-        (asarray(x == math.inf), numpy.zeros_like),
-        (asarray(x >= 0.5), lambda part: _hurwitz(2, part)),
-        # NIST DLMF 5.15.6
-        (asarray(x > -math.inf), lambda part: (math.pi / _sin_pi_apart(part)) ** 2 - _hurwitz(2, 1 - part)),
-    )
-
-
-_trigamma_kernel = _pointwise("trigamma")(_trigamma)
-
-
-def _sin_pi_apart(x: ndarray) -> Any:
-    """The sine of pi * x, rounded as pi * x is: not exactly zero at integers other than zero."""
-    return numpy.sin(math.pi * x)
+_trigamma_kernel = _in_kernels("trigamma", "trigamma")
 
 
 @elementary("polygamma_of_order")
@@ -470,14 +366,6 @@ def _hurwitz(s: Any, q: ndarray) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The rest
-
-
-def _i0(x: ndarray) -> ndarray:
-    """The modified Bessel function of the first kind and order 0."""
-    return asarray(numpy.i0(x)).reshape(x.shape)
-
-
-i0 = _pointwise("i0_cpu")(_i0)
 
 
 @pointwise("xlogy_cpu")

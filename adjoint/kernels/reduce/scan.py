@@ -222,6 +222,10 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         return x.copy()
     if x.dtype.kind == "c":
         return row_major(_complex_logcumsumexp(row_major(x), dim))
+    if LOOPS.takes(x.size, _COMPILED):
+        found = LOOPS.run("reduce.running.logcumsumexp", x, dim)
+        if found is not NotImplemented:
+            return asarray(found)
     result: ndarray = logcumsumexp_rows.run((x,), dim)
     return result
 

@@ -10,18 +10,18 @@ from ...kernels.math import orthogonal_polynomials as kernels
 from ...tensor import Tensor
 
 _FAMILIES = {
-    "chebyshev_polynomial_t": (kernels.CHEBYSHEV_T, "Chebyshev's polynomials of the first kind"),
-    "chebyshev_polynomial_u": (kernels.CHEBYSHEV_U, "Chebyshev's polynomials of the second kind"),
-    "chebyshev_polynomial_v": (kernels.CHEBYSHEV_V, "Chebyshev's polynomials of the third kind"),
-    "chebyshev_polynomial_w": (kernels.CHEBYSHEV_W, "Chebyshev's polynomials of the fourth kind"),
-    "hermite_polynomial_h": (kernels.HERMITE_H, "Hermite's polynomials of physics"),
-    "hermite_polynomial_he": (kernels.HERMITE_HE, "Hermite's polynomials of probability theory"),
-    "laguerre_polynomial_l": (kernels.LAGUERRE_L, "Laguerre's polynomials"),
-    "legendre_polynomial_p": (kernels.LEGENDRE_P, "Legendre's polynomials"),
+    "chebyshev_polynomial_t": "Chebyshev's polynomials of the first kind",
+    "chebyshev_polynomial_u": "Chebyshev's polynomials of the second kind",
+    "chebyshev_polynomial_v": "Chebyshev's polynomials of the third kind",
+    "chebyshev_polynomial_w": "Chebyshev's polynomials of the fourth kind",
+    "hermite_polynomial_h": "Hermite's polynomials of physics",
+    "hermite_polynomial_he": "Hermite's polynomials of probability theory",
+    "laguerre_polynomial_l": "Laguerre's polynomials",
+    "legendre_polynomial_p": "Legendre's polynomials",
 }
 
 
-def _declare(name, family, doc, shifted):
+def _declare(name, doc, kernel, shifted):
     class polynomial:
         def forward(x: Array, n: Array): ...
 
@@ -36,7 +36,7 @@ def _declare(name, family, doc, shifted):
 
     operator(
         check=check,
-        kernel=kernels.polynomials(family, name, shifted),
+        kernel=kernel,
         name=name,
         function_name=f"special_{name}",
         namespace="special",
@@ -48,7 +48,7 @@ def _declare(name, family, doc, shifted):
     )(polynomial)
 
 
-for _name, (_family, _doc) in _FAMILIES.items():
-    _declare(_name, _family, _doc, False)
+for _name, _doc in _FAMILIES.items():
+    _declare(_name, _doc, kernels.polynomials(_name), False)
     if _name.startswith("chebyshev"):
-        _declare(f"shifted_{_name}", _family, _doc, True)
+        _declare(f"shifted_{_name}", _doc, kernels.polynomials(_name, True), True)

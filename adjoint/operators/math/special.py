@@ -281,7 +281,7 @@ class entr:
 # --- Bessel functions -----------------------------------------------------------------------------------------
 
 
-@unary(kernels.i0)
+@unary(bessel.i0)
 class i0:
     """The modified Bessel function of the first kind and order 0, elementwise."""
 

@@ -1,4 +1,4 @@
-"""Along one dimension: the extremum so far and where it was last attained, and sums of integers and scans of complex numbers."""
+"""Along one dimension: the extremum so far and where it was last attained; sums of integers and exponentials; complex scans."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ....codegen.llvm.elementary_power import logaddexp
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import (
     Int,
@@ -19,6 +20,7 @@ from ....codegen.llvm.language import (
     boolean,
     broadcast,
     f64,
+    i32,
     i64,
     lanes,
     load,
@@ -203,6 +205,47 @@ def scan_pairs(
                 store(out + here, vector(T, 2)(totals[LINE]))
 
 
+@loops(explicit=True, plain=True)
+def exponential_rows(
+    out: Pointer[T], x: Pointer[T], rows: Int, n: Int, LINES: Static, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """The logarithms of sums of exponentials so far in `LINES` rows at once, in float64; the last ones lie over those before."""
+    part = local(T, LINES)
+    for group in range(start, stop):
+        first = minimum(group * LINES, rows - LINES) * n
+        total = vector(f64, LINES)(f64(0))
+        for i in range(n):
+            for LINE in unrolled(LINES):
+                part[LINE] = x[first + (LINE * n + i)]
+            element = vector(f64, LINES)(load(part, LINES))
+            total = logaddexp(total, element) if i > 0 else element
+            store(part, vector(T, LINES)(total))
+            for LINE in unrolled(LINES):
+                out[first + (LINE * n + i)] = part[LINE]
+
+
+@loops(explicit=True, plain=True)
+def exponential_columns(
+    out: Pointer[T], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """From (outer, n, inner): the same of columns, `_TILE` of them side by side."""
+    tiles = (inner + _TILE - 1) // _TILE
+    totals = local(f64, _TILE)
+    for piece in range(start, stop):
+        outer = piece // tiles
+        first = (piece - outer * tiles) * _TILE
+        width = minimum(inner - first, _TILE)
+        for i in range(n):
+            here = (outer * n + i) * inner + first
+            for j in range(0, width, W):
+                there = lanes(i32, W) < i32(minimum(width - j, W))
+                total = vector(f64, W)(load(x + (here + j), W, there))
+                if i > 0:
+                    total = logaddexp(load(totals + j, W), total)
+                store(totals + j, total)
+                store(out + (here + j), vector(T, W)(total), there)
+
+
 @functools.lru_cache(64)
 def _extremum(kind: Any, maximum: bool, lines: int, width: int) -> Any:
     if lines == 1:
@@ -267,6 +310,28 @@ def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
 @functools.lru_cache(32)
 def _scan(kind: Any, product: bool, reverse: bool, lines: int) -> Any:
     return scan_pairs.compiled(T=kind, PRODUCT=product, REVERSED=reverse, LINES=lines)
+
+
+@functools.lru_cache(16)
+def _exponential(kind: Any, lines: int, width: int) -> Any:
+    return exponential_rows.compiled(T=kind, LINES=lines) if lines else exponential_columns.compiled(T=kind, W=width)
+
+
+def logcumsumexp(x: ndarray, dim: int) -> Any:
+    """The logarithms of the sums of exponentials so far along `dim`. NotImplemented if there is no loop for it."""
+    if x.dtype.char not in "fd" or not x.size:
+        return NotImplemented
+    kind, width = type_of(x.dtype), HOST.vector_bytes // 8
+    x = contiguous(x)
+    out = numpy.empty(x.shape, x.dtype)
+    rows, n = math.prod(x.shape[:dim]), x.shape[dim]
+    if math.prod(x.shape[dim + 1 :]) == 1:
+        lines = 2 * width if rows >= 2 * width else 1  # each element waits for the one before
+        function = _exponential(kind, lines, width)
+        launch(function, -(-rows // lines), lines * n * 64, address(out), address(x), rows, n)
+    else:
+        _run(_exponential(kind, 0, width), x, dim, address(out), address(x))
+    return out
 
 
 def _run(function: Any, x: ndarray, dim: int, *arrays: int) -> None:

@@ -1,0 +1,225 @@
+"""Bessel functions of orders 0 and 1, of both kinds, modified and not, and the Airy function, in the language of kernels.
+
+All compute in float64; float32 is rounded from it. NumPy computes arrays by the same source (`codegen.elementary.on_arrays`).
+`special_coefficients` has the smooth functions that are polynomials here, and says where they come from. Errors over dense
+samples of float64, in units of the last place, for oscillating functions relative to their amplitude: 8, of bessel_y1 20, of the
+Airy function about as many as its exponent or its angle is large, because that is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import special_coefficients as coefficients
+from ..special_coefficients import interpolated
+from .elementary_exponential import exp, polynomial
+from .elementary_logarithm import log
+from .elementary_trigonometric import sine_and_cosine
+from .language import Static, T, copysign, fabs, loops, reduce_or, sqrt, where
+
+_NEAR, _NEAR_DECAYING, _NEAR_GROWING = (
+    coefficients.NEAR_OSCILLATING, coefficients.NEAR_DECAYING, coefficients.NEAR_GROWING,
+)  # fmt: skip
+_ABOVE, _BELOW = coefficients.AIRY_ABOVE**1.5 * (2 / 3), (-coefficients.AIRY_BELOW) ** 1.5 * (2 / 3)
+
+
+@loops(flags="contract")
+def _smooth(u: T, COEFFICIENTS: Static) -> T:
+    """A smooth function between 0 and 1."""
+    return polynomial(u + u - 1, COEFFICIENTS)
+
+
+# --- Bessel functions -------------------------------------------------------------------------------------------------
+
+
+@loops(flags="contract")
+def _near(x: T, ORDER: Static) -> T:
+    value = _smooth(x * x / _NEAR**2, interpolated(17, coefficients.power_series, ORDER, -(_NEAR**2), False))
+    return x * 0.5 * value if ORDER else where(x == 0, T(1), value)
+
+
+@loops(flags="contract")
+def _far(x: T, ORDER: Static, SECOND: Static) -> T:
+    """By the amplitude and the phase of the Hankel function."""
+    inverse = T(_NEAR) / x
+    in_phase = _smooth(inverse * inverse, interpolated(17, coefficients.in_phase, ORDER, _NEAR))
+    out_of_phase = _smooth(inverse * inverse, interpolated(20, coefficients.out_of_phase, ORDER, _NEAR)) / x
+    sine, cosine = sine_and_cosine(x)
+    real, imaginary = cosine + sine, sine - cosine
+    if ORDER:
+        real, imaginary = imaginary, -real
+    if SECOND:
+        value = in_phase * imaginary + out_of_phase * real
+    else:
+        value = in_phase * real - out_of_phase * imaginary
+    return value * sqrt(T(1 / math.pi) / x)
+
+
+@loops
+def _first_kind(x: T, ORDER: Static) -> T:
+    size = fabs(x)
+    far = size > _NEAR
+    value = _near(size, ORDER)
+    if reduce_or(far):
+        value = where(far, _far(size, ORDER, False), value)
+    return value
+
+
+@loops(in_float64=True)
+def bessel_j0(x: T) -> T:
+    """The Bessel function of the first kind and order 0."""
+    return _first_kind(x, 0)
+
+
+@loops(in_float64=True)
+def bessel_j1(x: T) -> T:
+    """The Bessel function of the first kind and order 1."""
+    return _first_kind(x, 1) * copysign(T(1), x)
+
+
+@loops(flags="contract")
+def _second_kind(x: T, ORDER: Static) -> T:
+    """NIST DLMF 10.8.1 and 10.8.2; nan for negative numbers."""
+    far = x > _NEAR
+    rest = _smooth(x * x / _NEAR**2, interpolated(16, coefficients.power_series, ORDER, -(_NEAR**2), True))
+    value = log(x * 0.5) * 2 * _near(x, ORDER) - (x * 0.5 * rest + T(2) / x if ORDER else rest)
+    value = value / math.pi
+    if reduce_or(far):
+        value = where(far, _far(x, ORDER, True), value)
+    return where(x == 0, T(-math.inf), where(x < 0, T(math.nan), value))
+
+
+@loops(in_float64=True)
+def bessel_y0(x: T) -> T:
+    """The Bessel function of the second kind and order 0."""
+    return _second_kind(x, 0)
+
+
+@loops(in_float64=True)
+def bessel_y1(x: T) -> T:
+    """The Bessel function of the second kind and order 1."""
+    return _second_kind(x, 1)
+
+
+# --- modified Bessel functions ----------------------------------------------------------------------------------------
+
+
+@loops(flags="contract")
+def _decaying_near(x: T, ORDER: Static) -> T:
+    """DLMF 10.31.1 and 10.31.2."""
+    u = x * x / _NEAR_DECAYING**2
+    first = _smooth(u, interpolated(9, coefficients.power_series, ORDER, _NEAR_DECAYING**2, False))
+    rest = _smooth(u, interpolated(9, coefficients.power_series, ORDER, _NEAR_DECAYING**2, True))
+    logarithm = log(x * 0.5)
+    if ORDER:
+        return T(1) / x + x * 0.5 * (logarithm * first - rest * 0.5)
+    return rest * 0.5 - logarithm * first
+
+
+@loops
+def _decaying(x: T, ORDER: Static, SCALED: Static) -> T:
+    """The modified function of the second kind; nan for negative numbers."""
+    near = x <= _NEAR_DECAYING
+    value = _smooth(T(_NEAR_DECAYING) / x, interpolated(30, coefficients.decaying, ORDER, _NEAR_DECAYING)) / sqrt(x)
+    if not SCALED:
+        value = value * exp(-x)
+    if reduce_or(near):
+        value = where(near, _decaying_near(x, ORDER) * (exp(x) if SCALED else 1), value)
+    return where(x == 0, T(math.inf), where(x < 0, T(math.nan), value))
+
+
+@loops(in_float64=True)
+def modified_bessel_k0(x: T) -> T:
+    """The modified Bessel function of the second kind and order 0."""
+    return _decaying(x, 0, False)
+
+
+@loops(in_float64=True)
+def modified_bessel_k1(x: T) -> T:
+    """The modified Bessel function of the second kind and order 1."""
+    return _decaying(x, 1, False)
+
+
+@loops(in_float64=True)
+def scaled_modified_bessel_k0(x: T) -> T:
+    """The same of order 0, times `exp(x)`."""
+    return _decaying(x, 0, True)
+
+
+@loops(in_float64=True)
+def scaled_modified_bessel_k1(x: T) -> T:
+    """The same of order 1, times `exp(x)`."""
+    return _decaying(x, 1, True)
+
+
+@loops
+def _growing(size: T, ORDER: Static) -> T:
+    """The modified function of the first kind times `exp(-size)`."""
+    far = size > _NEAR_GROWING
+    value = _smooth(size / _NEAR_GROWING, interpolated(31, coefficients.growing_near, ORDER))
+    value = value * (size / ((size + 1) * (size * 0.25 + 1))) if ORDER else where(size == 0, T(1), value / (size + 1))
+    if reduce_or(far):
+        beyond = _smooth(T(_NEAR_GROWING) / size, interpolated(24, coefficients.growing_far, ORDER)) / sqrt(size)
+        value = where(far, beyond, value)
+    return value
+
+
+@loops(in_float64=True)
+def i0e(x: T) -> T:
+    """The modified Bessel function of the first kind and order 0, times `exp(-|x|)`."""
+    return _growing(fabs(x), 0)
+
+
+@loops(in_float64=True)
+def i1e(x: T) -> T:
+    """The modified Bessel function of the first kind and order 1, times `exp(-|x|)`."""
+    return copysign(_growing(fabs(x), 1), x)
+
+
+@loops(in_float64=True)
+def i0(x: T) -> T:
+    """The modified Bessel function of the first kind and order 0."""
+    return _growing(fabs(x), 0) * exp(fabs(x))
+
+
+@loops(in_float64=True)
+def i1(x: T) -> T:
+    """The modified Bessel function of the first kind and order 1."""
+    return copysign(_growing(fabs(x), 1) * exp(fabs(x)), x)
+
+
+# --- the Airy function ------------------------------------------------------------------------------------------------
+
+
+@loops(in_float64=True)
+def airy_ai(x: T) -> T:
+    """The Airy function."""
+    above, below = x > coefficients.AIRY_ABOVE, x < coefficients.AIRY_BELOW
+    u = (x - coefficients.AIRY_BELOW) / (coefficients.AIRY_ABOVE - coefficients.AIRY_BELOW)
+    value = _smooth(u, interpolated(31, coefficients.airy_near))
+    if reduce_or(above | below):
+        size = fabs(x)
+        root = sqrt(size)
+        turns = size * root * (2 / 3)
+        amplitude = T(math.sqrt(0.5) / math.pi) / sqrt(root)
+        if reduce_or(above):
+            beyond = _smooth(T(_ABOVE) / turns, interpolated(30, coefficients.decaying, 1 / 3, _ABOVE))
+            value = where(above, beyond * exp(-turns) * amplitude, value)
+        if reduce_or(below):
+            u = T(_BELOW) / turns
+            in_phase = _smooth(u * u, interpolated(17, coefficients.in_phase, 1 / 3, _BELOW))
+            out_of_phase = _smooth(u * u, interpolated(22, coefficients.out_of_phase, 1 / 3, _BELOW)) / turns
+            sine, cosine = sine_and_cosine(turns)
+            wave = in_phase * (cosine + sine) - out_of_phase * (sine - cosine)
+            value = where(below, wave * amplitude * math.sqrt(math.pi), value)
+    return where(fabs(x) < math.inf, value, T(math.nan))
+
+
+FUNCTIONS = {
+    item.name: item
+    for item in (
+        bessel_j0, bessel_j1, bessel_y0, bessel_y1, modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0,
+        scaled_modified_bessel_k1, i0, i0e, i1, i1e, airy_ai,
+    )
+}  # fmt: skip
+"""By operation."""
