@@ -32,7 +32,8 @@ VERSION, DEFLATED, UNIX = 20, 8, 3
 
 
 FOR_TOOLS = re.compile(
-    r"[ \t]+# (?:fmt: skip|type: ignore(?:\[[^\]\n]*\])?|noqa(?:: ?[A-Z]+\d+(?:, ?[A-Z]+\d+)*)?|pragma: no cover)(?=[ \n])"
+    r"(?:[ \t]+# (?:fmt: skip|type: ignore(?:\[[^\]\n]*\])?|noqa(?:: ?[A-Z]+\d+(?:, ?[A-Z]+\d+)*)?|pragma: no cover))+$",
+    re.MULTILINE,
 )
 
 
