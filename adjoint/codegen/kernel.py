@@ -78,8 +78,7 @@ class Kernel:
 
     def overwrite(self, *arguments: Any) -> Any:
         """The in-place form, which there has to be."""
-        assert self.inplace is not None
-        return self.inplace(*arguments)
+        return self.inplace(*arguments)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"

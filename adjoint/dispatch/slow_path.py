@@ -1,8 +1,7 @@
 """The slow path of every operator: all cases that the generated common case leaves out.
 
-Numbers in place of tensors, mixed dtypes, `out=`, keyword aliases, wrong arguments, saved-tensor hooks, inference mode,
-several outputs, sequences of tensors. The slow path alone is correct for every call; the generated code is a shortcut.
-In-place changes are in `inplace`.
+Numbers in place of tensors, mixed dtypes, `out=`, keyword aliases, wrong arguments, saved-tensor hooks, inference mode, several
+outputs, sequences of tensors. It alone is correct for every call; the generated code is a shortcut. `inplace` has the changes.
 """
 
 from __future__ import annotations
@@ -26,16 +25,15 @@ from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import innermost, lower, note_created
-from ..tape.refusals import is_refusal
 from ..tensor import Tensor, as_array, wrap
 from .arguments import MISSING, bind
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, on_meta, put, special_class
 from .narrow import computed_narrow, is_narrow_now
-from .operands import given_arrays, in_one_dtype, operands
+from .operands import given_arrays, operands
 from .out import check_out, in_dtype_of, write_out
-from .recording import make_view, record, save_as_given, wanted_edges
+from .recording import computed_in_one_dtype, make_view, record, wanted_edges
 from .sparse_layouts import computed_sparse
 
 getframe = sys._getframe
@@ -68,16 +66,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
 def call_slowly(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
     """Apply `op` to `args` that the fast path, where no mode is on, has left: mixed dtypes come back to it in one."""
     try:
-        if out is None and not modes.FLAGS.hooked and (converted := in_one_dtype(op, args)) is not None:
-            try:
-                result = op.fast_path(*converted)
-            except BaseException as error:
-                if not is_refusal(error):
-                    raise
-            else:
-                if result._edge is not None:
-                    save_as_given(op, result._edge[0], args, converted)
-                return result
+        if out is None and not modes.FLAGS.hooked and (result := computed_in_one_dtype(op, args)) is not None:
+            return result
         return run_slow_path(op, args, out, **names)
     except Exception:
         again = overridden(getframe(1))

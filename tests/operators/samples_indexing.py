@@ -64,6 +64,7 @@ SAMPLES = {
         both(real(3, 4), (5, 4), exactly(0, 2, 2, 4)),
         both(real(2, 2, 2), (3, 2, 2), exactly(1, 3, 5), index(3, 6), True),
         both(real(1, 3), (0, 3), exactly(0, 0)),
+        both(real(3, 0), (5, 0), exactly(0, 2, 2, 4)),
     ],
     "index_add": [
         both(real(3, 4), 0, index(3, 5), real(5, 4)),
