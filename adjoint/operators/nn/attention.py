@@ -74,7 +74,7 @@ class blocked_attention:
         )
 
 
-_BLOCKED_SCORES = 1 << 14
+_BLOCKED_SCORES = 1 << 12
 """From this many scores on, blocks are faster than all scores at once."""
 
 _WIDEST = 256
