@@ -52,6 +52,9 @@ FEW_PANELS = 7
 STRIPS = 4
 """The rows of so many tiles are copied at a time: those of one tile are a part of a line of the cache."""
 
+AHEAD = 8
+"""So many columns ahead the copy asks for what it reads, which may lie on another page each time."""
+
 
 @loops
 def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width: Int, W: Static) -> None:
@@ -101,7 +104,7 @@ def copy_strips(block: Pointer[T], a: Pointer[T], a_column: Int, rows: Int, dept
             source, target = a + (k * a_column + start), block + (start * PANEL_ROWS + k * R)
             for strip in range(count):
                 there = first_lanes(rows - start - strip * R, R)
-                prefetch(source + 8 * a_column + strip * R)
+                prefetch(source + (AHEAD * a_column + strip * R))
                 store(target + strip * (PANEL_ROWS * R), load(source + strip * R, R, there))
 
 

@@ -2,7 +2,8 @@
 
 Rows do not depend on each other, so each thread walks through the whole sequence with its own. The products with the hidden
 state are made of tiles of `R` rows by `V` vectors, whose sums stay in registers; each step's gates follow in a second pass,
-while its sums are in cache. Where the processor has tile registers, these make the products, of pieces of bfloat16 (`PIECES`).
+while its sums are in cache. What the next step reads and writes is asked for meanwhile. Where the processor has tile registers,
+these make the products, of pieces of bfloat16 (`PIECES`).
 """
 
 from __future__ import annotations
