@@ -38,6 +38,8 @@ from ....codegen.llvm.language import (
     minimum,
     store,
     u16,
+    vector,
+    where,
 )
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
@@ -45,7 +47,7 @@ from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
 from .pieces import PIECES_OF, SIDE, SPACE, STEP, multiply_by_pieces, pack
-from .tiles import VECTORS, tile_rows
+from .tiles import VECTORS, first_lanes, tile_rows
 
 Array = numpy.ndarray[Any, Any]
 
@@ -162,20 +164,28 @@ def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: St
     atomic_store(table + (IN_USE + own), 0)
 
 
-@loops
+@loops(plain=True)
 def pair_rows(
-    target: Pointer[i32], source: Pointer[u16], step: Int, row: Int, columns: Int, depth: Int, start: Int, stop: Int
+    target: Pointer[i32],
+    source: Pointer[u16],
+    step: Int,
+    row: Int,
+    columns: Int,
+    depth: Int,
+    start: Int,
+    stop: Int,
+    W: Static,
 ) -> None:
     """The rows of matrices, one above the other, in words: two each; what is missing below the last one is zero."""
     words = (depth + 1) // 2
     for index in range(start, stop):
-        upper, place = source + index // words * step + 2 * (index % words) * row, target + index * columns
-        if 2 * (index % words) + 1 < depth:
-            for j in range(columns):
-                place[j] = i32(upper[j]) | (i32(upper[row + j]) << 16)
-        else:
-            for j in range(columns):
-                place[j] = i32(upper[j])
+        first = 2 * (index % words)
+        upper, place = source + (index // words * step + first * row), target + index * columns
+        below = where(first + 1 < depth, columns, i64(0))
+        for j in range(0, columns, W):
+            there = first_lanes(columns - j, W)
+            high = vector(i32, W)(load(upper + (row + j), W, first_lanes(below - j, W)))
+            store(place + j, vector(i32, W)(load(upper + j, W, there)) | (high << 16), there)
 
 
 def paired(factor: Array) -> Array:
@@ -188,7 +198,7 @@ def paired(factor: Array) -> Array:
     if down == 2 and all(step % 2 == 0 for step in (*steps, right)):
         turned = numpy.empty((*stack, words, lines), numpy.int32)
         launch(
-            pair_rows.compiled(), words * math.prod(stack), 4 * lines, address(turned), address(factor),
+            pair_rows.compiled(W=HOST.vector_bytes // 4), words * math.prod(stack), 4 * lines, address(turned), address(factor),
             steps[0] // 2 if stack else 0, right // 2, lines, depth,
         )  # fmt: skip
         return turned.swapaxes(-1, -2)
