@@ -108,17 +108,23 @@ def extremum_line(
             i += width
 
 
+@loops
+def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
+    """The matrix that a tile of columns belongs to, its first column, and how many it has."""
+    tiles = (inner + _TILE - 1) // _TILE
+    outer = piece // tiles
+    first = (piece - outer * tiles) * _TILE
+    return outer, first, minimum(inner - first, _TILE)
+
+
 @loops(explicit=True, plain=True)
 def extremum_columns(
     values: Pointer[T], places: Pointer[i64], x: Pointer[T], n: Int, inner: Int, MAXIMUM: Static, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """From (outer, n, inner): the extrema so far of columns, `_TILE` of them side by side."""
-    tiles = (inner + _TILE - 1) // _TILE
     for piece in range(start, stop):
-        outer = piece // tiles
-        first = (piece - outer * tiles) * _TILE
-        width = minimum(inner - first, _TILE)
+        outer, first, width = column_tile(piece, inner)
         for i in range(n):
             here = (outer * n + i) * inner + first
             before = here - (inner if i > 0 else 0)
@@ -155,11 +161,8 @@ def sum_rows(out: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) ->
 @loops(explicit=True, plain=True)
 def sum_columns(out: Pointer[i64], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int) -> None:
     """From (outer, n, inner): the sums so far of columns of integers, `_TILE` of them side by side."""
-    tiles = (inner + _TILE - 1) // _TILE
     for piece in range(start, stop):
-        outer = piece // tiles
-        first = (piece - outer * tiles) * _TILE
-        width = minimum(inner - first, _TILE)
+        outer, first, width = column_tile(piece, inner)
         for i in range(n):
             here = (outer * n + i) * inner + first
             j = 0
@@ -229,12 +232,9 @@ def exponential_columns(
     out: Pointer[T], x: Pointer[T], n: Int, inner: Int, W: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
     """From (outer, n, inner): the same of columns, `_TILE` of them side by side."""
-    tiles = (inner + _TILE - 1) // _TILE
     totals = local(f64, _TILE)
     for piece in range(start, stop):
-        outer = piece // tiles
-        first = (piece - outer * tiles) * _TILE
-        width = minimum(inner - first, _TILE)
+        outer, first, width = column_tile(piece, inner)
         for i in range(n):
             here = (outer * n + i) * inner + first
             for j in range(0, width, W):
