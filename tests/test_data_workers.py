@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -76,10 +77,15 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def leftovers():
-    """The descriptors of this process, its children, and what there is in /dev/shm."""
+def held():
+    """How many descriptors, children and mappings of shared memory this process has (/dev/shm is everybody's)."""
     gc.collect()
-    return len(names("/proc/self/fd")), len(multiprocessing.active_children()), len(names("/dev/shm"))
+    shared = re.findall("/dev/shm/|/memfd:", Path("/proc/self/maps").read_text())
+    return len(names("/proc/self/fd")), len(multiprocessing.active_children()), len(shared)
+
+
+def holds_no_more_than(before):
+    return all(now <= then for now, then in zip(held(), before, strict=True))
 
 
 def names(folder):
@@ -342,12 +348,12 @@ def test_what_cannot_be_sent():
     ],
 )
 def test_a_worker_that_dies_is_noticed(how, cause):
-    before = leftovers()
+    before = held()
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly") as caught:
         list(DataLoader(Failing(how), num_workers=2))
     assert cause in str(caught.value.__cause__)
     del caught
-    assert leftovers() <= before
+    assert holds_no_more_than(before)
 
 
 @pytest.mark.thorough
@@ -388,14 +394,14 @@ def test_what_is_refused():
 def test_a_hundred_epochs_leave_nothing_behind():
     loader = DataLoader(TensorDataset(torch.randn(16, 30, 30), torch.arange(16)), batch_size=4, num_workers=2)
     list(loader)
-    before = leftovers()
+    before = held()
     for _ in range(100):
         assert sum(len(y) for _, y in loader) == 16
-    assert leftovers() <= before
+    assert holds_no_more_than(before)
 
 
 def test_an_abandoned_pass_leaves_nothing_behind():
-    before = leftovers()
+    before = held()
     for keep in (0, 1, 3):
         iterator = iter(DataLoader(Rows(), num_workers=2))
         for _ in range(keep):
@@ -412,7 +418,7 @@ def test_an_abandoned_pass_leaves_nothing_behind():
         assert not any(map(alive, pids))
     finally:
         gc.enable()
-    assert leftovers() <= before
+    assert holds_no_more_than(before)
 
 
 def alive(pid):
