@@ -21,6 +21,9 @@ Geometry = tuple[int, int, int]
 SHORT = 32
 """Rows up to this long are put side by side, for vector loops across rows."""
 
+ROWS_BYTES = 1 << 21
+"""Bytes of rows in one tile. Programs of rows have few operations, which the interpreter lock delays more than memory does."""
+
 SCANNED_ROWS = 512
 """Rows whose running extremes are computed in one call: NumPy does not let go of the interpreter lock for fewer."""
 
@@ -114,7 +117,7 @@ def _compute(run: Run) -> None:
             where = slice(start, stop)
             _work(run, start, where, where, (1, length, stop - start) if run.across else (stop - start, *shape))
 
-        parallel_rows(rows, outer, row_bytes)
+        parallel_rows(rows, outer, row_bytes, tile_bytes=TILE_BYTES if scans else ROWS_BYTES)
         return
     # Too much for the cache in one block: tiles of columns, wide enough for vector loops.
     width = STRIP

@@ -208,6 +208,52 @@ erfcx = _pointwise("erfcx_cpu", "fd")(_erfcx)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# The normal distribution function, with an absolute error of one or two units in the last place of 1
+
+# (1 + tanh(x p(x ** 2))) / 2. p fits atanh(2 Phi(x) - 1) / x on [0, 5.6] with an error of Phi below 3e-8, and keeps tanh at 1
+# beyond.
+_NORMAL_SINGLE = (
+    1.75627884e-09, -1.32266326e-07, 3.96477369e-06, -5.53063195e-05, -3.25947388e-05, 3.63330844e-02, 7.97884941e-01,
+)  # fmt: skip
+
+# Phi(-x) exp(x ** 2 / 2) for x in [0, 8.5]: the error times exp(-x ** 2 / 2) is below 2.2e-17.
+_NORMAL_NUMERATOR = _Polynomial(
+    8.000845887642912e-05, 0.0015893912836489705, 0.014466492098525173, 0.0769781690130873, 0.2544327409208014,
+    0.5022262315899158, 0.5,
+)  # fmt: skip
+_NORMAL_DENOMINATOR = _Polynomial(
+    0.0002005477700989391, 0.003984165972216006, 0.03645956176621568, 0.19698101698740855, 0.6732263633313894,
+    1.446922366640385, 1.802337023982707, 1.0,
+)  # fmt: skip
+_NORMAL_FAR = 38  # the density is 0 beyond
+
+
+@decomposition("normal_cdf", numpy.float32)
+def _normal_cdf_single(x: Any) -> Any:
+    square = x * x
+    slope = square * _NORMAL_SINGLE[0] + _NORMAL_SINGLE[1]
+    for coefficient in _NORMAL_SINGLE[2:]:
+        slope = slope * square + coefficient
+    return xp.tanh(slope * x) * 0.5 + 0.5
+
+
+@elementary("normal_cdf")
+def _normal_cdf(x: ndarray) -> ndarray:
+    if x.size <= _FEW:
+        return _one_by_one(lambda number: math.erfc(-number * _SQRT_HALF) / 2, x)
+    distance = numpy.minimum(numpy.abs(x), _NORMAL_FAR)
+    tail = _NORMAL_NUMERATOR(distance)
+    tail /= _NORMAL_DENOMINATOR(distance)
+    distance *= distance
+    distance *= -0.5
+    tail *= numpy.exp(distance, out=distance)
+    numpy.subtract(0.5, tail, out=tail)
+    numpy.copysign(tail, x, out=tail)
+    tail += 0.5
+    return tail
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The normal distribution
 
 

@@ -24,6 +24,10 @@ Array = numpy.ndarray[Any, Any]
 
 _FILLED_BY_THREADS = 1 << 20  # bytes
 
+_ALIASED, _STREAMS = 1 << 10, 8
+"""Elements so many bytes apart share few places of the first-level cache, whose lines are lost before all of their elements
+are read; NumPy copies only so many columns at a time then, each from its own line."""
+
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
     """The dimensions in the order of their strides, largest first; None where that is the row-major order.
@@ -122,7 +126,12 @@ def copy_elements(target: Array, source: Array) -> None:
     least = THREADED if target.flags.c_contiguous and source.flags.c_contiguous else MOVED
     if LOOPS.takes(target.size, least) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
         return
-    numpy.copyto(target, source)
+    step = source.strides[-1] if source.ndim > 1 and source.shape == target.shape else 0
+    if step == 0 or step % _ALIASED or target.size < MOVED:
+        numpy.copyto(target, source)
+        return
+    for start in range(0, target.shape[-1], _STREAMS):
+        numpy.copyto(target[..., start : start + _STREAMS], source[..., start : start + _STREAMS])
 
 
 LATE.copy_elements = copy_elements
@@ -130,7 +139,7 @@ LATE.copy_elements = copy_elements
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
     """`array` itself if its elements lie in row-major order, otherwise a copy for which that holds."""
-    if array.flags.c_contiguous or not LOOPS.takes(array.size, MOVED):
+    if array.flags.c_contiguous or array.size < MOVED:
         return row_major(array)
     result = numpy.empty(array.shape, array.dtype)
     copy_elements(result, array)

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy
 
-from ...codegen.elementary import decomposition
-from ...codegen.expression import OPERATIONS, Operation
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
-from ..math import special  # noqa: F401 - it declares the error function
+from ..math import special  # noqa: F401 - it declares the distribution function
 from ..runtime.floating import BFLOAT16, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
@@ -254,29 +252,6 @@ def logsigmoid(self: Array) -> Any:
 
 
 # --- the Gaussian error linear unit ---------------------------------------------------------------------------
-
-
-# The distribution function of the normal distribution is (1 + tanh(x p(x ** 2))) / 2. p fits atanh(2 Phi(x) - 1) / x on [0, 5.6]
-# with an error of Phi below 3e-8, half a unit in the last place of 1, and keeps tanh at 1 beyond.
-_NORMAL_SINGLE = (
-    1.75627884e-09, -1.32266326e-07, 3.96477369e-06, -5.53063195e-05, -3.25947388e-05, 3.63330844e-02, 7.97884941e-01,
-)  # fmt: skip
-
-OPERATIONS["normal_cdf"] = Operation(1)
-
-
-@decomposition("normal_cdf", numpy.float32)
-def _normal_cdf_single(x: Any) -> Any:
-    square = x * x
-    slope = square * _NORMAL_SINGLE[0] + _NORMAL_SINGLE[1]
-    for coefficient in _NORMAL_SINGLE[2:]:
-        slope = slope * square + coefficient
-    return xp.tanh(slope * x) * 0.5 + 0.5
-
-
-@decomposition("normal_cdf", numpy.float64)
-def _normal_cdf_double(x: Any) -> Any:
-    return (xp.erf(x * math.sqrt(0.5)) + 1) * 0.5
 
 
 @pointwise("GeluKernelImpl")

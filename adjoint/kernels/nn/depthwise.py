@@ -2,10 +2,12 @@
 
 Rows of an image are too short for NumPy's loops. So each channel of a few samples becomes one long row, padding included, in
 which the input that a kernel element meets is the same row, shifted: the row of outputs is a weighted sum of shifted rows. It
-also has elements where a row or a sample ends and the next begins, which mean nothing and are left out in the end.
+also has elements where a row or a sample ends and the next begins, which mean nothing and are left out in the end. Rows are
+copied with the shifts of one line of the kernel (its last dimension) only: multiplied by all lines of the kernel, they give for
+each line a row of products, and the outputs are the sum of these, shifted.
 
 With a stride the input is first dealt out to rows by its places modulo the stride, the phases: a kernel element meets one
-of them.
+of them. All elements count as one line then.
 
 Arrays are (batch, channels, spatial...), weights (channels, 1, kernel...), of one type; shapes are taken to fit.
 """
@@ -22,12 +24,15 @@ import numpy
 from numpy import ndarray
 
 from ..reduce.moments import row_dots
-from ..runtime.parallel import parallel_rows, scratch
+from ..runtime.parallel import get_num_threads, parallel_rows, scratch
 
 Sizes = tuple[int, ...]
 
-_ROW_BYTES = 1 << 12
+_ROW_BYTES = 1 << 14
 """Rows as long as this repay what each of them costs; more samples in a row would only push channels out of the cache."""
+
+_TILE_BYTES = 1 << 22
+"""About how many bytes one call works on: what its ten calls of NumPy cost weighs more than leaving the second-level cache."""
 
 
 class _Geometry:
@@ -49,7 +54,9 @@ class _Geometry:
             shift = sum(place // s * step for place, s, step in zip(places, stride, steps, strict=True))
             self.elements.append((phase, shift))
         self.phases = list(dict.fromkeys(phase for phase, _ in self.elements))
-        self.kernel, self.steps = kernel, [d * step for d, step in zip(dilation, steps, strict=True)]
+        self.line = kernel[-1] if all(s == 1 for s in stride) else len(self.elements)
+        """How many kernel elements make a line."""
+        self.line_shifts = [shift for _, shift in self.elements[:: self.line]]
         self.inside = (slice(None), slice(None), *map(slice, sizes))
 
     def tiles(self, batch: int, itemsize: int) -> Iterator[slice]:
@@ -79,17 +86,13 @@ class _Geometry:
         return dict(zip(self.phases, rows.reshape(len(rows), len(x), -1), strict=True))
 
     def shifted(self, rows: dict[Sizes, ndarray]) -> ndarray:
-        """For each channel the rows that its kernel elements meet, one below the other."""
-        first = rows[self.phases[0]]
-        span = first.shape[1] - self.reach
-        result = scratch("shifted", (len(first), len(self.elements), span), first.dtype)
-        if all(s == 1 for s in self.stride):
-            strides = (first.strides[0], *(step * first.itemsize for step in self.steps), first.itemsize)
-            view = ndarray((len(first), *self.kernel, span), first.dtype, first, 0, strides)
-            numpy.copyto(result.reshape(view.shape), view)
-        else:
-            for number, (phase, shift) in enumerate(self.elements):
-                result[:, number] = rows[phase][:, shift : shift + span]
+        """For each channel the rows that the kernel elements of a line meet, one below the other."""
+        line = self.elements[: self.line]
+        channels, length = rows[self.phases[0]].shape
+        span = length - max(shift for _, shift in line)
+        result = scratch("shifted", (channels, len(line), span), rows[self.phases[0]].dtype)
+        for number, (phase, shift) in enumerate(line):
+            result[:, number] = rows[phase][:, shift : shift + span]
         return result
 
     def output_rows(self, y: ndarray) -> ndarray:
@@ -105,13 +108,16 @@ _geometry = functools.lru_cache(_Geometry)
 
 def _work(geometry: _Geometry, x: ndarray, function: Callable[[slice, slice], Any]) -> None:
     """Call `function` with tiles of samples and, on several threads, of channels."""
-    for samples in geometry.tiles(len(x), x.itemsize):
-        row = (samples.stop - samples.start) * math.prod(geometry.grid) * x.itemsize
-        parallel_rows(
-            lambda start, stop, samples=samples: function(samples, slice(start, stop)),  # type: ignore[misc]
-            x.shape[1],
-            (len(geometry.elements) + 2) * row // 5,
-        )
+    tiles = [*geometry.tiles(len(x), x.itemsize)]
+    size = (2 + geometry.line + len(geometry.line_shifts)) * math.prod(geometry.grid) * x.itemsize
+    of_tile = size * (tiles[0].stop - tiles[0].start) if tiles else 1
+    channels = max(1, min(-(-x.shape[1] // get_num_threads()), _TILE_BYTES // max(of_tile, 1)))
+
+    def work(start: int, stop: int) -> None:
+        for samples in tiles:
+            function(samples, slice(start, stop))
+
+    parallel_rows(work, x.shape[1], len(x) * size, tile_rows=channels)
 
 
 def depthwise_forward(
@@ -119,19 +125,23 @@ def depthwise_forward(
 ) -> None:
     """Write the convolution of each channel of `x` with its kernel, plus `bias`, to `result`."""
     geometry = _geometry(x.shape[2:], weight.shape[2:], result.shape[2:], stride, padding, dilation)
-    factors = weight.reshape(len(weight), -1, 1)
-
-    # Two equal rows of factors: for one alone BLAS would be asked for a vector, which it cuts up among threads.
-    doubled = numpy.empty((len(weight), 2, factors.shape[1]), x.dtype)
-    doubled[:] = factors.swapaxes(1, 2)
+    lines = len(geometry.line_shifts)
+    # At least two lines: for one alone BLAS would be asked for a vector, which it cuts up among threads.
+    factors = numpy.empty((len(weight), max(lines, 2), geometry.line), x.dtype)
+    factors[:] = weight.reshape(len(weight), lines, -1)
 
     def convolve(samples: slice, channels: slice) -> None:
         rows = geometry.rows(x[samples, channels].swapaxes(0, 1))
         shifted = geometry.shifted(rows)
-        total = scratch("total", (len(shifted), 2, shifted.shape[2] + geometry.reach), x.dtype)
-        numpy.matmul(doubled[channels], shifted, out=total[:, :, : shifted.shape[2]])
         count = samples.stop - samples.start
-        found = total[:, 0].reshape(-1, count, *geometry.grid)[geometry.inside].swapaxes(0, 1)
+        length = count * math.prod(geometry.grid)
+        products = scratch("products", (len(shifted), factors.shape[1], length), x.dtype)
+        numpy.matmul(factors[channels], shifted, out=products[:, :, : shifted.shape[2]])
+        span = length - geometry.reach
+        total = products[:, 0, :span]
+        for line, shift in enumerate(geometry.line_shifts[1:], 1):
+            numpy.add(total, products[:, line, shift : shift + span], out=total)
+        found = products[:, 0].reshape(-1, count, *geometry.grid)[geometry.inside].swapaxes(0, 1)
         if bias is None:
             result[samples, channels] = found
         else:
@@ -144,6 +154,11 @@ def depthwise_input_grad(
     grad: ndarray, weight: ndarray, result: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> None:
     """Write the gradient of the input to `result`, given that of the convolution."""
+    around = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding, strict=True))
+    if all(s == 1 for s in stride) and min(around) >= 0:
+        turned = numpy.flip(weight, tuple(range(2, weight.ndim)))
+        depthwise_forward(grad, turned, None, result, stride, around, dilation)
+        return
     geometry = _geometry(result.shape[2:], weight.shape[2:], grad.shape[2:], stride, padding, dilation)
     factors = weight.reshape(len(weight), -1, 1)
     covered = len(geometry.phases) == math.prod(stride)

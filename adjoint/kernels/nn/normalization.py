@@ -14,16 +14,19 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LARGE, accelerated
+from ...codegen.row_functions import row_dot, row_sum
 from ...codegen.rows import SMALL, ChannelProgram, row_program
 from ...codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row, xp
-from ..runtime.floating import check_floating, widen
+from ..runtime.floating import check_floating, unwarned, widen
 from ..runtime.layout import has_channels_last, row_major
+from ..runtime.parallel import parallel_rows
 
 Array = numpy.ndarray[Any, Any]
 Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
 Needs = Sequence[bool]
 
+_TILE_BYTES = 1 << 22  # of a tile of groups
 _FIRST = 64  # samples whose mean is near that of all
 
 
@@ -346,21 +349,33 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     """
     check_floating("GroupNormKernelImpl", input)
     batch, channels = input.shape[:2]
-    size = math.prod(input.shape[2:])
-    length = channels // groups * size
-    mean, squares = (
-        item.reshape(batch, groups) for item in moments_rows.run((input.reshape(batch * groups, length),), 1)
-    )
-    rstd = _inverse_deviation(squares / max(length, 1), eps)
-    scale = numpy.repeat(rstd, channels // groups, 1)
-    shift = -numpy.repeat(mean, channels // groups, 1) * scale
-    if weight is not None:
-        factor = widen(weight)
-        scale, shift = scale * factor, shift * factor
-    if bias is not None:
-        shift += widen(bias)
-    result = affine.rows.run((input.reshape(batch * channels, size), scale, shift), 1)
-    return result.reshape(input.shape), mean, rstd
+    each, size = channels // groups, math.prod(input.shape[2:])
+    rows = input.reshape(batch * groups, each * size)
+    length, wide = rows.shape[1] or 1, widen(rows[:0]).dtype
+    mean, rstd = numpy.empty((2, batch * groups, 1), wide)
+    result = numpy.empty(rows.shape, input.dtype)
+    factor, shift = (None if item is None else widen(item).reshape(groups, each, 1) for item in (weight, bias))
+
+    def normalize(start: int, stop: int) -> None:
+        x, of_rows = widen(rows[start:stop]), slice(start, stop)
+        out = result[of_rows] if result.dtype == wide else x
+        row_sum(x, mean[of_rows])
+        mean[of_rows] /= length
+        numpy.subtract(x, mean[of_rows], out=out)
+        row_dot(out, out, rstd[of_rows])
+        rstd[of_rows] = _inverse_deviation(rstd[of_rows] / length, eps)
+        by_channel = out.reshape(stop - start, each, size)
+        group = numpy.arange(start, stop) % groups
+        scale = rstd[of_rows, None]
+        numpy.multiply(by_channel, scale if factor is None else scale * factor[group], out=by_channel)
+        if shift is not None:
+            numpy.add(by_channel, shift[group], out=by_channel)
+        if out is x:
+            result[of_rows] = out
+
+    with unwarned():
+        parallel_rows(normalize, len(rows), length * wide.itemsize, tile_bytes=_TILE_BYTES)
+    return result.reshape(input.shape), mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
 
 @accelerated("nn.group_norm.group_norm_gradients", elements=LARGE)

@@ -176,12 +176,13 @@ def parallel_rows(
     row_bytes: int,
     *,
     tile_rows: int | None = None,
+    tile_bytes: int = TILE_BYTES,
     parallel_bytes: int = PARALLEL_BYTES,
 ) -> None:
     """Call `function(start, stop)` for consecutive row ranges that together cover `range(n_rows)`, on several threads.
 
     Ranges do not overlap, so a function that writes only its own rows needs no lock. `row_bytes` is how much memory
-    one row touches; ranges are cut so that each stays in cache, or have `tile_rows` rows. Work on less than
+    one row touches; ranges are cut so that each has about `tile_bytes`, or have `tile_rows` rows. Work on less than
     `parallel_bytes` stays on the calling thread, and so does work inside a worker.
 
     Raises:
@@ -190,7 +191,7 @@ def parallel_rows(
     if n_rows <= 0:
         return
     if n_rows * row_bytes >= parallel_bytes:
-        tile_rows = tile_rows or rows_of_tile(n_rows, row_bytes)
+        tile_rows = tile_rows or rows_of_tile(n_rows, row_bytes, tile_bytes)
     elif tile_rows is None or tile_rows >= n_rows:
         function(0, n_rows)
         return
@@ -215,12 +216,12 @@ def parallel_rows(
             del error, job  # the traceback holds this frame: leave no cycle
 
 
-def rows_of_tile(n_rows: int, row_bytes: int) -> int:
-    """How many of all rows a tile gets: as many as `TILE_BYTES` has, or fewer, so that threads have as many tiles each.
+def rows_of_tile(n_rows: int, row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:
+    """How many of all rows a tile gets: as many as `tile_bytes` has, or fewer, so that threads have as many tiles each.
 
     Tiles of short rows begin where lines of the cache do, if the first one does.
     """
-    tiles = -(-n_rows * row_bytes // TILE_BYTES)
+    tiles = -(-n_rows * row_bytes // tile_bytes)
     rows = -(-n_rows // (-(-tiles // num_threads) * num_threads))
     return rows if rows < LINE**2 else -(-rows // LINE) * LINE
 
