@@ -33,6 +33,7 @@ _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
 _COMPILED = PlannedForm("reduce.reduction.planned", elements=MOVED)
+_SUMMED = 1 << 14  # elements from which on NumPy's sums take longer than to look for others
 _FEW = 2048  # elements; a longer product loses digits to a sum
 
 
@@ -59,7 +60,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     if (
         dtype is None
         and x.dtype.char in _NATIVE
-        and x.size < LARGE
+        and x.size < _SUMMED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -190,7 +191,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     if (
         dtype is None
         and x.dtype.char in _NATIVE
-        and 0 < size < LARGE
+        and 0 < size < _SUMMED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):

@@ -30,18 +30,24 @@ from ....codegen.llvm.language import (
     loops,
     maximum,
     minimum,
+    prefetch,
     store,
     type_of,
     unrolled,
     vector,
 )
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.streaming import LINE
+from ....codegen.llvm.values import size_of
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside
 
 _SAMPLED = 32
 """So many indices for each thread tell how the places are shared."""
+
+_FOUND, _AHEAD = 1 << 10, 8
+"""A thread first looks for its own among so many indices, which tells nothing to guess; rows are asked for so many ahead."""
 
 _PARTS = 64
 """From so many columns on, threads share them."""
@@ -133,10 +139,21 @@ def add_rows(
     """`target[index[k]] += rows[k]` where `index[k]` is of the shares from `start` to `stop`, which `bounds` divides."""
     low = bounds[start]
     high = bounds[stop]
-    for k in range(count):
-        place = index[k]
-        if place >= low and place < high:
-            combine_row(target + place * width, rows + k * width, width, "add", W)
+    own = local(i64, _FOUND)
+    for first in range(0, count, _FOUND):
+        found = i64(0)
+        for k in range(first, minimum(first + _FOUND, count)):
+            place = index[k]
+            own[found] = k
+            found += i64(place >= low) & i64(place < high)
+        for j in range(found):
+            if j + _AHEAD < found:
+                k = own[j + _AHEAD]
+                for line in range(0, width, LINE // size_of(T)):
+                    prefetch(rows + (k * width + line))
+                    prefetch(target + (index[k] * width + line), written=True)
+            k = own[j]
+            combine_row(target + index[k] * width, rows + k * width, width, "add", W)
 
 
 def share_bounds(index: ndarray, length: int, shares: int) -> ndarray:
