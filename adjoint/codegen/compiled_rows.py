@@ -69,6 +69,8 @@ class CompiledRows:
         """How arrays like these are worked through, with results of these shapes and dtypes; None if NumPy is to compute."""
         if self.of_arrays or self.name in LOOPS.failures or compute.kind != "f":
             return None
+        from .llvm.row_loops import ACROSS, ALONG, SHORT, TURNED
+
         places = [self.inputs.index(name) for name in self.nodes]
         given = [arrays[place] for place in places]
         operands = [item for item in given if item is not None and item.dtype.isnative]
@@ -79,15 +81,18 @@ class CompiledRows:
             for node, result in zip(self.expression.outputs, results, strict=True)
             if result is not None
         ]
-        along = geometry[2] == 1
-        key = (along, tuple([item.dtype for item in operands]), tuple([dtype for _, dtype in outputs]))
-        found = self._functions.get(key) or self._compile(key, operands, outputs, compute, along)
+        outer, length, inner = geometry
+        mode = ACROSS if inner > 1 else TURNED if 1 < length <= SHORT else ALONG
+        if mode == TURNED:  # a group of rows side by side is what lies below one row
+            geometry = (1, length, outer)
+        key = (mode, tuple([item.dtype for item in operands]), tuple([dtype for _, dtype in outputs]))
+        found = self._functions.get(key) or self._compile(key, operands, outputs, compute, mode)
         if found is None:
             return None
         copied = [number for number, item in enumerate(operands) if not item.flags.c_contiguous or not item.ndim]
         columns = [number for number, (node, _) in enumerate(outputs) if node.extent == COLUMN]
         loops = self.scalar_values, len(self.scalars), *found
-        return RowCall(loops, places, copied, results, columns, geometry, compute)
+        return RowCall(loops, places, copied, results, columns, geometry, compute, mode == ALONG)
 
     def _compile(
         self,
@@ -95,11 +100,11 @@ class CompiledRows:
         operands: Sequence[ndarray],
         results: Sequence[tuple[Node, Dtype]],
         compute: Dtype,
-        along: bool,
+        mode: str,
     ) -> Any:
         from .llvm.element_types import type_of
         from .llvm.host import HOST
-        from .llvm.row_loops import ACROSS, ALONG, RowArray, RowPlan, row_kernel
+        from .llvm.row_loops import ALONG, RowArray, RowPlan, row_kernel
         from .llvm.values import CompilationError
 
         with HOST.lock:
@@ -113,10 +118,8 @@ class CompiledRows:
                 outputs = [RowArray(node, type_of(dtype), node.extent) for node, dtype in results]
                 if any(item.node.kind in (BOOL, INTEGER) for item in outputs):
                     raise CompilationError("outputs of rows are numbers")
-                plan = RowPlan(
-                    self.expression, type_of(compute), inputs, outputs, self.scalars, ALONG if along else ACROSS
-                )
-                name = f"{self.name}_{compute.name}" + ("" if along else "_across")
+                plan = RowPlan(self.expression, type_of(compute), inputs, outputs, self.scalars, mode)
+                name = f"{self.name}_{compute.name}" + ("" if mode == ALONG else f"_{mode}")
                 found = self._functions[key] = (row_kernel(name, plan, str(self.expression)), plan.width)
             except CompilationError as error:
                 LOOPS.failures[self.name] = str(error)
@@ -141,12 +144,12 @@ class RowCall:
         columns: list[int],
         geometry: tuple[int, int, int],
         compute: Dtype,
+        along: bool,
     ) -> None:
         from .llvm.calls import CallTables
 
         scalar_values, scalars, function, width = loops
         outer, length, inner = geometry
-        along = inner == 1
         units = outer if along else outer * -(-inner // width)
         block = -(-units // BLOCKS) if columns else 1
         arrays = len(places) + sum(result is not None for result in results)

@@ -37,13 +37,16 @@ from ..forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
-from .acceleration import LARGE, LOOPS, Plans
+from .acceleration import LOOPS, Plans
 from .compiled_rows import CompiledRows, RowCall
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
 from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
+
+LARGE = 1 << 12
+"""The elements from which on a compiled program is used: NumPy's calls for one take as long as for twice as many elements."""
 
 SMALL = 1 << 15
 """Elements up to which no tiles are cut."""

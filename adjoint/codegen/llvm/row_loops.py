@@ -1,8 +1,9 @@
 """Loops for row programs: each row is walked once for each link of its longest chain of reductions, in vectors.
 
 `ALONG`: a row lies in memory element by element, and vectors lie along it. `ACROSS`: something lies below the row, so that
-vectors hold one element of each of several rows, and walk down together. What is computed in one walk and costly, and needed in
-a later one, waits in the memory of an output.
+vectors hold one element of each of several rows, and walk down together. `TURNED`: rows lie as along, but are shorter than a
+vector; some are copied, so that they stand side by side, and vectors lie across them. What is computed in one walk and costly,
+and needed in a later one, waits in the memory of an output.
 
 The layout of a call (`calls`) is the number of rows (or groups of rows side by side), the length of a row, what lies below it,
 and how many rows a block has.
@@ -19,20 +20,23 @@ from typing import Any
 
 from ...first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
-from .builtin_functions import cast_pointer, lanes, reduce_add, shuffle
+from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add, shuffle
 from .calls import ARRAYS_AT, elements_at
 from .element_types import PointerType, VectorType, boolean, f64, i64
 from .expressions import COSTLY, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
-from .language import CompiledFunction, Int, Loops, Pointer, Static, as_pointer, loops, minimum, unrolled
+from .language import CompiledFunction, Int, Loops, Pointer, Static, as_pointer, loops, minimum, rolled, unrolled
 from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
 from .row_accumulators import Places, Sum, accumulator
 from .streaming import ask_ahead
 from .values import CompilationError, Value, constant, llvm_type
 
-ALONG, ACROSS = "along", "across"
+ALONG, ACROSS, TURNED = "along", "across", "turned"
+
+SHORT = 16
+"""The most elements of rows that are turned."""
 
 RUN = 64
 
@@ -67,7 +71,7 @@ class RowPlan:
         self.element = type_
         self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
         self.mode = mode
-        self.along = mode == ALONG
+        self.along, self.turned = mode == ALONG, mode == TURNED
         self.width = max(1, HOST.vector_bytes * 8 // type_.bits)
         self.levels = _levels(expression)
         self.passes = 1 + max(self.levels[node] for node in expression.nodes())
@@ -161,9 +165,14 @@ class RowPlan:
     def _begin(self, lowering: Lowering, table: Value, length: Value) -> dict[Any, Any]:
         """The scalars, and where arrays begin."""
         arrays = len(self.inputs) + len(self.outputs) + self.has_sums
-        known: dict[Any, Any] = {"place": {}}
+        known: dict[Any, Any] = {"place": {}, "length": length}
         for number in range(arrays):
             known["place"][number] = lowering.call(elements_at, [table, number], {})
+        known["lies"] = dict(known["place"])
+        for number in self._turned_arrays():
+            item = [*self.inputs, *self.outputs][number]
+            memory = Value(_pointer(item.type), lowering.allocate(item.type, SHORT * self.width))
+            known["place"][number] = as_integer.lower(lowering, memory)
         for number, node in enumerate(self.scalars):
             if node.operation == "parameter" and node.value == ROW_LENGTH:
                 known[node] = lowering.convert(length, self.element)
@@ -172,6 +181,18 @@ class RowPlan:
                 word = lowering.load(cast_pointer.lower(lowering, place, f64))
                 known[node] = lowering.convert(word, self.element)
         return known
+
+    def _turned_arrays(self) -> list[int]:
+        """The arrays of which groups of rows are copied, so that they stand side by side."""
+        extents = [item.extent for item in [*self.inputs, *self.outputs]] if self.turned else []
+        return [number for number, extent in enumerate(extents) if extent == ELEMENT]
+
+    def _turn(self, lowering: Lowering, known: Any, row: Value, left: Value, numbers: list[int], back: bool) -> None:
+        """Copy a group of rows of these arrays to where they stand side by side, or back."""
+        for number in numbers:
+            type_ = [*self.inputs, *self.outputs][number].type
+            where = [known["place"][number], known["lies"][number], row, left, known["length"]]
+            lowering.call(turn, [*where, type_, self.width, back], {})
 
     def _sums(self, _lowering: Lowering, known: Any) -> Any:
         """The address of the sums over rows, if there are any."""
@@ -211,6 +232,7 @@ class RowPlan:
                     else self._read(lowering, known, number, row, left)
                 )
         self._rows(lowering, current, 0)
+        self._turn(lowering, known, row, left, [n for n in self._turned_arrays() if n < len(self.inputs)], False)
         return current
 
     def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
@@ -407,7 +429,8 @@ class RowPlan:
         self._rows(lowering, known, number + 1)
 
     def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
-        """Write the outputs that have one value for each row."""
+        """Write the outputs that have one value for each row, and those whose rows stand side by side."""
+        self._turn(lowering, known, row, left, [n for n in self._turned_arrays() if n >= len(self.inputs)], True)
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
                 continue
@@ -446,6 +469,19 @@ def _levels(expression: Expression) -> dict[Node, int]:
     return levels
 
 
+@loops(noalias=False)
+def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Static, W: Static, BACK: Static) -> None:
+    """Copy rows from the one numbered `first` on, at most `left`, to where they stand side by side, or back."""
+    columns = as_pointer(side, ELEMENT)
+    line = as_pointer(rows, ELEMENT) + first * length
+    for row in rolled(minimum(left, i64(W))):
+        for k in rolled(length):
+            if BACK:
+                line[row * length + k] = columns[k * W + row]
+            else:
+                columns[k * W + row] = line[row * length + k]
+
+
 @loops(noalias=False, explicit=True, plain=True)
 def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the blocks from `start` to `stop`: rows one by one, or groups of rows that lie side by side."""
@@ -467,6 +503,9 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
             first = outer * length * inner + column
             step = inner
             lanes_left = inner - column
+            if PLAN.turned:
+                first = i64(0)
+                step = i64(W)
         current = PLAN.begin_row(known, first_row, lanes_left)
         sums = (PLAN.sums(known) + (unit // block) * length * PLAN.sums_bytes, length)
         for P in unrolled(PLAN.passes):
