@@ -234,13 +234,16 @@ def test_streams_take_turns(options, expected):
 
 
 def test_batches_in_any_order():
+    has_one = multiprocessing.get_context("fork").Event()
+
     def wait(index):
-        time.sleep(0.5 if index == 0 else 0)
+        assert index != 0 or has_one.wait(300)
         return index
 
-    dataset = Mapped(wait)
-    found = [int(x) for x in DataLoader(dataset, num_workers=2, in_order=False)]
-    assert sorted(found) == list(range(8)) and found[0] != 0
+    batches = iter(DataLoader(Mapped(wait), num_workers=2, in_order=False))
+    first = int(next(batches))
+    has_one.set()
+    assert first != 0 and sorted([first, *map(int, batches)]) == list(range(8))
     found = [x.tolist() for x in DataLoader(Stream(8), batch_size=2, num_workers=2, in_order=False)]
     assert sorted(found) == [[0, 1], [2, 3], [4, 5], [6, 7], [100, 101], [102, 103], [104]]
 
