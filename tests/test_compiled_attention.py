@@ -150,10 +150,43 @@ def test_blocks_and_all_scores_at_once_agree_to_the_second_derivative(monkeypatc
     found = _derivatives(torch.float64, mask, dropout, shape, options)
     assert found[0].grad_fn.name() == "ScaledDotProductFlashAttentionForCpuBackward0"
     monkeypatch.setattr(LOOPS, "every_size", False)
+    monkeypatch.setattr(kernels, "AT_ONCE", 0)
     expected = _derivatives(torch.float64, mask, dropout, shape, options)
     assert expected[0].grad_fn.name() != found[0].grad_fn.name()
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"is_causal": True, "scale": -0.7}, {"attn_mask": "bool"}, {"attn_mask": "float"}]
+)
+@pytest.mark.parametrize("heads", [2, 4])
+def test_small_ones_are_one_operator_without_loops_too(monkeypatch, numpy_alone, heads, options):
+    def derivatives():
+        torch.manual_seed(0)
+        query = torch.randn(2, 4, 5, 3, dtype=torch.float64)
+        key, value = torch.randn(2, 2, heads, 7, 3, dtype=torch.float64).unbind()
+        inputs = [each.requires_grad_() for each in (query, key, value)]
+        output = F.scaled_dot_product_attention(*inputs, **given, enable_gqa=heads < 4)
+        output.backward(torch.randn(output.shape, dtype=torch.float64))
+        return output.grad_fn.name(), output, *[each.grad for each in inputs]
+
+    given = dict(options)
+    if "attn_mask" in given:
+        allowed = torch.ones(5, 7, dtype=torch.bool).tril(3)
+        allowed[1] = False
+        given["attn_mask"] = allowed if given["attn_mask"] == "bool" else torch.where(allowed, 0.3, -math.inf).double()
+    name, *found = derivatives()
+    assert name == "ScaledDotProductFlashAttentionForCpuBackward0"
+    parts = kernels._parts
+    monkeypatch.setattr(kernels, "_parts", lambda *arguments: parts(*arguments[:-1], 1 << 20))
+    by_head = derivatives()[1:]
+    monkeypatch.setattr(kernels, "AT_ONCE", 0)
+    name, *expected = derivatives()
+    assert name != "ScaledDotProductFlashAttentionForCpuBackward0"
+    for others in (found, by_head):
+        for one, other in zip(others, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_rows_that_attend_to_nothing_give_zeros_and_pass_no_gradient(any_size):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import accelerated
+from ...codegen.acceleration import LOOPS, RepeatedForm
 from ..runtime.floating import unwarned, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -43,7 +46,7 @@ def blocked_attention_gradients(
 
 
 def _with_heads(array: Array) -> Array:
-    return array[(None,) * (4 - array.ndim)]
+    return array if array.ndim == 4 else array[(None,) * (4 - array.ndim)]
 
 
 def _by_batch(kept: Array | None, query: Array) -> Array | None:
@@ -59,7 +62,19 @@ def _added(mask: Array | None, query: Array) -> Array | None:
     return _with_heads(mask)
 
 
-@accelerated("nn.attention.attention", elements=1 << 8)
+BLOCKED_SCORES = 1 << 12
+"""From this many scores on, blocks are faster than all scores at once."""
+
+_small_calls = itertools.count()
+
+
+def _by_loops(path: str, scores: int, *args: Any) -> Any:
+    """What the compiled form gives; of few scores NotImplemented until there have been calls enough to repay compilation."""
+    if scores < BLOCKED_SCORES and not LOOPS.every_size and next(_small_calls) < RepeatedForm.CALLS:
+        return NotImplemented
+    return LOOPS.run(path, *args)
+
+
 def attention(
     query: Array,
     key: Array,
@@ -77,66 +92,124 @@ def attention(
     `kept`: which weights dropout keeps, as `packed_weights` gives them, by batch and head, each dropped with probability `share`.
     """
     batch, heads, length, _ = query.shape
+    count = batch * heads * length * key.shape[2]
+    found: tuple[Array, Array] = _by_loops(
+        "nn.attention.attention", count, query, key, value, mask, kept, share, causal, scale
+    )
+    if found is not NotImplemented:
+        return found
     out = result_like(query, value)
     statistics = numpy.empty((batch, heads, 2, length), widen(query[:0]).dtype)
-    for place in numpy.ndindex(batch, heads):
-        exponentials, top, inverse = _exponentials(place, query, key, mask, causal, scale)
-        if kept is not None:
-            exponentials = exponentials * _unpacked(kept[place], length, share, statistics.dtype)
-        out[place] = (exponentials @ widen(value[_shared(place, query, key)])) * inverse[:, None]
-        statistics[place] = top, inverse
+    for place, _, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
+        exponentials, top, inverse = _exponentials(q, k, added, causal, scale)
+        statistics[place][:, :, 0], statistics[place][:, :, 1] = top[..., 0], inverse[..., 0]
+        if bits is not None:
+            exponentials *= _unpacked(bits, length, share, statistics.dtype)
+        out[place] = exponentials @ _for_queries(v, q.shape[1]) * inverse
     return out, statistics
 
 
-@accelerated("nn.attention.attention_gradients", elements=1 << 8)
 def attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The gradients of query, key and value."""
+    count = math.prod(query.shape[:3]) * key.shape[2]
+    found: tuple[Array, Array, Array] = _by_loops(
+        "nn.attention.attention_gradients",
+        count,
+        grad,
+        query,
+        key,
+        value,
+        mask,
+        kept,
+        share,
+        causal,
+        scale,
+        out,
+        statistics,
+    )
+    if found is not NotImplemented:
+        return found
     to_query, to_key, to_value = gradients_like(query, key, value)
-    sums = [numpy.zeros(part.shape, statistics.dtype) for part in (to_key, to_value)]
-    for place in numpy.ndindex(*query.shape[:2]):
-        own = _shared(place, query, key)
-        exponentials, _, inverse = _exponentials(place, query, key, mask, causal, scale)
-        weights = exponentials * inverse[:, None]
+    for place, of_keys, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
+        weights, _, inverse = _exponentials(q, k, added, causal, scale)
+        weights *= inverse
         wide = widen(grad[place])
-        change = wide @ widen(value[own]).mT
-        dropped = weights
-        if kept is not None:
-            noise = _unpacked(kept[place], query.shape[2], share, statistics.dtype)
+        change, dropped = wide @ _for_queries(v, q.shape[1]).mT, weights
+        if bits is not None:
+            noise = _unpacked(bits, query.shape[2], share, statistics.dtype)
             change, dropped = change * noise, weights * noise
-        change = weights * (change - (wide * widen(out[place])).sum(-1, keepdims=True))
-        to_query[place] = change @ widen(key[own]) * scale
-        sums[0][own] += change.mT @ widen(query[place]) * scale
-        sums[1][own] += dropped.mT @ wide
-    to_key[...], to_value[...] = sums
+        change -= (wide * widen(out[place])).sum(-1, keepdims=True)
+        change *= weights
+        change *= scale
+        to_query[place] = change @ _for_queries(k, q.shape[1])
+        to_key[of_keys] = _of_keys(change.mT @ q, k.shape[1])
+        to_value[of_keys] = _of_keys(dropped.mT @ wide, k.shape[1])
     return to_query, to_key, to_value
 
 
-def _shared(place: tuple[int, ...], query: Array, key: Array) -> tuple[int, int]:
-    """The head of keys and values of a head of queries."""
-    return place[0], place[1] * key.shape[1] // query.shape[1]
+AT_ONCE = 1 << 16
+"""Up to so many scores are held at once; of more those of one head of keys."""
+
+
+def _parts(
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, scores: int
+) -> Iterator[Any]:
+    """The parts that are computed at once: where they are among the heads of queries, and their arrays."""
+    batch, heads, length, _ = query.shape
+    key_heads = key.shape[1]
+    group = heads // key_heads
+    if scores <= AT_ONCE:
+        places = [(slice(0, batch), slice(0, key_heads))]
+    else:
+        places = [(slice(b, b + 1), slice(h, h + 1)) for b in range(batch) for h in range(key_heads)]
+    added = None if mask is None else numpy.broadcast_to(mask, (batch, heads, length, key.shape[2]))
+    for of_keys in places:
+        place = of_keys[0], slice(of_keys[1].start * group, of_keys[1].stop * group)
+        arrays = widen(query[place]), widen(key[of_keys]), widen(value[of_keys])
+        yield place, of_keys, (*arrays, None if added is None else added[place], None if kept is None else kept[place])
+
+
+def _for_queries(array: Array, heads: int) -> Array:
+    """The heads of keys or values repeated for those of queries."""
+    return array if array.shape[1] == heads else numpy.repeat(array, heads // array.shape[1], 1)
+
+
+def _of_keys(array: Array, heads: int) -> Array:
+    """The sums over the heads of queries that share one of keys."""
+    if array.shape[1] == heads:
+        return array
+    total: Array = array.reshape((len(array), heads, -1, *array.shape[2:])).sum(2)
+    return total
+
+
+@functools.lru_cache(64)
+def _later(length: int, keys: int) -> Array:
+    """Which keys come after each query."""
+    return numpy.logical_not(numpy.tri(length, keys, dtype=numpy.bool_))
 
 
 def _exponentials(
-    place: tuple[int, ...], query: Array, key: Array, mask: Array | None, causal: bool, scale: float
+    query: Array, key: Array, mask: Array | None, causal: bool, scale: float
 ) -> tuple[Array, Array, Array]:
-    """The exponentials of a head's scores less the maximum of their row, that, and one over their sum (0 for no sum)."""
-    scores = widen(query[place]) @ widen(key[_shared(place, query, key)]).mT * scale
-    if causal:
-        scores = numpy.where(numpy.tri(*scores.shape, dtype=numpy.bool_), scores, -math.inf)
-    if mask is not None:
-        shape = (*query.shape[:2], *scores.shape)
-        scores = scores + numpy.broadcast_to(mask, shape)[place]
+    """The exponentials of scores less the maximum of their row, that, and one over their sum (0 for no sum)."""
+    scores = query @ _for_queries(key, query.shape[1]).mT
     with unwarned():
-        top = scores.max(-1, initial=-math.inf)
-        top = numpy.where(top == -math.inf, 0, top)
-        exponentials = numpy.exp(scores - top[:, None])
-        total = exponentials.sum(-1)
-        inverse = numpy.where(total == 0, 0, 1 / total)
-    kind = scores.dtype
-    return exponentials.astype(kind, copy=False), top.astype(kind), inverse.astype(kind)
+        scores *= scale
+        if causal:
+            numpy.copyto(scores, -math.inf, where=_later(*scores.shape[2:]))
+        if mask is not None:
+            scores += mask
+        top = numpy.maximum.reduce(scores, -1, keepdims=True)
+        top[top == -math.inf] = 0
+        scores -= top
+        numpy.exp(scores, out=scores)
+        total = numpy.add.reduce(scores, -1, keepdims=True)
+        inverse = numpy.zeros_like(total)
+        numpy.divide(1, total, out=inverse, where=total != 0)
+    return scores, top, inverse
 
 
 def packed_weights(draw: Any, rows: tuple[int, ...], keys: int, dtype: Any) -> Array:
@@ -163,12 +236,12 @@ def noise_of(kept: Array, query: Array, key: Array, share: float) -> Array:
 def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
     """What the weights of a head are multiplied by: queries by keys."""
     bits = numpy.unpackbits(kept.view(numpy.uint8), axis=-1, count=length, bitorder="little")
-    return bits.T / dtype.type(1 - share)
+    return bits.mT / dtype.type(1 - share)
 
 
 def result_like(query: Array, value: Array) -> Array:
-    """An array for the result, its dimensions in the order in memory that those of `query` have."""
-    if query.shape == (*query.shape[:-1], value.shape[-1]):
+    """An array for the result, its dimensions in the order in memory that those of `query` have, if its rows are whole."""
+    if query.shape[-1] == value.shape[-1] and query.strides[-1] == query.itemsize:
         return numpy.empty_like(query, subok=False)
     return numpy.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
 

@@ -74,47 +74,57 @@ class blocked_attention:
         )
 
 
-_BLOCKED_SCORES = 1 << 12
-"""From this many scores on, blocks are faster than all scores at once."""
-
 _WIDEST = 256
 
 
 @public(namespace=None)
 def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, grouped):
-    """Attention that holds no scores; None if it is not for these tensors, or these are small."""
-    arrays = [each._array for each in (query, key, value)]
+    """Attention as one operator; None if it is not for these tensors."""
+    q, k, v = query._array, key._array, value._array
     if not query.dtype is key.dtype is value.dtype:
         names = [dtypes.C_NAMES[each.dtype] for each in (query, key, value)]
         raise RuntimeError(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: {names[1]} and "
             f"value.dtype: {names[2]} instead."
         )
-    shapes = [array.shape for array in arrays]
-    ndim = len(shapes[0])
-    if not 2 <= ndim <= 4 or any(len(shape) != ndim for shape in shapes):
+    if not type(q) is type(k) is type(v) is numpy.ndarray or q.dtype.char not in "fd" or modes.STATE.interpreters:
         return None
-    (_, width), (keys, key_width), (values, value_width) = (shape[-2:] for shape in shapes)
-    scores = arrays[0].size // max(width, 1) * keys
-    if not scores or not LOOPS.takes(scores, _BLOCKED_SCORES) or width != key_width or keys != values:
+    ndim = q.ndim
+    if not 2 <= ndim <= 4 or not ndim == k.ndim == v.ndim or not 0 <= dropout_p < 1:
         return None
-    if max(width, value_width) > _WIDEST or not min(width, value_width) or not 0 <= dropout_p < 1:
+    *batch, length, width = q.shape
+    *key_batch, keys, key_width = k.shape
+    *value_batch, values, value_width = v.shape
+    scores = math.prod(batch) * length * keys
+    if not scores or width != key_width or keys != values or min(width, value_width) == 0:
         return None
-    heads = [shape[-3] if ndim > 2 else 1 for shape in shapes]
-    if heads[1] != heads[2] or not heads[1] or heads[0] % heads[1] or (heads[0] != heads[1] and not grouped):
-        return None
-    if any(shape[:-3] != shapes[0][:-3] for shape in shapes) or any(
-        type(array) is not numpy.ndarray or array.dtype is not arrays[0].dtype for array in arrays
+    if LOOPS.takes(scores, kernels.BLOCKED_SCORES):
+        if max(width, value_width) > _WIDEST:
+            return None
+    elif (
+        scores > kernels.AT_ONCE
+        or ndim < 4
+        or dropout_p > 0
+        or width != value_width
+        or (mask is not None and mask.dim() == 3)
     ):
-        return None
-    if arrays[0].dtype.name not in ("float32", "float64", "bfloat16", "float16") or modes.STATE.interpreters:
-        return None
-    if mask is not None and not _is_plain(mask, arrays[0], (*shapes[0][:-1], keys)):
+        return None  # as PyTorch, whose graph shows the steps then
+    if not batch == key_batch == value_batch:
+        heads, key_heads = batch[-1], key_batch[-1]
+        if (
+            key_batch != value_batch
+            or batch[:-1] != key_batch[:-1]
+            or not grouped
+            or not key_heads
+            or heads % key_heads
+        ):
+            return None
+    if mask is not None and not _is_plain(mask, q, (*q.shape[:-1], keys)):
         return None
     kept = None
     if dropout_p > 0:
         kept = kernels.packed_weights(
-            lambda noise: random.dropout_mask(stream_of(None), noise, dropout_p), shapes[0][:-1], keys, arrays[0].dtype
+            lambda noise: random.dropout_mask(stream_of(None), noise, dropout_p), q.shape[:-1], keys, q.dtype
         )
     return blocked_attention(query, key, value, mask, kept, dropout_p, causal, scale)[0]
 

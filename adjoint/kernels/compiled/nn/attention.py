@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
+from ....codegen.acceleration import Plans
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, f32, f64
 from ....codegen.llvm.launch import launch
@@ -34,18 +35,15 @@ def attention(
     scale: float,
 ) -> Any:
     """`kernels.nn.attention.attention`."""
-    call = _Call(query, key, value, mask, kept, share, causal, scale)
-    if not call.taken:
+    q, k, v = [_rows_of_numbers(widen(each)) for each in (query, key, value)]
+    plan = _planned(q, k, v, mask, kept, causal)
+    if plan is None:
         return NotImplemented
-    out = result_like(call.query, call.value)
-    batch, heads, length, width = query.shape
-    statistics = numpy.empty((batch, heads, 2, length), out.dtype)
-    call.note(blocks.O, out)
-    function = attend.compiled(**call.static)
-    count = batch * heads * -(-length // call.lanes)
-    work = 2 * call.lanes * key.shape[2] * (width + value.shape[3]) // _FLOPS_PER_BYTE
-    arrays = (out, statistics, call.query, call.key, call.value, call.mask, call.kept, call.sizes)
-    launch(function, count, max(work, 1), *map(address, arrays), scale, call.keep_scale)
+    out = result_like(q, v)
+    statistics = numpy.empty(plan.of_statistics, out.dtype)
+    call = plan.forward or plan.plan_forward(out)
+    arrays = out, statistics, q, k, v, plan.mask(mask), plan.kept(kept)
+    launch(*call.loops, *map(address, arrays), call.sizes, scale, _keep_scale(kept, share))
     return out.astype(query.dtype, copy=False), statistics
 
 
@@ -54,104 +52,163 @@ def attention_gradients(
     scale: float, out: Array, statistics: Array,
 ) -> Any:  # fmt: skip
     """`kernels.nn.attention.attention_gradients`."""
-    call = _Call(query, key, value, mask, kept, share, causal, scale)
-    if not call.taken:
+    q, k, v, out, grad = [_rows_of_numbers(widen(each)) for each in (query, key, value, out, grad)]
+    plan = _planned(q, k, v, mask, kept, causal)
+    if plan is None:
         return NotImplemented
-    out, grad = _rows_of_numbers(widen(out)), _rows_of_numbers(widen(grad))
-    kind, shape = call.query.dtype, (*query.shape[:3], value.shape[3])
-    fitting = statistics.shape == (*query.shape[:2], 2, query.shape[2]) and statistics.flags.c_contiguous
-    if (
-        not fitting
-        or any(each.shape != shape or each.dtype != kind for each in (out, grad))
-        or statistics.dtype != kind
-    ):
+    gradients = to_query, to_key, to_value = gradients_like(q, k, v)
+    key_of_call = grad.shape, grad.strides, grad.dtype, out.shape, out.strides, out.dtype, get_num_threads()
+    call = plan.backward.get(key_of_call)
+    if call is None:
+        if any(each.shape != to_query.shape[:3] + v.shape[3:] or each.dtype != q.dtype for each in (out, grad)):
+            return NotImplemented
+        call = plan.backward.keep(key_of_call, plan.plan_backward(grad, out, gradients))
+    if statistics.shape != plan.of_statistics or statistics.dtype != q.dtype or not statistics.flags.c_contiguous:
         return NotImplemented
-    to_query, to_key, to_value = gradients_like(call.query, call.key, call.value)
-    batch, heads = key.shape[:2]
-    threads = get_num_threads()
-    per_head = -(-query.shape[2] // call.lanes) * (query.shape[1] // heads)
-    splits = 1 if batch * heads >= 2 * threads or threads == 1 else min(per_head, -(-2 * threads // (batch * heads)))
-    key_parts, value_parts = to_key[None], to_value[None]
-    if splits > 1:
-        key_parts = numpy.empty((splits, *key.shape), to_key.dtype)
-        value_parts = numpy.empty((splits, *value.shape), to_value.dtype)
-    for place, array in (
-        (blocks.O, out), (blocks.GO, grad), (blocks.GQ, to_query), (blocks.GK, key_parts[0]), (blocks.GV, value_parts[0]),
-    ):  # fmt: skip
-        call.note(place, array)
-    call.sizes[blocks.SPLITS] = splits
-    call.sizes[blocks.PARTS : blocks.PARTS + 2] = key_parts.strides[0], value_parts.strides[0]
-    call.sizes[blocks.PARTS : blocks.PARTS + 2] //= out.itemsize
-    function = attend_backward.compiled(**call.static)
-    room = -(-key.shape[2] // blocks.KEYS) * blocks.KEYS
-    padded = [-(-width // call.lanes) * call.lanes for width in (query.shape[3], value.shape[3])]
-    arrays = (
-        to_query, key_parts, value_parts, grad, out, statistics, call.query, call.key, call.value, call.mask, call.kept,
-        call.sizes,
-    )  # fmt: skip
-    count = batch * heads * splits
-    shares = min(count, 1 if threads == 1 else 4 * threads)
-    call.sizes[[blocks.ITEMS, blocks.SHARES]] = count, shares
-    space = scratch("attention", (shares * room * sum(padded),), out.dtype)
-    work = 5 * query.shape[2] * key.shape[2] * sum(padded) * query.shape[1] // heads // splits // _FLOPS_PER_BYTE
+    key_parts, value_parts = to_key, to_value
+    if call.splits > 1:
+        key_parts = numpy.empty((call.splits, *k.shape), q.dtype)
+        value_parts = numpy.empty((call.splits, *v.shape), q.dtype)
+    space = scratch("attention", (call.room,), q.dtype)
+    arrays = to_query, key_parts, value_parts, grad, out, statistics, q, k, v, plan.mask(mask), plan.kept(kept)
     launch(
-        function, shares, max(work * count // shares, 1), *map(address, (*arrays, space)), scale, call.keep_scale
+        *call.loops, *map(address, arrays), call.sizes, address(space), scale, _keep_scale(kept, share)
     )  # fmt: skip
-    if splits > 1:
+    if call.splits > 1:
         numpy.sum(key_parts, 0, out=to_key)
         numpy.sum(value_parts, 0, out=to_value)
-    return tuple([found.astype(query.dtype, copy=False) for found in (to_query, to_key, to_value)])
+    return tuple([found.astype(query.dtype, copy=False) for found in gradients])
 
 
-class _Call:
-    """The arguments of one call in the form that the loops take; `taken` is False if they do not take them."""
+_PLANS: Plans[_Plan | None] = Plans()
 
-    def __init__(
-        self, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
-        scale: float,
-    ) -> None:  # fmt: skip
-        self.query, self.key, self.value = (_rows_of_numbers(widen(each)) for each in (query, key, value))
-        width, value_width = query.shape[3], value.shape[3]
-        kinds = {each.dtype.char for each in (self.query, self.key, self.value)}
-        self.taken = (
-            len(kinds) == 1
-            and kinds <= _TYPES.keys()
-            and max(width, value_width) <= blocks.FEATURES
+
+def _planned(
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, causal: bool
+) -> _Plan | None:
+    """The plan for arrays like these; None if the loops do not take them."""
+    key_of_plan = (
+        HOST.vector_bytes, query.dtype, query.shape, query.strides, key.dtype, key.shape, key.strides, value.dtype, value.shape,
+        value.strides, mask is not None and mask.shape, kept is not None and (kept.shape, kept.strides), causal,
+    )  # fmt: skip
+    try:
+        return _PLANS[key_of_plan]
+    except KeyError:
+        taken = (
+            query.dtype.char in _TYPES
+            and key.dtype == value.dtype == query.dtype
+            and max(query.shape[3], value.shape[3]) <= blocks.FEATURES
             and min(query.size, key.size, value.size) > 0
             and _go_together(query, key, value, mask, kept)
         )
-        if not self.taken:
-            return
-        lanes = HOST.vector_bytes // self.query.itemsize
+        return _PLANS.keep(key_of_plan, _Plan(query, key, value, mask, kept, causal) if taken else None)
+
+
+class _LoopsOfCall(NamedTuple):
+    """What calls of one loop for arrays of the same shapes and strides have in common."""
+
+    loops: tuple[Any, int, int]
+    """The function, how many items it works through, and how much work each is."""
+
+    sizes: int
+    """The address of the sizes, which `kept_sizes` holds."""
+
+    kept_sizes: Array
+    splits: int = 1
+    room: int = 0
+
+
+class _Plan:
+    """What calls for arrays of the same shapes and strides have in common."""
+
+    def __init__(
+        self, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, causal: bool
+    ) -> None:
+        lanes = HOST.vector_bytes // query.itemsize
         self.lanes = VECTORS * lanes
         self.sizes = numpy.zeros(blocks.SIZES, numpy.int64)
-        heads, length = query.shape[1:3]
-        keys = key.shape[2]
-        self.sizes[:7] = heads, heads // key.shape[1], length, keys, width, value_width, causal
+        batch, heads, length, width = self.of_query = query.shape
+        self.of_key, self.value_width = key.shape, value.shape[3]
+        self.of_statistics = batch, heads, 2, length
+        self.sizes[:7] = heads, heads // key.shape[1], length, key.shape[2], width, self.value_width, causal
         self.sizes[blocks.TWO] = 2
-        for place, array in ((blocks.Q, self.query), (blocks.K, self.key), (blocks.V, self.value)):
-            self.note(place, array)
-        kind = self.query.dtype
-        self.mask, form = numpy.empty(0, kind), blocks.NO_MASK
+        self._note(self.sizes, (blocks.Q, query), (blocks.K, key), (blocks.V, value))
+        self._nothing = numpy.empty(0, query.dtype)
+        form = blocks.NO_MASK
         if mask is not None:
             form = blocks.MASK_OF_KEYS if mask.shape[2] == 1 else blocks.MASK_OF_QUERIES
-            self.mask = _by_keys(mask, keys, -(-length // self.lanes) * self.lanes, kind)
-            steps = [step * (size > 1) for step, size in zip(self.mask.strides, self.mask.shape, strict=True)]
-            self.sizes[blocks.MASK : blocks.MASK + 4] = numpy.array(steps) // self.mask.itemsize
-        self.kept = numpy.empty(0, numpy.uint16)
+            by_keys = self.mask(mask)
+            steps = [step * (size > 1) for step, size in zip(by_keys.strides, by_keys.shape, strict=True)]
+            self.sizes[blocks.MASK : blocks.MASK + 4] = numpy.array(steps) // by_keys.itemsize
         if kept is not None:
-            self.kept = kept
-            self.note(blocks.KEEP, kept)
-        self.keep_scale = 1 / (1 - share) if kept is not None else 1.0
-        self.static: dict[str, Any] = {
-            "T": _TYPES[kind.char], "W": lanes, "R": tile_rows(HOST.vector_bytes),
-            "WHOLE": width % self.lanes == value_width % self.lanes == 0, "MASKED": form,
+            self._note(self.sizes, (blocks.KEEP, kept))
+        self._static: dict[str, Any] = {
+            "T": _TYPES[query.dtype.char], "W": lanes, "R": tile_rows(HOST.vector_bytes),
+            "WHOLE": width % self.lanes == self.value_width % self.lanes == 0, "MASKED": form,
             "DROPPED": kept is not None,
         }  # fmt: skip
+        self.forward: _LoopsOfCall | None = None
+        self.backward: Plans[_LoopsOfCall] = Plans()
 
-    def note(self, place: int, array: Array) -> None:
-        """Write down the steps of an array, in numbers."""
-        self.sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
+    def mask(self, mask: Array | None) -> Array:
+        """The mask as the loops take it."""
+        if mask is None:
+            return self._nothing
+        return _by_keys(mask, self.of_key[2], -(-self.of_query[2] // self.lanes) * self.lanes, self._nothing.dtype)
+
+    def kept(self, kept: Array | None) -> Array:
+        """Which weights dropout keeps, as the loops take it."""
+        return self._nothing if kept is None else kept
+
+    def plan_forward(self, out: Array) -> _LoopsOfCall:
+        """Plan the calls whose result lies as `out` does, as it always does."""
+        batch, heads, length, width = self.of_query
+        self._note(self.sizes, (blocks.O, out))
+        work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // _FLOPS_PER_BYTE
+        loops = attend.compiled(**self._static), batch * heads * -(-length // self.lanes), max(work, 1)
+        self.forward = _LoopsOfCall(loops, address(self.sizes), self.sizes)
+        return self.forward
+
+    def plan_backward(self, grad: Array, out: Array, gradients: tuple[Array, ...]) -> _LoopsOfCall:
+        """Plan the calls for such gradients of the result."""
+        sizes = self.sizes.copy()
+        to_query, to_key, to_value = gradients
+        (batch, heads), (_, query_heads, length, width) = self.of_key[:2], self.of_query
+        keys, threads = self.of_key[2], get_num_threads()
+        per_head = -(-length // self.lanes) * (query_heads // heads)
+        splits = (
+            1 if batch * heads >= 2 * threads or threads == 1 else min(per_head, -(-2 * threads // (batch * heads)))
+        )
+        parts = to_key, to_value
+        if splits > 1:  # one behind another, in row-major order
+            parts = numpy.empty(to_key.shape, to_key.dtype), numpy.empty(to_value.shape, to_value.dtype)
+        self._note(
+            sizes,
+            (blocks.O, out),
+            (blocks.GO, grad),
+            (blocks.GQ, to_query),
+            (blocks.GK, parts[0]),
+            (blocks.GV, parts[1]),
+        )
+        sizes[blocks.SPLITS] = splits
+        sizes[blocks.PARTS : blocks.PARTS + 2] = to_key.size, to_value.size
+        count = batch * heads * splits
+        shares = min(count, 1 if threads == 1 else 4 * threads)
+        sizes[[blocks.ITEMS, blocks.SHARES]] = count, shares
+        padded = sum([-(-each // self.lanes) * self.lanes for each in (width, self.value_width)])
+        work = 5 * length * keys * padded * query_heads // heads // splits // _FLOPS_PER_BYTE
+        loops = attend_backward.compiled(**self._static), shares, max(work * count // shares, 1)
+        room = shares * -(-keys // blocks.KEYS) * blocks.KEYS * padded
+        return _LoopsOfCall(loops, address(sizes), sizes, splits, room)
+
+    def _note(self, sizes: Array, *places: tuple[int, Array]) -> None:
+        """Write down the steps of arrays, in numbers."""
+        for place, array in places:
+            sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
+
+
+def _keep_scale(kept: Array | None, share: float) -> float:
+    return 1.0 if kept is None else 1 / (1 - share)
 
 
 def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None) -> bool:
