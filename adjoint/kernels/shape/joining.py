@@ -227,9 +227,13 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
     """The elements shifted by so many places along each dimension: two parts along each change places."""
-    if self.ndim == 1 and self.size and _is_few_rows(self):
-        at = -shifts[0] % len(self)
-        return _concatenate((self[at:], self[:at]))
+    if self.size and _is_few_rows(self):
+        result = self
+        for dim, shift in enumerate(shifts):
+            if at := -shift % self.shape[dim]:
+                before = (slice(None),) * dim
+                result = _concatenate((result[(*before, slice(at, None))], result[(*before, slice(at))]), dim)
+        return result.copy() if result is self else result
     result = empty_like(self)
     parts = []
     for n, shift in zip(self.shape, shifts, strict=True):
