@@ -79,7 +79,8 @@ def compared(program, arrays, dim, scalars=(), rtol=None, atol=None):
 
 
 GEOMETRIES = [((50, 1000), -1), ((7, 33), 1), ((5, 40, 37), 1), ((300, 17), 0), ((3, 5), 0), ((1, 4000), 1), ((4, 1), 1),
-              ((2, 3, 64, 4), 2), ((9,), 0), ((100, 7), 1), ((32, 16), 1), ((3, 11, 2), 2)]  # fmt: skip
+              ((2, 3, 64, 4), 2), ((9,), 0), ((100, 7), 1), ((32, 16), 1), ((3, 11, 2), 2),
+              ((33, 80), 1), ((16, 41), 1)]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64, numpy.float16, bfloat16.numpy])

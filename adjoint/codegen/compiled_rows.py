@@ -69,7 +69,8 @@ class CompiledRows:
         """How arrays like these are worked through, with results of these shapes and dtypes; None if NumPy is to compute."""
         if self.of_arrays or self.name in LOOPS.failures or compute.kind != "f":
             return None
-        from .llvm.row_loops import ACROSS, ALONG, SHORT, TURNED
+        from .llvm.element_types import type_of
+        from .llvm.row_loops import ACROSS, ALONG, TURNED, turned_length
 
         places = [self.inputs.index(name) for name in self.nodes]
         given = [arrays[place] for place in places]
@@ -82,7 +83,11 @@ class CompiledRows:
             if result is not None
         ]
         outer, length, inner = geometry
-        mode = ACROSS if inner > 1 else TURNED if 1 < length <= SHORT else ALONG
+        mode = ACROSS
+        if inner == 1:
+            numbers = [compute, *(item.dtype for item in operands if item.dtype.kind not in "biu")]
+            most = turned_length(self.expression, [type_of(dtype) for dtype in numbers])
+            mode = TURNED if 1 < length <= most else ALONG
         if mode == TURNED:  # a group of rows side by side is what lies below one row
             geometry = (1, length, outer)
         key = (mode, tuple([item.dtype for item in operands]), tuple([dtype for _, dtype in outputs]))

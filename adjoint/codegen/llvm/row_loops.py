@@ -26,17 +26,28 @@ from .element_types import PointerType, VectorType, boolean, f64, i64
 from .expressions import COSTLY, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
-from .language import CompiledFunction, Int, Loops, Pointer, Static, as_pointer, loops, minimum, rolled, unrolled
+from .language import (
+    CompiledFunction,
+    Int,
+    Loops,
+    Pointer,
+    Static,
+    as_pointer,
+    loops,
+    minimum,
+    unrolled,
+)
 from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
 from .row_accumulators import Places, Sum, accumulator
 from .streaming import ask_ahead
 from .values import CompilationError, Value, constant, llvm_type
+from .vectors import turn
 
 ALONG, ACROSS, TURNED = "along", "across", "turned"
 
-SHORT = 16
-"""The most elements of rows that are turned."""
+SHORT, SHORTEST = 80, 16
+"""The most elements of rows that are turned: of float32, if the row is walked thrice, and otherwise."""
 
 RUN = 64
 
@@ -469,17 +480,14 @@ def _levels(expression: Expression) -> dict[Node, int]:
     return levels
 
 
-@loops(noalias=False)
-def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Static, W: Static, BACK: Static) -> None:
-    """Copy rows from the one numbered `first` on, at most `left`, to where they stand side by side, or back."""
-    columns = as_pointer(side, ELEMENT)
-    line = as_pointer(rows, ELEMENT) + first * length
-    for row in rolled(minimum(left, i64(W))):
-        for k in rolled(length):
-            if BACK:
-                line[row * length + k] = columns[k * W + row]
-            else:
-                columns[k * W + row] = line[row * length + k]
+def turned_length(expression: Expression, types: Sequence[Any]) -> int:
+    """The most elements of rows that are turned for a program on arrays of these types; on two processors of an EPYC."""
+    walks_twice = max(_levels(expression).values()) < 2
+    return (
+        SHORTEST
+        if walks_twice or min(type_.bits for type_ in types) < 32
+        else SHORT * 32 // max(type_.bits for type_ in types)
+    )
 
 
 @loops(noalias=False, explicit=True, plain=True)

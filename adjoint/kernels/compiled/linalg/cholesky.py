@@ -32,9 +32,9 @@ from ....codegen.llvm.language import (
     where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import first_lanes
 from ...memory.copying import contiguous
 from .substitution import BLOCK, TYPES, VECTORS, eliminate, read_strip, solve_block
-from .tiles import first_lanes
 
 Array = numpy.ndarray[Any, Any]
 

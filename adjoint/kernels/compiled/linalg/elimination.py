@@ -30,8 +30,8 @@ from ....codegen.llvm.language import (
     where,
 )
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import first_lanes
 from .substitution import TYPES
-from .tiles import first_lanes
 
 Array = numpy.ndarray[Any, Any]
 

@@ -35,7 +35,8 @@ from ....codegen.llvm.language import (
     unrolled,
     vector,
 )
-from .tiles import VECTORS, first_lanes, transposed
+from ....codegen.llvm.vectors import first_lanes, transposed
+from .tiles import VECTORS
 
 PANEL_ROWS = 256
 """How many rows a panel has."""

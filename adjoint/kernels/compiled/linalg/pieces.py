@@ -49,7 +49,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from .tiles import first_lanes, transposed
+from ....codegen.llvm.vectors import first_lanes, transposed
 
 TILE = 16
 """Rows of a tile, and words in one of its rows."""

@@ -29,7 +29,7 @@ from ....codegen.llvm.language import (
     vector,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
-from .tiles import first_lanes
+from ....codegen.llvm.vectors import first_lanes
 
 Array = numpy.ndarray[Any, Any]
 

@@ -36,8 +36,8 @@ from ....codegen.llvm.language import (
     unrolled,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import transposed
 from ...runtime.parallel import get_num_threads, scratch
-from ..linalg.tiles import transposed
 
 _LONGEST = 1 << 13
 """Longer lines do not stay in the second-level cache while they are transformed."""

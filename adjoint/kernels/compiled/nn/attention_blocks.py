@@ -35,7 +35,8 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ..linalg.tiles import VECTORS, first_lanes, transposed
+from ....codegen.llvm.vectors import first_lanes, transposed
+from ..linalg.tiles import VECTORS
 
 KEYS = 64
 """How many keys a block has."""

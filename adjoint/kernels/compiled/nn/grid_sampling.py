@@ -43,9 +43,9 @@ from ....codegen.llvm.language import (
     where,
 )
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import first_lanes
 from ...memory.copying import contiguous
 from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
-from ..linalg.tiles import first_lanes
 
 Array = numpy.ndarray[Any, Any]
 

@@ -35,6 +35,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
+from ....codegen.llvm.vectors import first_lanes
 from ..linalg.pieces import (
     SIZES,
     SQUARE,
@@ -45,7 +46,6 @@ from ..linalg.pieces import (
     multiply_rows_of_pieces,
     pack_tile,
 )
-from ..linalg.tiles import first_lanes
 
 LSTM, GRU, TANH, RELU = range(4)
 GATES = {LSTM: 4, GRU: 3, TANH: 1, RELU: 1}

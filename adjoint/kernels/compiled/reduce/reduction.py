@@ -35,9 +35,9 @@ from ....codegen.llvm.language import (
     where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import first_lanes
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.shapes import Dims, normalize_dims
-from ..linalg.tiles import first_lanes
 from ..memory.copying import collapsed, row_steps
 from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
 

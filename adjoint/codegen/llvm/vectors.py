@@ -1,0 +1,91 @@
+"""Masks, transposes of squares of vectors, and of rows of any length, square by square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .host import HOST
+from .language import (
+    Int,
+    Static,
+    as_pointer,
+    broadcast,
+    i64,
+    lanes,
+    load,
+    loops,
+    minimum,
+    rolled,
+    shuffle,
+    store,
+    unrolled,
+)
+from .pointwise_loops import masks_are_cheap
+
+
+@loops
+def first_lanes(count: Int, W: Static) -> Any:
+    """The mask of the first `count` elements of a vector."""
+    return lanes(i64, W) < broadcast(count, W)
+
+
+def _stages(width: int) -> list[list[tuple[int, int, list[int]]]]:
+    """For each stage of a transpose and each new row: the two rows that it is of, and the places of its elements in them."""
+    stages = []
+    for step in (1 << k for k in range(width.bit_length() - 1)):
+        rows = []
+        for row in range(width):
+            own = step if row & step else 0
+            places = [(place & ~step | own) + (width if place & step else 0) for place in range(width)]
+            rows.append((row & ~step, row | step, places))
+        stages.append(rows)
+    return stages
+
+
+@loops
+def transposed(rows: list[Any], W: Static) -> Any:
+    """The columns of a square of `W` vectors of `W` elements."""
+    for STAGE in _stages(W):
+        rows = [shuffle(rows[NEXT[0]], rows[NEXT[1]], NEXT[2]) for NEXT in STAGE]
+    return rows
+
+
+@loops(noalias=False)
+def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Static, W: Static, BACK: Static) -> None:
+    """Copy rows from the one numbered `first` on, at most `left`, to where `W` stand side by side, or back.
+
+    There is memory for whole squares, of which the elements that no row has are undefined.
+    """
+    columns = as_pointer(side, ELEMENT)
+    line = as_pointer(rows, ELEMENT) + first * length
+    count = minimum(left, i64(W))
+    S = side_of_squares(ELEMENT)
+    if S == 1:
+        for row in rolled(count):
+            for k in rolled(length):
+                if BACK:
+                    line[row * length + k] = columns[k * W + row]
+                else:
+                    columns[k * W + row] = line[row * length + k]
+    else:
+        for row in rolled((count + (S - 1)) // S):
+            for k in rolled((length + (S - 1)) // S):
+                there = first_lanes(length - k * S, S)
+                # The rows behind the last one are the last one again.
+                places = [line + (minimum(row * S + ROW, count - 1) * length + k * S) for ROW in unrolled(S)]
+                square = columns + (k * S * W + row * S)
+                if BACK:
+                    found = transposed([load(square + ROW * W, S) for ROW in unrolled(S)], S)
+                    for ROW in unrolled(S):
+                        if row * S + ROW < count:
+                            store(places[ROW], found[ROW], there)
+                else:
+                    found = transposed([load(places[ROW], S, there) for ROW in unrolled(S)], S)
+                    for ROW in unrolled(S):
+                        store(square + ROW * W, found[ROW])
+
+
+def side_of_squares(type_: Any) -> int:
+    """How many elements the side of a square has that is turned in registers; 1 if rows are turned element by element."""
+    width = HOST.vector_bytes * 8 // type_.bits
+    return width if type_.bits >= 32 and masks_are_cheap(type_) else 1
