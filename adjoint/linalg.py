@@ -1,6 +1,6 @@
 """`torch.linalg`: solving, determinants, factorizations and norms; names, no logic."""
 
 from .dispatch.registry import PUBLIC
-from .kernels.runtime.errors import LinAlgError as LinAlgError
+from .kernels.linalg import LinAlgError as LinAlgError
 
 __getattr__, __dir__ = PUBLIC["linalg"].as_module(globals())

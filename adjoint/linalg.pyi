@@ -9,7 +9,7 @@ from adjoint.tensor import Tensor
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
 
-from adjoint.kernels.runtime.errors import LinAlgError as LinAlgError
+from adjoint.kernels.linalg import LinAlgError as LinAlgError
 
 def cholesky(input: Tensor, *, upper: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: Any = False, out: Tensor | None = None) -> Tensor: ...

@@ -1,7 +1,7 @@
 """Pack a wheel again when it has been built: `deflate` finds shorter forms than Python's `zlib`, in the same format.
 
 Scripts and styles of the page lose what only their readers need: indentation and comments. They stand in the page itself. Modules
-lose the comments that only tools of developers read, such as `# fmt: skip`.
+lose the comments that only tools of developers read, such as `# fmt: skip`, and the lines drawn above and behind titles.
 
 With `ADJOINT_SMALLEST_WHEEL=1` in the environment, as for a release, `zopfli` looks for still shorter forms, for half a minute.
 
@@ -37,6 +37,9 @@ FOR_TOOLS = re.compile(
 )
 
 
+RULES = re.compile(r"^# ?-{20,}\n|(?<=\w) -{10,}$", re.MULTILINE)
+
+
 WHOLE_COMMENT = re.compile(r"^[ \t]*(/\*(?s:.*?)\*/|//.*)[ \t]*$", re.MULTILINE)
 
 
@@ -62,7 +65,7 @@ def contents(archive: zipfile.ZipFile) -> dict[str, bytes]:
     for name in found:
         if name.endswith(".py"):
             read = found[name].decode("utf-8")
-            bare_of_tools = FOR_TOOLS.sub("", read)
+            bare_of_tools = RULES.sub("", FOR_TOOLS.sub("", read))
             if bare_of_tools != read:
                 found[name] = bare_of_tools.encode("utf-8")
                 changed.add(name)

@@ -49,7 +49,7 @@ _T = TypeVar("_T", bound=Tensor)
 
 class TensorMethods:"""
 OF_SPARSE = "from adjoint.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants\n"
-OF_LINALG = "from adjoint.kernels.runtime.errors import LinAlgError as LinAlgError\n"
+OF_LINALG = "from adjoint.kernels.linalg import LinAlgError as LinAlgError\n"
 
 TENSORS = """
     self input mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor weight index mask target

@@ -12,7 +12,7 @@ import numpy
 from numpy import ndarray
 
 from ..device import cpu, meta
-from ..kernels.runtime.errors import LinAlgError
+from ..kernels.linalg import LinAlgError
 from ..kernels.runtime.meta_array import Meta, in_place_of, zeros
 from ..kernels.runtime.narrow_array import Narrow, is_narrow
 from ..kernels.runtime.shapes import broadcast_shapes

@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .element_types import NumberType, PointerType, VectorType, boolean, i32, i64, u32, u64
+from .element_types import PointerType, VectorType, boolean, i32, i64, u32, u64
 from .functions import Builtin, LoopRange
 from .lowering import Lowering
 from .values import CompilationError, Value, alignment, constant, is_number, llvm_type
@@ -375,8 +375,3 @@ def unsigned(lowering: Lowering, value: Any) -> Any:
     """The bits of a signed integer as an unsigned one."""
     value = _value(value)
     return Value(lowering.with_element(value.type, {32: u32, 64: u64}[value.type.element.bits]), value.name)
-
-
-def is_type(value: Any) -> bool:
-    """Whether this is a type of the language."""
-    return isinstance(value, NumberType | VectorType | PointerType)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..expression import BOOL, CONSTANT, INPUT, SCALAR, Expression, Node
+from ..expression import CONSTANT, INPUT, SCALAR, Expression, Node
 from . import (
     elementary_bessel,
     elementary_exponential,
@@ -23,7 +23,7 @@ from . import (
     elementary_trigonometric,
 )
 from .builtin_functions import ceil, copysign, fabs, floor, rint, scale, sqrt, trunc
-from .element_types import VectorType, boolean
+from .element_types import boolean
 from .functions import Builtin, LoopKernel
 from .host import HOST
 from .lowering import Lowering
@@ -240,10 +240,3 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
         for name, kernel in (("gcd", elementary_power.gcd), ("lcm", elementary_power.lcm))
     },
 }
-
-
-def stored_type(node: Node, number: Any) -> Any:
-    """The type in registers of what a node gives, where numbers have the type `number`."""
-    if node.kind != BOOL:
-        return number
-    return VectorType(boolean, number.width) if isinstance(number, VectorType) else boolean

@@ -1,4 +1,4 @@
-"""Masks, transposes of squares of vectors, and of rows of any length, square by square."""
+"""How many vectors tiles of sums have; masks; transposes of squares of vectors, and of rows of any length, square by square."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ from .language import (
     unrolled,
 )
 from .pointwise_loops import masks_are_cheap
+
+VECTORS = 2
+"""How many vectors a row of a tile of sums has, which stays in registers."""
+
+
+def tile_rows(vector_bytes: int) -> int:
+    """How many rows a tile has: as many as registers leave room for."""
+    return 8 if vector_bytes == 64 or HOST.instruction_set == "NEON" else 4
 
 
 @loops

@@ -1,1 +1,8 @@
 """Linear algebra of arrays."""
+
+
+class _LinAlgError(RuntimeError):
+    """A factorization or solution that does not exist."""
+
+
+LinAlgError = _LinAlgError  # the underlined name is the one that PyTorch's tracebacks show

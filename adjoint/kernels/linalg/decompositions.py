@@ -10,8 +10,8 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous
-from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, refuse, unwarned
+from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
 from .stacks import of_stack
 

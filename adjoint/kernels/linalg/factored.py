@@ -8,10 +8,9 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
-from ..runtime.errors import LinAlgError
 from ..runtime.floating import is_inexact, refuse, unwarned
 from ..runtime.shapes import require_dims
-from . import decompositions, elimination
+from . import LinAlgError, decompositions, elimination
 from .decompositions import check_matrix
 from .elimination import column_major
 

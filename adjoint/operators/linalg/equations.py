@@ -7,7 +7,7 @@ from math import prod
 
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
-from ...kernels.runtime.errors import LinAlgError
+from ...kernels.linalg import LinAlgError
 from ...kernels.runtime.floating import is_inexact
 from ...notices import warn
 from ...tensor import wrap_dim

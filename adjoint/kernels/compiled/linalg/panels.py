@@ -35,8 +35,7 @@ from ....codegen.llvm.language import (
     unrolled,
     vector,
 )
-from ....codegen.llvm.vectors import first_lanes, transposed
-from .tiles import VECTORS
+from ....codegen.llvm.vectors import VECTORS, first_lanes, transposed
 
 PANEL_ROWS = 256
 """How many rows a panel has."""

@@ -42,13 +42,12 @@ from ....codegen.llvm.language import (
     where,
 )
 from ....codegen.llvm.launch import launch
-from ....codegen.llvm.vectors import first_lanes
+from ....codegen.llvm.vectors import VECTORS, first_lanes, tile_rows
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
 from .pieces import PIECES_OF, SIDE, SPACE, STEP, multiply_by_pieces, pack
-from .tiles import VECTORS, tile_rows
 
 Array = numpy.ndarray[Any, Any]
 

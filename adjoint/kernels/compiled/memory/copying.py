@@ -23,7 +23,6 @@ from ....codegen.llvm.language import (
     i32,
     i64,
     load,
-    local,
     loops,
     minimum,
     shuffle,
@@ -38,6 +37,7 @@ from ....codegen.llvm.language import (
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_streamed, stream
+from ....codegen.llvm.vectors import transposed
 
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 """What holds the bits of elements of so many bytes."""
@@ -143,27 +143,6 @@ def copy_rows(
         end_streams()
 
 
-@loops
-def transpose_tile(target: Pointer[T], source: Pointer[T], target_step: Int, source_step: Int, W: Static) -> None:
-    """`W` rows of `W` elements become columns: pairs of rows exchange halves, quarters, and so on."""
-    rows = local(vector(T, W), W)
-    for ROW in unrolled(W):
-        rows[ROW] = load(source + ROW * source_step, W)
-    STEP = 1
-    for _ in unrolled(W.bit_length() - 1):
-        for ROW in unrolled(W):
-            if ROW & STEP == 0:
-                first = rows[ROW]
-                second = rows[ROW + STEP]
-                rows[ROW] = shuffle(first, second, [W + LANE - STEP if LANE & STEP else LANE for LANE in unrolled(W)])
-                rows[ROW + STEP] = shuffle(
-                    first, second, [W + LANE if LANE & STEP else LANE + STEP for LANE in unrolled(W)]
-                )
-        STEP = STEP * 2
-    for ROW in unrolled(W):
-        store(target + ROW * target_step, rows[ROW])
-
-
 @loops(plain=True)
 def transpose_blocks(
     target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
@@ -187,13 +166,11 @@ def transpose_blocks(
             j = first
             while j < last:
                 row = minimum(j, last - W)
-                transpose_tile(
-                    into + (row * target_step + column),
-                    out_of + (column * source_step + row),
-                    target_step,
-                    source_step,
-                    W,
-                )
+                from_ = out_of + (column * source_step + row)
+                to = into + (row * target_step + column)
+                found = transposed([load(from_ + ROW * source_step, W) for ROW in unrolled(W)], W)
+                for ROW in unrolled(W):
+                    store(to + ROW * target_step, found[ROW])
                 j += W
             i += W
 

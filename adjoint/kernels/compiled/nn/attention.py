@@ -10,10 +10,10 @@ from ....codegen.acceleration import Plans
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, f32, f64
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ...nn.attention import gradients_like, result_like
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
-from ..linalg.tiles import VECTORS, tile_rows
 from . import attention_blocks as blocks
 from .attention_blocks import attend, attend_backward
 

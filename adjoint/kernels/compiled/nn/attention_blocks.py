@@ -35,8 +35,7 @@ from ....codegen.llvm.language import (
     vector,
     where,
 )
-from ....codegen.llvm.vectors import first_lanes, transposed
-from ..linalg.tiles import VECTORS
+from ....codegen.llvm.vectors import VECTORS, first_lanes, transposed
 
 KEYS = 64
 """How many keys a block has."""

@@ -12,9 +12,9 @@ from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.host import HOST
 from ....codegen.llvm.language import address, f32, f64
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ...runtime.parallel import get_num_threads
 from ..linalg.pieces import SIDE, SQUARE, STEP, TILE, pack
-from ..linalg.tiles import VECTORS, tile_rows
 from . import recurrence_steps as steps_of
 
 Array = numpy.ndarray[Any, Any]

@@ -1,8 +1,0 @@
-"""Errors that computation on arrays raises, besides Python's own."""
-
-
-class _LinAlgError(RuntimeError):
-    """A factorization or solution that does not exist."""
-
-
-LinAlgError = _LinAlgError  # the underlined name is the one that PyTorch's tracebacks show
