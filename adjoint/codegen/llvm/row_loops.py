@@ -1,9 +1,9 @@
 """Loops for row programs: each row is walked once for each link of its longest chain of reductions, in vectors.
 
 `ALONG`: a row lies in memory element by element, and vectors lie along it. `ACROSS`: something lies below the row, so that
-vectors hold one element of each of several rows, and walk down together. `TURNED`: rows lie as along, but are shorter than a
-vector; some are copied, so that they stand side by side, and vectors lie across them. What is computed in one walk and costly,
-and needed in a later one, waits in the memory of an output.
+vectors hold one element of each of several rows, and walk down together. `TURNED`: rows lie as along, but are short; some are
+copied, so that they stand side by side, and vectors lie across them. What is computed in one walk and costly, and needed in a
+later one, waits in the memory of an output.
 
 The layout of a call (`calls`) is the number of rows (or groups of rows side by side), the length of a row, what lies below it,
 and how many rows a block has.
