@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, RepeatedForm
+from ...codegen.acceleration import LOOPS
 from ..runtime.floating import unwarned, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -62,17 +61,13 @@ def _added(mask: Array | None, query: Array) -> Array | None:
     return _with_heads(mask)
 
 
-BLOCKED_SCORES = 1 << 12
+BLOCKED_SCORES = 1 << 11
 """From this many scores on, blocks are faster than all scores at once."""
-
-_small_calls = itertools.count()
 
 
 def _by_loops(path: str, scores: int, *args: Any) -> Any:
-    """What the compiled form gives; of few scores NotImplemented until there have been calls enough to repay compilation."""
-    if scores < BLOCKED_SCORES and not LOOPS.every_size and next(_small_calls) < RepeatedForm.CALLS:
-        return NotImplemented
-    return LOOPS.run(path, *args)
+    """What the compiled form gives; NotImplemented for few scores."""
+    return LOOPS.run(path, *args) if LOOPS.takes(scores, BLOCKED_SCORES) else NotImplemented
 
 
 def attention(
@@ -199,7 +194,8 @@ def _exponentials(
     with unwarned():
         scores *= scale
         if causal:
-            numpy.copyto(scores, -math.inf, where=_later(*scores.shape[2:]))
+            later = _later if scores[0, 0].size <= AT_ONCE else _later.__wrapped__
+            numpy.copyto(scores, -math.inf, where=later(*scores.shape[2:]))
         if mask is not None:
             scores += mask
         top = numpy.maximum.reduce(scores, -1, keepdims=True)
