@@ -8,7 +8,7 @@ have one. A function may also be written once, in the language of kernels (`in_k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CellType, FunctionType
 from typing import Any, TypeVar
 
@@ -82,7 +82,8 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
     return (a.astype(numpy.float64) * b + c).astype(a.dtype)
 
 
-def _polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """The values of a polynomial, whose coefficients come from the highest power down."""
     value = x * coefficients[0]
     value += coefficients[1]
     for coefficient in coefficients[2:]:
@@ -95,7 +96,7 @@ _ON_ARRAYS: dict[str, Any] = {
     **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p".split()},
     **{name: getattr(numpy, name) for name in "sin cos fmin fmax rint".split()},
     "acos": numpy.arccos, "T": float, "i64": int, "reduce_or": numpy.any, "fma": _fused, "unrolled": range, "rolled": range,
-    "polynomial": _polynomial, "table": lambda _, numbers: numbers, "ndtr": lambda x: FUNCTIONS["ndtr"](x),
+    "polynomial": polynomial, "table": lambda _, numbers: numbers, "ndtr": lambda x: FUNCTIONS["ndtr"](x),
     "sine_and_cosine_of_turns": lambda x: (numpy.sin(math.pi * x), numpy.cos(math.pi * x)),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,
 }  # fmt: skip

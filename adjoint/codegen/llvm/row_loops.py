@@ -180,9 +180,8 @@ class RowPlan:
         for number in range(arrays):
             known["place"][number] = lowering.call(elements_at, [table, number], {})
         known["lies"] = dict(known["place"])
-        for number in self._turned_arrays():
-            item = [*self.inputs, *self.outputs][number]
-            memory = Value(_pointer(item.type), lowering.allocate(item.type, SHORT * self.width))
+        for number, type_ in self._turned_arrays():
+            memory = Value(_pointer(type_), lowering.allocate(type_, SHORT * self.width))
             known["place"][number] = as_integer.lower(lowering, memory)
         for number, node in enumerate(self.scalars):
             if node.operation == "parameter" and node.value == ROW_LENGTH:
@@ -193,17 +192,17 @@ class RowPlan:
                 known[node] = lowering.convert(word, self.element)
         return known
 
-    def _turned_arrays(self) -> list[int]:
-        """The arrays of which groups of rows are copied, so that they stand side by side."""
-        extents = [item.extent for item in [*self.inputs, *self.outputs]] if self.turned else []
-        return [number for number, extent in enumerate(extents) if extent == ELEMENT]
+    def _turned_arrays(self) -> list[tuple[int, Any]]:
+        """The numbers and types of the arrays of which groups of rows are copied, so that they stand side by side."""
+        arrays = [*self.inputs, *self.outputs] if self.turned else []
+        return [(number, item.type) for number, item in enumerate(arrays) if item.extent == ELEMENT]
 
-    def _turn(self, lowering: Lowering, known: Any, row: Value, left: Value, numbers: list[int], back: bool) -> None:
-        """Copy a group of rows of these arrays to where they stand side by side, or back."""
-        for number in numbers:
-            type_ = [*self.inputs, *self.outputs][number].type
-            where = [known["place"][number], known["lies"][number], row, left, known["length"]]
-            lowering.call(turn, [*where, type_, self.width, back], {})
+    def _turn(self, lowering: Lowering, known: Any, row: Value, left: Value, back: bool) -> None:
+        """Copy a group of rows of the inputs to where they stand side by side, or of the outputs back."""
+        for number, type_ in self._turned_arrays():
+            if back == (number >= len(self.inputs)):
+                where = [known["place"][number], known["lies"][number], row, left, known["length"]]
+                lowering.call(turn, [*where, type_, self.width, back], {})
 
     def _sums(self, _lowering: Lowering, known: Any) -> Any:
         """The address of the sums over rows, if there are any."""
@@ -243,7 +242,7 @@ class RowPlan:
                     else self._read(lowering, known, number, row, left)
                 )
         self._rows(lowering, current, 0)
-        self._turn(lowering, known, row, left, [n for n in self._turned_arrays() if n < len(self.inputs)], False)
+        self._turn(lowering, known, row, left, False)
         return current
 
     def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
@@ -441,7 +440,7 @@ class RowPlan:
 
     def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
         """Write the outputs that have one value for each row, and those whose rows stand side by side."""
-        self._turn(lowering, known, row, left, [n for n in self._turned_arrays() if n >= len(self.inputs)], True)
+        self._turn(lowering, known, row, left, True)
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
                 continue

@@ -10,7 +10,6 @@ from .language import (
     Static,
     as_pointer,
     broadcast,
-    i32,
     i64,
     lanes,
     load,
@@ -80,17 +79,18 @@ def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Stat
     else:
         for row in rolled((count + (S - 1)) // S):
             for k in rolled((length + (S - 1)) // S):
-                here = minimum(length - k * S, i64(S))
+                left_of_rows = length - k * S
                 # The rows behind the last one are the last one again.
                 places = [line + (minimum(row * S + ROW, count - 1) * length + k * S) for ROW in unrolled(S)]
                 square = columns + (k * S * W + row * S)
                 if BACK:
                     found = transposed([load(square + ROW * W, S) for ROW in unrolled(S)], S)
                     for ROW in unrolled(S):
-                        there = where(row * S + ROW < count, here, i64(0))
-                        store(places[ROW], found[ROW], lanes(i32, S) < i32(there))
+                        there = where(row * S + ROW < count, left_of_rows, i64(0))
+                        store(places[ROW], found[ROW], first_lanes(there, S))
                 else:
-                    found = transposed([load(places[ROW], S, lanes(i32, S) < i32(here)) for ROW in unrolled(S)], S)
+                    there = first_lanes(left_of_rows, S)
+                    found = transposed([load(places[ROW], S, there) for ROW in unrolled(S)], S)
                     for ROW in unrolled(S):
                         store(square + ROW * W, found[ROW])
 

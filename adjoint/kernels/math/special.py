@@ -16,33 +16,15 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen import special_coefficients as coefficients
-from ...codegen.elementary import FUNCTIONS, decomposition, elementary, in_kernels
+from ...codegen.elementary import FUNCTIONS, decomposition, elementary, in_kernels, polynomial
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
-from ..runtime.scalar import Number
 
 Array = numpy.ndarray[Any, Any]
 
 _FEW = 512  # elements up to which a Python call for each is the cheaper way
 _SQRT_HALF = math.sqrt(0.5)
 _INVERSE_SQRT_PI = 1 / math.sqrt(math.pi)
-
-
-class _Polynomial:
-    """Coefficients from the highest power down; called with an array, its values."""
-
-    def __init__(self, *coefficients: float) -> None:
-        self._numbers = [Number(c) for c in coefficients]
-
-    def __call__(self, x: Any) -> Any:
-        dtype = x.dtype
-        first, second, *rest = self._numbers
-        result = x * first[dtype]
-        result += second[dtype]
-        for number in rest:
-            result *= x
-            result += number[dtype]
-        return result
 
 
 def _pointwise(refusal: str, kinds: str = "f") -> Callable[[Callable[..., Any]], Any]:
@@ -93,23 +75,27 @@ _ERF_SINGLE = (
 _ERF_SINGLE_LIMIT = 16.8
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of Computation 23 (1969).
-_CODY_A = _Polynomial(
-    1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3
+_CODY_A = (
+    1.85777706184603153e-1,
+    3.16112374387056560,
+    1.13864154151050156e2,
+    3.77485237685302021e2,
+    3.20937758913846947e3,
 )
-_CODY_B = _Polynomial(1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
-_CODY_C = _Polynomial(
+_CODY_B = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
+_CODY_C = (
     2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594, 6.61191906371416295e1, 2.98635138197400131e2,
     8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3, 1.23033935479799725e3,
 )  # fmt: skip
-_CODY_D = _Polynomial(
+_CODY_D = (
     1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
     3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3,
 )  # fmt: skip
-_CODY_P = _Polynomial(
+_CODY_P = (
     1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1, 1.25781726111229246e-1,
     1.60837851487422766e-2, 6.58749161529837803e-4,
 )  # fmt: skip
-_CODY_Q = _Polynomial(
+_CODY_Q = (
     1.0,
     2.56852019228982242,
     1.87295284992346725,
@@ -147,8 +133,8 @@ def _erf_single(x: Any) -> Any:
 def _erf_outside(x: ndarray) -> Any:
     """Beyond 4 the complement is below 2e-8, so what the formula for [0.46875, 4] loses there does not show."""
     magnitude = numpy.minimum(numpy.abs(x), 6)
-    complement = _CODY_C(magnitude)
-    complement /= _CODY_D(magnitude)
+    complement = polynomial(magnitude, _CODY_C)
+    complement /= polynomial(magnitude, _CODY_D)
     magnitude *= -magnitude
     complement *= numpy.exp(magnitude, out=magnitude)
     return numpy.copysign(1 - complement, x)
@@ -156,7 +142,7 @@ def _erf_outside(x: ndarray) -> Any:
 
 def _erf_center(x: ndarray) -> Any:
     square = x * x
-    return x * (_CODY_A(square) / _CODY_B(square))
+    return x * (polynomial(square, _CODY_A) / polynomial(square, _CODY_B))
 
 
 def _erfc(x: ndarray) -> ndarray:
@@ -184,14 +170,14 @@ def _erfc_positive(x: Any) -> Any:
 def _erfcx_positive(x: ndarray) -> ndarray:
     return _piecewise(
         x,
-        (asarray(x <= 4), lambda part: _CODY_C(part) / _CODY_D(part)),
+        (asarray(x <= 4), lambda part: polynomial(part, _CODY_C) / polynomial(part, _CODY_D)),
         (asarray(x > 4), _erfcx_tail),
     )
 
 
 def _erfcx_tail(x: ndarray) -> Any:
     inverse = 1 / (x * x)
-    return (_INVERSE_SQRT_PI - inverse * (_CODY_P(inverse) / _CODY_Q(inverse))) / x
+    return (_INVERSE_SQRT_PI - inverse * (polynomial(inverse, _CODY_P) / polynomial(inverse, _CODY_Q))) / x
 
 
 def _erfcx(x: ndarray) -> ndarray:
@@ -217,11 +203,11 @@ _NORMAL_SINGLE = (
 )  # fmt: skip
 
 # Phi(-x) exp(x ** 2 / 2) for x in [0, 8.5]: the error times exp(-x ** 2 / 2) is below 2.2e-17.
-_NORMAL_NUMERATOR = _Polynomial(
+_NORMAL_NUMERATOR = (
     8.000845887642912e-05, 0.0015893912836489705, 0.014466492098525173, 0.0769781690130873, 0.2544327409208014,
     0.5022262315899158, 0.5,
 )  # fmt: skip
-_NORMAL_DENOMINATOR = _Polynomial(
+_NORMAL_DENOMINATOR = (
     0.0002005477700989391, 0.003984165972216006, 0.03645956176621568, 0.19698101698740855, 0.6732263633313894,
     1.446922366640385, 1.802337023982707, 1.0,
 )  # fmt: skip
@@ -242,8 +228,8 @@ def _normal_cdf(x: ndarray) -> ndarray:
     if x.size <= _FEW:
         return _one_by_one(lambda number: math.erfc(-number * _SQRT_HALF) / 2, x)
     distance = numpy.minimum(numpy.abs(x), _NORMAL_FAR)
-    tail = _NORMAL_NUMERATOR(distance)
-    tail /= _NORMAL_DENOMINATOR(distance)
+    tail = polynomial(distance, _NORMAL_NUMERATOR)
+    tail /= polynomial(distance, _NORMAL_DENOMINATOR)
     distance *= distance
     distance *= -0.5
     tail *= numpy.exp(distance, out=distance)
@@ -257,9 +243,14 @@ def _normal_cdf(x: ndarray) -> ndarray:
 # The normal distribution
 
 
-_CENTER = _Polynomial(*coefficients.QUANTILE_CENTER_NUMERATOR), _Polynomial(*coefficients.QUANTILE_CENTER_DENOMINATOR)
-_TAIL = _Polynomial(*coefficients.QUANTILE_TAIL_NUMERATOR), _Polynomial(*coefficients.QUANTILE_TAIL_DENOMINATOR)
-_FAR = _Polynomial(*coefficients.QUANTILE_FAR_NUMERATOR), _Polynomial(*coefficients.QUANTILE_FAR_DENOMINATOR)
+_CENTER = coefficients.QUANTILE_CENTER_NUMERATOR, coefficients.QUANTILE_CENTER_DENOMINATOR
+_TAIL = coefficients.QUANTILE_TAIL_NUMERATOR, coefficients.QUANTILE_TAIL_DENOMINATOR
+_FAR = coefficients.QUANTILE_FAR_NUMERATOR, coefficients.QUANTILE_FAR_DENOMINATOR
+
+
+def _ratio(x: ndarray, polynomials: tuple[Any, Any]) -> Any:
+    numerator, denominator = polynomials
+    return polynomial(x, numerator) / polynomial(x, denominator)
 
 
 def _quantile(distance: ndarray, tail: ndarray) -> ndarray:
@@ -268,13 +259,13 @@ def _quantile(distance: ndarray, tail: ndarray) -> ndarray:
     center = asarray(numpy.abs(distance) <= 0.425)
     q = distance[center]
     square = 0.180625 - q * q
-    result[center] = q * (_CENTER[0](square) / _CENTER[1](square))
+    result[center] = q * _ratio(square, _CENTER)
     outside = asarray((tail > 0) & ~center)
     root = numpy.sqrt(-numpy.log(tail[outside]))
     size = _piecewise(
         root,
-        (root <= 5, lambda r: _TAIL[0](r - 1.6) / _TAIL[1](r - 1.6)),
-        (root > 5, lambda r: _FAR[0](r - 5) / _FAR[1](r - 5)),
+        (root <= 5, lambda r: _ratio(r - 1.6, _TAIL)),
+        (root > 5, lambda r: _ratio(r - 5, _FAR)),
     )
     result[outside] = numpy.copysign(size, distance[outside])
     edge = asarray(tail == 0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ..runtime.floating import unwarned, widen
+from ..runtime.floating import compute_dtype, unwarned, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -57,7 +57,7 @@ def _added(mask: Array | None, query: Array) -> Array | None:
     if mask is None:
         return None
     if mask.dtype.kind == "b":
-        mask = numpy.where(mask, 0, numpy.array(-math.inf, widen(query[:0]).dtype))
+        mask = numpy.where(mask, 0, numpy.array(-math.inf, compute_dtype(query.dtype)))
     return _with_heads(mask)
 
 
@@ -94,7 +94,7 @@ def attention(
     if found is not NotImplemented:
         return found
     out = result_like(query, value)
-    statistics = numpy.empty((batch, heads, 2, length), widen(query[:0]).dtype)
+    statistics = numpy.empty((batch, heads, 2, length), compute_dtype(query.dtype))
     for place, _, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
         exponentials, top, inverse = _exponentials(q, k, added, causal, scale)
         statistics[place][:, :, 0], statistics[place][:, :, 1] = top[..., 0], inverse[..., 0]

@@ -17,7 +17,7 @@ from ...codegen.acceleration import LARGE, accelerated
 from ...codegen.row_functions import row_dot, row_sum
 from ...codegen.rows import SMALL, ChannelProgram, row_program
 from ...codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row, xp
-from ..runtime.floating import check_floating, unwarned, widen
+from ..runtime.floating import check_floating, compute_dtype, unwarned, widen
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.parallel import parallel_rows
 
@@ -351,7 +351,7 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     batch, channels = input.shape[:2]
     each, size = channels // groups, math.prod(input.shape[2:])
     rows = input.reshape(batch * groups, each * size)
-    length, wide = rows.shape[1] or 1, widen(rows[:0]).dtype
+    length, wide = rows.shape[1] or 1, compute_dtype(input.dtype)
     mean, rstd = numpy.empty((2, batch * groups, 1), wide)
     result = numpy.empty(rows.shape, input.dtype)
     factor, shift = (None if item is None else widen(item).reshape(groups, each, 1) for item in (weight, bias))

@@ -69,9 +69,8 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
         distance = x.astype(numpy.float64)  # no square of a number of float32 overflows or vanishes
         mean: Any
         if x.ndim == 1 and not keepdim:
-            mean = (
-                numpy.add.reduce(distance) / count
-            )  # numbers, which NumPy divides in a fraction of the time of arrays
+            # Numbers, which NumPy divides in a fraction of the time of arrays.
+            mean = numpy.add.reduce(distance) / count
             distance -= mean
             variance = numpy.add.reduce(numpy.multiply(distance, distance, out=distance)) / degrees
             return asarray(math.sqrt(variance) if root else variance, x.dtype), asarray(mean, x.dtype)

@@ -22,9 +22,7 @@ from ....codegen.llvm.language import (
     Static,
     T,
     address,
-    i32,
     i64,
-    lanes,
     load,
     local,
     loops,
@@ -39,6 +37,7 @@ from ....codegen.llvm.language import (
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of
+from ....codegen.llvm.vectors import first_lanes
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside
@@ -268,7 +267,7 @@ def add_columns(
     total = local(vector(T, W), VECTORS)
     for V in unrolled(VECTORS):
         total[V] = vector(T, W)(0)
-    inside = lanes(i32, W) < i32(left)
+    inside = first_lanes(left, W)
     for k in range(begin, end):
         row = x + (index[k] if INDEXED else k) * width
         for V in unrolled(VECTORS):

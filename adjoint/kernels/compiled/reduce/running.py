@@ -20,7 +20,6 @@ from ....codegen.llvm.language import (
     boolean,
     broadcast,
     f64,
-    i32,
     i64,
     lanes,
     load,
@@ -37,6 +36,7 @@ from ....codegen.llvm.language import (
     where,
 )  # fmt: skip
 from ....codegen.llvm.launch import launch
+from ....codegen.llvm.vectors import first_lanes
 from ...memory.copying import contiguous
 
 _LINES = 4
@@ -238,7 +238,7 @@ def exponential_columns(
         for i in range(n):
             here = (outer * n + i) * inner + first
             for j in range(0, width, W):
-                there = lanes(i32, W) < i32(minimum(width - j, W))
+                there = first_lanes(width - j, W)
                 total = vector(f64, W)(load(x + (here + j), W, there))
                 if i > 0:
                     total = logaddexp(load(totals + j, W), total)
