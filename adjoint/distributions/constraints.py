@@ -124,15 +124,22 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
+def _check_is(kind: type, **given: Any) -> None:
+    """Raise AssertionError unless all arguments, by their names, are of a class."""
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            article = "an" if kind is int else "a"
+            raise AssertionError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+
+
 class _IndependentConstraint(Constraint):
     """A constraint whose last batch dimensions belong to the event; an event satisfies it if all its parts do."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
-        assert isinstance(base_constraint, Constraint)
-        assert isinstance(reinterpreted_batch_ndims, int)
-        assert reinterpreted_batch_ndims >= 0, (
-            f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
-        )
+        _check_is(Constraint, base_constraint=base_constraint)
+        _check_is(int, reinterpreted_batch_ndims=reinterpreted_batch_ndims)
+        if reinterpreted_batch_ndims < 0:
+            raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
@@ -158,7 +165,7 @@ class MixtureSameFamilyConstraint(Constraint):
     """The values that satisfy the constraints of all components of a mixture."""
 
     def __init__(self, base_constraint: Constraint) -> None:
-        assert isinstance(base_constraint, Constraint)
+        _check_is(Constraint, base_constraint=base_constraint)
         self.base_constraint = base_constraint
 
     @property
@@ -372,7 +379,8 @@ class _Joined(Constraint):
     """Constraints for parts of a value along one of its dimensions."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
-        assert all(isinstance(c, Constraint) for c in cseq), "All elements of cseq must be Constraint instances"
+        if not all(isinstance(c, Constraint) for c in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq = list(cseq)
         self.dim = dim
 
@@ -381,8 +389,8 @@ class _Joined(Constraint):
         return any(c.is_discrete for c in self.cseq)
 
     def _checked_dim(self, value: Tensor) -> int:
-        in_range = -value.dim() <= self.dim < value.dim()
-        assert in_range, f"dim {self.dim} out of range for value with {value.dim()} dimensions"
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
         return self.dim
 
 
@@ -392,7 +400,8 @@ class _Cat(_Joined):
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        assert len(self.lengths) == len(self.cseq), f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})"
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
 
     @property
     def event_dim(self) -> int:

@@ -19,7 +19,8 @@ class _Joined(Transform):
     """Transforms of the parts of a tensor along a dimension."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
-        assert all(isinstance(t, Transform) for t in tseq), "All elements of tseq must be Transform instances"
+        if not all(isinstance(t, Transform) for t in tseq):
+            raise AssertionError("All elements of tseq must be Transform instances")
         if cache_size:
             tseq = [t.with_cache(cache_size) for t in tseq]
         super().__init__(cache_size=cache_size)
@@ -31,7 +32,8 @@ class _Joined(Transform):
         return all(t.bijective for t in self.transforms)
 
     def _checked_dim(self, x: Tensor) -> int:
-        assert -x.dim() <= self.dim < x.dim()
+        if not -x.dim() <= self.dim < x.dim():
+            raise AssertionError(f"dim {self.dim} out of range for tensor with {x.dim()} dimensions")
         return self.dim
 
 
@@ -49,8 +51,8 @@ class CatTransform(_Joined):
     ) -> None:
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
-        matching = len(self.lengths) == len(self.transforms)
-        assert matching, f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})"
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})")
 
     def _arguments(self) -> dict[str, Any]:
         return {"tseq": self.transforms, "dim": self.dim, "lengths": self.lengths}
@@ -66,7 +68,8 @@ class CatTransform(_Joined):
 
     def _parts(self, x: Tensor) -> tuple[Tensor, ...]:
         dim = self._checked_dim(x)
-        assert x.size(dim) == self.length, f"x.size({dim}) = {x.size(dim)} must equal length {self.length}"
+        if x.size(dim) != self.length:
+            raise AssertionError(f"x.size({dim}) = {x.size(dim)} must equal length {self.length}")
         return x.split(self.lengths, dim)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -102,7 +105,8 @@ class StackTransform(_Joined):
     def _slices(self, x: Tensor) -> tuple[Tensor, ...]:
         dim = self._checked_dim(x)
         count = len(self.transforms)
-        assert x.size(dim) == count, f"x.size({dim}) = {x.size(dim)} must equal len(transforms) {count}"
+        if x.size(dim) != count:
+            raise AssertionError(f"x.size({dim}) = {x.size(dim)} must equal len(transforms) {count}")
         return x.unbind(dim)
 
     def _call(self, x: Tensor) -> Tensor:

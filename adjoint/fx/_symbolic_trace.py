@@ -105,7 +105,8 @@ def _replaced(owner: Any, name: str, value: Any) -> Any:
 
 def _assert_is_none(value: Any, msg: str) -> None:
     """Raise unless an argument that was fixed to None is None."""
-    assert value is None, msg
+    if value is not None:
+        raise AssertionError(msg)
 
 
 class Tracer(TracerBase):

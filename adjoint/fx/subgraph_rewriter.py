@@ -126,7 +126,8 @@ def replace_pattern_with_filters(
     done = []
     for match in found:
         by = fixed if replacement_callback is None else replacement_callback(match, gm.graph, sought)
-        assert by is not None, "Must provide either a replacement GraphModule or a replacement callback"
+        if by is None:
+            raise AssertionError("Must provide either a replacement GraphModule or a replacement callback")
         done.append(_replaced(gm.graph, match, by, changed))
     gm.recompile()
     if isinstance(replacement, torch.nn.Module):
@@ -235,11 +236,13 @@ def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node,
     placeholders = [node for node in by.nodes if node.op == "placeholder"]
     values = [changed.get(node, node) if isinstance(node, Node) else node for node in match.placeholder_nodes]
     results, returned = _returned(by), match.returning_nodes
-    assert len(values) == len(placeholders), f"Placeholder count mismatch: {len(values)} vs {len(placeholders)}"
-    assert len(results) == len(returned), f"Returning nodes count mismatch: {len(returned)} vs {len(results)}"
-
+    if len(values) != len(placeholders):
+        raise AssertionError(f"Placeholder count mismatch: {len(values)} vs {len(placeholders)}")
+    if len(results) != len(returned):
+        raise AssertionError(f"Returning nodes count mismatch: {len(returned)} vs {len(results)}")
     inner = [node for sought, node in match.nodes_map.items() if sought.op != "placeholder"]
-    assert inner, "The insert point can't be None"  # the pattern does nothing
+    if not inner:  # the pattern does nothing
+        raise AssertionError("The insert point can't be None")
     order = {node: number for number, node in enumerate(graph.nodes)}
     users = [user for node in returned for user in node.users if user not in inner]
     before = min(users, key=order.__getitem__) if users else max(inner, key=order.__getitem__).next

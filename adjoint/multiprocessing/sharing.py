@@ -107,7 +107,8 @@ def root_on(buffer: memoryview) -> Array:
 def place(root: Array) -> tuple[Segment, int, int]:
     """The segment in which the memory of its owner `root` lies, the first byte, and how many."""
     segment: Any = root.base
-    assert isinstance(segment, Segment), "this memory cannot be sent"
+    if not isinstance(segment, Segment):
+        raise AssertionError("this memory cannot be sent")
     start = address(root) - address(numpy.frombuffer(segment, numpy.uint8))
     return segment, start, root.nbytes
 

@@ -8,7 +8,7 @@ from .element_types import PointerType
 from .functions import Builtin
 from .host import HOST
 from .lowering import Lowering
-from .values import Value, llvm_type, size_of
+from .values import llvm_type, size_of
 
 
 def _builtin(function: Any) -> Any:
@@ -73,5 +73,4 @@ def call_address(lowering: Lowering, function: Any, *arguments: Any) -> None:
         else lowering.value(f"inttoptr {function} to ptr", PointerType(function.type))
     )
     values = ", ".join(str(item) for item in arguments)
-    assert all(isinstance(item, Value) for item in arguments)
     lowering.emit(f"call void {place.name}({values})")

@@ -305,7 +305,8 @@ def splitter(function: CompiledFunction) -> Any:
     if takes_table(function.parameters):
         types = map(c_type, [i64, place, place, i64, i64, i64, i64])
         return partial(ctypes.CFUNCTYPE(None, *types)(run_rows.compiled().code.address), function.code.address)
-    assert function.code.also, f"{function} has no range: its last parameters are not start and stop"
+    if not function.code.also:
+        raise AssertionError(f"{function} has no range: its last parameters are not start and stop")
     types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64, i64])
     return ctypes.CFUNCTYPE(None, *types)(function.code.also)
 

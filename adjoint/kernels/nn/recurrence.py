@@ -48,8 +48,7 @@ def recurrent_layer(
             more[t] = product[:, 2 * features :]
             numpy.tanh(projected[t, :, 2 * features :] + reset * more[t], new)
             hidden = (hidden - new) * update + new
-        elif mode == "LSTM":
-            assert cell is not None
+        elif cell is not None:
             product += projected[t]
             enter, keep, new, leave = parts(gates[t], 4)
             _sigmoid(product, gates[t])
@@ -141,8 +140,7 @@ def through_time(
             to_products[t] = numpy.concatenate([to_reset, to_update, to_new * reset], -1)
             change = change * update + to_products[t] @ weight
             continue
-        if mode == "LSTM":
-            assert cell is not None
+        if cell is not None:
             enter, keep, new, leave = parts(gates[t], 4)
             squashed = numpy.tanh(more[t])
             carried = carried + change * leave * (1 - squashed * squashed)

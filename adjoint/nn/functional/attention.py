@@ -132,10 +132,13 @@ def multi_head_attention_forward(
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}")
     if not use_separate_proj_weight and key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-    weights: tuple[Optional, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
+    given = {"q_proj_weight": q_proj_weight, "k_proj_weight": k_proj_weight, "v_proj_weight": v_proj_weight}
     if not use_separate_proj_weight:
-        assert in_proj_weight is not None
-        weights = in_proj_weight.chunk(3)
+        given = {"in_proj_weight": in_proj_weight}
+    for name, weight in given.items():
+        if weight is None:
+            raise AssertionError(f"use_separate_proj_weight is {use_separate_proj_weight} but {name} is None")
+    weights = tuple(given.values()) if in_proj_weight is None or use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
     q, k, v = (
         operators.linear(part, weight, bias)

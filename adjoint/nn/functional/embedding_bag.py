@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import adjoint as torch
 
 from .declared import operators
@@ -62,7 +64,7 @@ def embedding_bag(
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
         include_last_offset = False
-    assert offsets is not None
+    offsets = cast("torch.Tensor", offsets)  # `_check` refuses None for an input of one dimension
     count = weight.size(0)
     if padding_idx is not None and not -count <= padding_idx < count:
         raise RuntimeError(

@@ -134,10 +134,11 @@ class LazyLinear(LazyModuleMixin, Linear):
                     self.bias.materialize((self.out_features,))
                 self.reset_parameters()
         if self.in_features == 0:
-            assert input.shape[-1] == self.weight.shape[-1], (
-                f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
-                f"self.weight: {self.weight.shape[-1]}"
-            )
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
+                    f"self.weight: {self.weight.shape[-1]}"
+                )
             self.in_features = input.shape[-1]
 
 

@@ -63,7 +63,8 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         if padding_idx is not None:
-            assert -num_embeddings <= padding_idx < num_embeddings, "Padding_idx must be within num_embeddings"
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -77,9 +78,8 @@ class Embedding(Module):
             self.weight = Parameter(empty, requires_grad=not _freeze)
             self.reset_parameters()
         else:
-            assert list(_weight.shape) == [num_embeddings, embedding_dim], (
-                "Shape of weight does not match num_embeddings and embedding_dim"
-            )
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
@@ -122,8 +122,7 @@ class Embedding(Module):
         sparse: bool = False,
     ) -> Embedding:
         """Create an embedding from a table `(num_embeddings, embedding_dim)`; `freeze` excludes it from training."""
-        assert embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional"
-        rows, columns = embeddings.shape
+        rows, columns = _sizes_of_table(embeddings)
         return cls(
             num_embeddings=rows,
             embedding_dim=columns,
@@ -177,7 +176,8 @@ class EmbeddingBag(Module):
     ) -> None:
         super().__init__()
         if padding_idx is not None:
-            assert -num_embeddings <= padding_idx < num_embeddings, "padding_idx must be within num_embeddings"
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -192,9 +192,8 @@ class EmbeddingBag(Module):
             self.weight = Parameter(torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
             self.reset_parameters()
         else:
-            assert list(_weight.shape) == [num_embeddings, embedding_dim], (
-                "Shape of weight does not match num_embeddings and embedding_dim"
-            )
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
             self.weight = Parameter(_weight)
 
     def reset_parameters(self) -> None:
@@ -224,3 +223,40 @@ class EmbeddingBag(Module):
             f"padding_idx={self.padding_idx}" if self.padding_idx is not None else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: torch.Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """Create it from a table `(num_embeddings, embedding_dim)`; `freeze` excludes the table from training."""
+        rows, columns = _sizes_of_table(embeddings)
+        made = cls(
+            num_embeddings=rows,
+            embedding_dim=columns,
+            _weight=embeddings,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            mode=mode,
+            sparse=sparse,
+            include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+        )
+        made.weight.requires_grad = not freeze
+        return made
+
+
+def _sizes_of_table(embeddings: torch.Tensor) -> torch.Size:
+    """The number of vectors and of their elements; raises AssertionError unless the table has two dimensions."""
+    if embeddings.dim() != 2:
+        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+    return embeddings.shape

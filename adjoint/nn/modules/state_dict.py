@@ -121,10 +121,11 @@ def load(module: Registered, state_dict: Mapping[str, Any], strict: bool, assign
         incompatible_keys = _IncompatibleKeys(missing_keys, unexpected_keys)
         for hook in below._load_state_dict_post_hooks.values():
             result = hook(below, incompatible_keys)
-            assert result is None, (
-                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
-                "if incompatible_keys need to be modified, it should be done inplace."
-            )
+            if result is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                    "if incompatible_keys need to be modified, it should be done inplace."
+                )
 
     load_below(module, state, "")
     if strict:
