@@ -162,3 +162,54 @@ S.LambdaLR(O(), L()).state_dict()
 @pytest.mark.parametrize("line", LINES)
 def test_schedules(line):
     assert_same(SETUP + line)
+
+
+NESTINGS = """
+seq(a, b, 4)
+chain(a, b)
+seq(seq(const, a, 2), b, 6)
+seq(seq(seq(exp, a, 2), b, 4), const, 8)
+seq(chain(const, a), b, 4)
+seq(chain(chain(const, a), exp), b, 4)
+seq(chain(seq(a, b, 3), exp), const, 6)
+chain(seq(a, b, 3), exp)
+chain(chain(a, b), exp)
+seq(a, seq(const, b, 3), 4)
+seq(a, chain(const, b), 4)
+""".strip().split("\n")
+
+# All pairs of schedulers in a nesting: the rates of 15 epochs, continued after seven from states that are saved and loaded.
+NESTED = """
+seq = lambda a, b, m: lambda o: S.SequentialLR(o, [a(o), b(o)], [m])
+chain = lambda a, b: lambda o: S.ChainedScheduler([a(o), b(o)])
+const, exp = lambda o: S.ConstantLR(o, 0.5, 2), lambda o: S.ExponentialLR(o, 0.9)
+parts = {
+    "const": const, "exp": exp, "step": lambda o: S.StepLR(o, 2), "multi": lambda o: S.MultiStepLR(o, [2, 5]),
+    "linear": lambda o: S.LinearLR(o, 0.1, total_iters=3), "cosine": lambda o: S.CosineAnnealingLR(o, 5),
+    "warm": lambda o: S.CosineAnnealingWarmRestarts(o, 3), "lambda": lambda o: S.LambdaLR(o, lambda e: 0.8**e),
+    "times": lambda o: S.MultiplicativeLR(o, lambda e: 0.8), "polynomial": lambda o: S.PolynomialLR(o, 6),
+    "cyclic": lambda o: S.CyclicLR(o, 0.1, 1.0, 3, cycle_momentum=False), "one": lambda o: S.OneCycleLR(o, 1.0, total_steps=20),
+}
+def epochs(make):
+    o = O()
+    try:
+        s = make(o)
+        seen = []
+        for i in range(15):
+            seen.append([[g["lr"] for g in o.param_groups], s.get_last_lr(), getattr(s, "last_epoch", None)])
+            if i == 7:
+                states, o = (o.state_dict(), s.state_dict()), O()
+                s = make(o)
+                o.load_state_dict(states[0])
+                s.load_state_dict(states[1])
+            o.step()
+            s.step()
+        return seen
+    except NotImplementedError:
+        return "refused"
+"""
+
+
+@pytest.mark.parametrize("nesting", NESTINGS)
+def test_nested_schedulers(nesting):
+    assert_same(f"{SETUP}{NESTED}{{(p, q): epochs({nesting}) for p, a in parts.items() for q, b in parts.items()}}")

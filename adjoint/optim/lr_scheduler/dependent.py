@@ -125,6 +125,15 @@ class _Composition(LRScheduler):
             scheduler.load_state_dict(state)
 
 
+def _undo_first_step(scheduler: LRScheduler) -> None:
+    """Count one epoch less in a scheduler; in a composition, in all schedulers that it consists of."""
+    if isinstance(scheduler, _Composition):
+        for part in scheduler._schedulers:
+            _undo_first_step(part)
+    else:
+        scheduler.last_epoch -= 1
+
+
 class SequentialLR(_Composition):
     """Uses one scheduler after the other; the next one begins at each of the epochs `milestones`."""
 
@@ -160,8 +169,7 @@ class SequentialLR(_Composition):
         # Each scheduler has made its first step; undo that, and let the first scheduler make it again.
         for group in optimizer.param_groups:
             group["lr"] = copied(group["initial_lr"])
-        for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+        _undo_first_step(self)
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
