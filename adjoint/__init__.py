@@ -94,7 +94,7 @@ _FOREACH = tuple(
     if f"{name}{ending}" not in ("copy", "zero", "clone_", "max_", "mm_", "norm_", "powsum_")
 )
 _NAMES = {
-    "_version": "__version__",
+    "version": "__version__",
     "amp": (
         "GradScaler autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
         "get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "

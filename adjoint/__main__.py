@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._version import __version__
+from .version import __version__
 
 SUFFIXES = ".html, .svg, .png, .dot, .json, .mmd, .txt"
 

@@ -12,6 +12,7 @@ import numpy
 import adjoint as torch
 
 from .first_use import import_late
+from .installed import install
 from .tracebacks import end_public_at_caller
 
 __all__ = ["SobolEngine"]
@@ -144,7 +145,7 @@ def _direction_numbers(dimension: int) -> Any:
     try:
         qmc = import_late("scipy.stats.qmc")
     except ImportError as error:
-        raise ImportError("SobolEngine has its direction numbers from SciPy: pip install 'adjoint[scipy]'") from error
+        raise ImportError(f"SobolEngine takes its direction numbers from SciPy: {install('scipy')}") from error
     return qmc.Sobol(dimension, scramble=False, bits=SobolEngine.MAXBIT)._sv.astype(numpy.int64)
 
 

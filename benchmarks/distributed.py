@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from statistics import median, quantiles
@@ -41,6 +42,12 @@ def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
     return results
 
 
+def loopback() -> dict[str, str]:
+    """What tells gloo to use this machine alone: else it looks up the machine's name, which not every machine resolves."""
+    names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
+    return {"GLOO_SOCKET_IFNAME": names[0]} if names else {}
+
+
 def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, float]:
     """What the processes of one library measure."""
     with socket.socket() as free:
@@ -53,23 +60,19 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
     if library != "torch":
         from adjoint.distributed.launch import mpiexec_command
 
-        processes = [
-            subprocess.Popen([*mpiexec_command(ranks, None), *command], stdout=subprocess.PIPE, cwd=ROOT, env=shared)
-        ]
+        commands = [([*mpiexec_command(ranks, None), *command], shared)]
     else:
+        shared |= {"WORLD_SIZE": str(ranks), **loopback()}
+        commands = [(command, {**shared, "RANK": str(rank)}) for rank in range(ranks)]
+    with tempfile.TemporaryFile("w+") as errors:
         processes = [
-            subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=ROOT,
-                env={**shared, "RANK": str(rank), "WORLD_SIZE": str(ranks)},
-            )
-            for rank in range(ranks)
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, env=environment)
+            for command, environment in commands
         ]
-    outputs = [process.communicate(timeout=300)[0] for process in processes]
-    if any(process.returncode for process in processes):
-        raise RuntimeError(f"the processes of {library} have failed")
+        outputs = [process.communicate(timeout=300)[0] for process in processes]
+        if any(process.returncode for process in processes):
+            errors.seek(0)
+            raise RuntimeError(f"the processes of {library} have failed:\n{errors.read()}")
     return json.loads(outputs[0])
 
 

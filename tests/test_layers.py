@@ -102,7 +102,7 @@ LAYERS = [
         "adjoint.extra",
         "adjoint.settings",
         "adjoint.__future__",
-        "adjoint._version",
+        "adjoint.installed",
         "adjoint.absent",
     },
     {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted", "adjoint.weak_keys"},

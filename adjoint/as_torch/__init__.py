@@ -12,7 +12,7 @@ from pathlib import Path
 
 import adjoint
 
-from .._version import __version__
+from ..version import __version__
 from .modules import OWN, THEIRS, Finder, as_pytorch_names, theirs
 
 __all__ = ["install_as_torch"]
@@ -61,7 +61,7 @@ def install_as_torch() -> None:
             as_pytorch_names(module)
     adjoint.__name__ = THEIRS
     vars(adjoint)[THEIRS] = adjoint  # `torch.torch` is a name that programs use, too
-    adjoint.__version__ = adjoint.version.__version__ = TorchVersion(f"{PYTORCH}+{OWN}.{__version__}")
+    adjoint.__version__ = adjoint.version.__version__ = TorchVersion(f"{PYTORCH}+{OWN}.{__version__.replace('+', '.')}")
     sys.path.insert(1, SEARCH_PATH)
     _add_to_environment("PYTHONPATH", SEARCH_PATH, os.pathsep)
     _add_to_environment("PIP_CONSTRAINT", CONSTRAINTS, " ")

@@ -7,12 +7,13 @@ may read and set their switches (`backends.cudnn.deterministic = True`); the val
 from __future__ import annotations
 
 from ..codegen.acceleration import LOOPS
+from ..installed import install
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps
 from .switches import cusparselt, mha, miopen, nnpack, openmp, opt_einsum, quantized, xnnpack
 
 
 class _Llvm:
-    """Kernels compiled to machine code by llvmlite (`pip install 'adjoint[fast]'`), for arrays that are large enough."""
+    """Kernels compiled to machine code by llvmlite (`pip install 'adjoint-autograd[fast]'`), for arrays that are large enough."""
 
     def is_available(self) -> bool:
         """Whether llvmlite is installed."""
@@ -68,7 +69,7 @@ class _Llvm:
     def describe(self) -> str:
         """One line: whether compiled kernels run, on what instructions, how many there are and how long they were compiled."""
         if not self.is_available():
-            return "llvmlite is not installed (pip install 'adjoint[fast]')"
+            return f"llvmlite is not installed ({install('fast')})"
         if not self.enabled:
             return "turned off"
         times = self.compiled.values()

@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-MISSING = "adjoint.distributed needs mpi4py and an MPI: pip install 'adjoint[distributed]'"
+from ..installed import install
+
+MISSING = f"adjoint.distributed needs mpi4py and an MPI: {install('distributed')}, or {install('mpich')} with an MPI"
 
 
 def is_available() -> bool:

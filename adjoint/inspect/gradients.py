@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..installed import install
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.narrow_array import widened
 from ..tensor import Tensor
@@ -55,7 +56,10 @@ class Gradients(Table):
             ImportError: if matplotlib is not installed.
         """
         if axes is None:
-            from matplotlib import pyplot
+            try:
+                from matplotlib import pyplot
+            except ImportError as error:
+                raise ImportError(f"A plot needs matplotlib: {install('inspect')}") from error
 
             _, axes = pyplot.subplots(figsize=(8, 1 + 0.25 * len(self.rows)), layout="constrained")
         shown = [row for row in self.rows if row["norm"] is not None][::-1]

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy
 
-from .._version import __version__
 from ..backends import llvm
 from ..kernels.runtime.parallel import get_num_threads
+from ..version import __version__
 
 EXTRAS = {
     "llvmlite": "kernels compiled to machine code",

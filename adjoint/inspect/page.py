@@ -16,7 +16,7 @@ from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapsh
 from .palette import variables
 
 PLACE = re.compile(r"\{\{([\w.]+)\}\}")
-"""A place in the template: for a file with styles or scripts (a wheel holds them in place), or for what a page is about."""
+"""A place in the template: for a file with styles or scripts, or for what a page is about."""
 
 SHARED = {OperationBox: frozenset({"names"}), NodeBox: frozenset({"line", "formula", "derivative", "values", "inputs"})}
 SHARED |= {Flow: frozenset({"statistics"})}

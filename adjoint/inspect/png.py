@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from ..installed import install
+
 SCALE = 2
 """Pixels of the image for each pixel of the drawing."""
 
@@ -40,8 +42,8 @@ def write(drawing: str, target: Path) -> None:
     if failures:
         raise RuntimeError("The picture could not be written as PNG.\n" + "\n".join(failures))
     raise RuntimeError(
-        "A PNG needs something that draws SVG: install Chromium, librsvg (`rsvg-convert`), Inkscape or `pip install cairosvg`; "
-        "or save the picture as .svg."
+        "A PNG needs a program that draws SVG: install Chromium, librsvg (`rsvg-convert`), Inkscape or CairoSVG "
+        f"({install('inspect')}); or save the picture as .svg."
     )
 
 

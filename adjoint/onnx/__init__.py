@@ -10,6 +10,7 @@ from typing import Any
 
 from ..absent import absent
 from ..first_use import import_late
+from ..installed import install
 from ..tracebacks import end_at_caller
 
 __all__ = [
@@ -93,7 +94,7 @@ def export(
     """
     global _exporting
     if find_spec("onnx") is None:
-        raise OnnxExporterError("Exporting needs the package onnx: pip install onnx")
+        raise OnnxExporterError(f"Exporting needs the package onnx: {install('onnx')}")
     program = import_late("adjoint.onnx.program")
     opset = program.DEFAULT_OPSET if opset_version is None else opset_version
     if opset < 15:

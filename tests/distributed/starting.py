@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 
 if find_spec("mpi4py") is None:
-    pytest.skip("mpi4py is not installed: pip install 'adjoint[distributed]'", allow_module_level=True)
+    pytest.skip("mpi4py is not installed: pip install 'adjoint-autograd[mpich]'", allow_module_level=True)
 try:
     mpiexec_command(2, None)
 except LaunchError as error:

@@ -93,7 +93,7 @@ def test_other_suffixes_are_refused(drawn, tmp_path):
 def test_without_anything_that_draws_there_is_no_png(drawn, tmp_path, monkeypatch):
     monkeypatch.setattr(png.shutil, "which", lambda name: None)
     monkeypatch.setattr(png.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=r"Chromium, librsvg .* Inkscape .* cairosvg"):
+    with pytest.raises(RuntimeError, match=r"Chromium, librsvg .* Inkscape or CairoSVG .*adjoint-autograd.inspect"):
         drawn.save(tmp_path / "picture.png")
 
 

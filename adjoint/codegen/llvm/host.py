@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...first_use import computed_once, import_late
 from ...forks import lock_across_forks
+from ...installed import install
 from .values import CompilationError
 
 NEWEST_LLVM = 22
@@ -70,7 +71,7 @@ class Host:
         try:
             llvm = import_late("llvmlite.binding")
         except ImportError as error:
-            raise CompilationError("compiled kernels need llvmlite: pip install 'adjoint[fast]'") from error
+            raise CompilationError(f"compiled kernels need llvmlite: {install('fast')}") from error
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         return llvm

@@ -1,3 +1,0 @@
-"""The version number; defined only here."""
-
-__version__ = "0.1.0"

@@ -1,0 +1,25 @@
+"""The distribution that this package belongs to: its name, its version and its extras."""
+
+from __future__ import annotations
+
+DISTRIBUTION = "adjoint-autograd"
+"""The name by which pip knows the package `adjoint`."""
+
+
+def version() -> str:
+    """The version of the installed distribution, which is the tag of its release; "0+unknown" where none is installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra, for messages.
+
+    >>> install("fast")
+    "pip install 'adjoint-autograd[fast]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -1,0 +1,47 @@
+"""Check a wheel before it is published: `python scripts/check_wheel.py dist/*.whl`.
+
+The wheel holds the files of `adjoint/` in this checkout byte for byte, and nothing else but its metadata; it has at most 3 MB,
+and installs at most 10 MB.
+"""
+
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LARGEST, LARGEST_INSTALLED = 3_000_000, 10_000_000
+
+
+def source() -> dict[str, bytes]:
+    """The files of the package in this checkout, by name."""
+    files = (path for path in (ROOT / "adjoint").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in files}
+
+
+def faults(wheel: Path) -> list[str]:
+    """What is wrong with a wheel, a line each."""
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist()}
+    held = {name: content for name, content in packed.items() if not name.split("/")[0].endswith(".dist-info")}
+    written = source()
+    found = [f"not in the source: {name}" for name in sorted(held.keys() - written.keys())]
+    found += [f"not in the wheel: {name}" for name in sorted(written.keys() - held.keys())]
+    found += [
+        f"differs from the source: {name}"
+        for name in sorted(held.keys() & written.keys())
+        if held[name] != written[name]
+    ]
+    size, installed = wheel.stat().st_size, sum(map(len, packed.values()))
+    print(f"{wheel.name}: {size:,} bytes; installed {installed:,} bytes in {len(packed)} files")
+    if size > LARGEST:
+        found.append(f"the wheel has more than {LARGEST:,} bytes")
+    if installed > LARGEST_INSTALLED:
+        found.append(f"what it installs has more than {LARGEST_INSTALLED:,} bytes")
+    return found
+
+
+if __name__ == "__main__":
+    (named,) = sys.argv[1:]
+    problems = faults(Path(named))
+    print(*problems, sep="\n", end="\n" if problems else "")
+    sys.exit(bool(problems))

@@ -1,0 +1,39 @@
+"""The links of the distribution's page: they lead to the repository that builds it.
+
+A metadata hook of hatchling; `pyproject.toml` names it. A workflow knows its repository from the environment, a clone from its
+remote `origin`; a copy without either has no links.
+"""
+
+import os
+import re
+import subprocess
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+def repository(root: str) -> str | None:
+    """The address of the repository, such as `https://host/owner/name`."""
+    if name := os.environ.get("GITHUB_REPOSITORY"):
+        return f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{name}"
+    try:
+        asked = subprocess.run(
+            ["git", "-C", root, "remote", "get-url", "origin"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    found = re.fullmatch(r"(?:https://|git@|ssh://git@)([\w.-]+\.\w+)[:/](.+?)(?:\.git)?/?", asked.stdout.strip())
+    return found and f"https://{found[1]}/{found[2]}"
+
+
+class ProjectURLs(MetadataHookInterface):
+    """The hook."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the links, where the repository is known."""
+        if source := repository(self.root):
+            metadata["urls"] = {
+                "Source": source,
+                "Changelog": f"{source}/blob/main/CHANGELOG.md",
+                "Issues": f"{source}/issues",
+            }
