@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import adjoint as torch
 
@@ -138,10 +139,12 @@ def multi_head_attention_forward(
     for name, weight in given.items():
         if weight is None:
             raise AssertionError(f"use_separate_proj_weight is {use_separate_proj_weight} but {name} is None")
-    weights = tuple(given.values()) if in_proj_weight is None or use_separate_proj_weight else in_proj_weight.chunk(3)
+    weights: tuple[Any, ...] = tuple(given.values())
+    if not use_separate_proj_weight:
+        weights = weights[0].chunk(3)
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
     q, k, v = (
-        operators.linear(part, weight, bias)
+        torch.nn.functional.linear(part, weight, bias)
         for part, weight, bias in zip((query, key, value), weights, biases, strict=True)
     )
     attn_mask = _checked_mask(attn_mask, length, key.size(0), batch * num_heads)
@@ -159,12 +162,14 @@ def multi_head_attention_forward(
     share = dropout_p if training else 0.0
     if need_weights:
         scores = (q * math.sqrt(1.0 / heads[1])) @ k.transpose(-2, -1)
-        attention = operators.softmax(scores if mask is None else scores + mask, -1)
-        attention = operators.dropout(attention, share, True) if share > 0.0 else attention
+        attention = torch.nn.functional.softmax(scores if mask is None else scores + mask, -1)
+        attention = torch.nn.functional.dropout(attention, share) if share > 0.0 else attention
         found = attention @ v
     else:
-        found = scaled_dot_product_attention(q, k, v, mask, share)
-    output = operators.linear(found.transpose(0, 1).reshape(length * batch, features), out_proj_weight, out_proj_bias)
+        found = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, share)
+    output = torch.nn.functional.linear(
+        found.transpose(0, 1).reshape(length * batch, features), out_proj_weight, out_proj_bias
+    )
     output = output.view(length, batch, output.size(1))
     shown = None
     if need_weights:
@@ -252,7 +257,7 @@ def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optiona
 
 def _wider(mask: Optional) -> Optional:
     """Extend a mask by one key, which is never excluded."""
-    return None if mask is None else operators.pad(mask, (0, 1))
+    return None if mask is None else torch.nn.functional.pad(mask, (0, 1))
 
 
 def _together(attn_mask: Optional, key_padding_mask: Optional, batch: int, num_heads: int) -> Optional:

@@ -9,8 +9,6 @@ from typing import Any
 
 import adjoint as torch
 
-from .declared import operators
-
 _NEAREST = ("nearest", "nearest-exact", "area")
 _SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
 """The modes with `align_corners`, and their numbers of dimensions."""
@@ -63,7 +61,7 @@ def interpolate(
             f"Lanczos mode {'does not support align_corners' if align_corners else 'requires antialias'}=True"
         )
     if mode == "area":
-        return getattr(operators, f"adaptive_avg_pool{dims}d")(input, output_size)
+        return getattr(torch.nn.functional, f"adaptive_avg_pool{dims}d")(input, output_size)
     prefix = mode.replace("-", "_")
     name = f"upsample_{prefix}{dims}d{'_aa' if antialias else ''}"
     return getattr(torch.operators, name)(input, output_size, bool(align_corners), scales)
@@ -109,7 +107,7 @@ def upsample(
 ) -> torch.Tensor:
     """Old name of `interpolate`."""
     torch.notices.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: torch.Tensor, size: Any = None, scale_factor: Any = None) -> torch.Tensor:
@@ -117,7 +115,7 @@ def upsample_nearest(input: torch.Tensor, size: Any = None, scale_factor: Any = 
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
-    return interpolate(input, size, scale_factor, mode="nearest")
+    return torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: torch.Tensor, size: Any = None, scale_factor: Any = None) -> torch.Tensor:
@@ -125,4 +123,4 @@ def upsample_bilinear(input: torch.Tensor, size: Any = None, scale_factor: Any =
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    return torch.nn.functional.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

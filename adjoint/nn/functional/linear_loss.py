@@ -51,14 +51,13 @@ def linear_cross_entropy(
     >>> torch.nn.functional.linear_cross_entropy(torch.zeros(2, 3), torch.ones(4, 3), torch.tensor([0, 1]))
     tensor(1.3863)
     """
-    functional = torch.nn.functional
     _check(input, linear_weight, target, linear_bias, weight, ignore_index, label_smoothing)
     shape = linear_weight.shape[:-1]
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = functional.linear(input, linear_weight.flatten(0, -2), bias)
+    logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
     logits = logits.reshape(*input.shape[:-1], *shape)
     ignored = -100 if ignore_index is None else ignore_index
-    return functional.cross_entropy(
+    return torch.nn.functional.cross_entropy(
         logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
     )
 

@@ -437,7 +437,7 @@ def multilabel_soft_margin_loss(
 ) -> torch.Tensor:
     """The mean over classes of the binary cross entropy between `sigmoid(input)` and `target`."""
     reduction = checked_reduction(size_average, reduce, reduction)
-    loss = -(target * operators.logsigmoid(input) + (1 - target) * operators.logsigmoid(-input))
+    loss = -(target * torch.nn.functional.logsigmoid(input) + (1 - target) * torch.nn.functional.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return operators.reduced(loss.sum(-1) / input.size(-1), reduction)

@@ -109,12 +109,12 @@ def local_response_norm(
     squares = input.mul(input)
     before, after = size // 2, (size - 1) // 2
     if input.dim() == 3:
-        padded = operators.pad(squares.unsqueeze(1), (0, 0, before, after))
-        means = operators.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+        padded = torch.nn.functional.pad(squares.unsqueeze(1), (0, 0, before, after))
+        means = torch.nn.functional.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
     else:
         batch, channels, rows = input.shape[:3]
-        padded = operators.pad(squares.view(batch, 1, channels, rows, -1), (0, 0, 0, 0, before, after))
-        means = operators.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
+        padded = torch.nn.functional.pad(squares.view(batch, 1, channels, rows, -1), (0, 0, 0, 0, before, after))
+        means = torch.nn.functional.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
     return input / means.mul(alpha).add(k).pow(beta)
 
 

@@ -13,6 +13,12 @@ from .declared import operators
 Size = int | Sequence[int]
 
 
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., Any]) -> Callable[..., Any]:
     def max_pool(
         input: torch.Tensor,
@@ -26,23 +32,27 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
         function = with_indices if return_indices else plain
         return function(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    max_pool.__name__ = max_pool.__qualname__ = name
-    max_pool.__doc__ = (
-        "The maximum of each window; with `return_indices` also its flat index in the spatial dimensions."
-    )
-    return max_pool
+    doc = "The maximum of each window; with `return_indices` also its flat index in the spatial dimensions."
+    return _named(max_pool, name, doc)
 
 
-def _adaptive_max_pool(name: str, with_indices: Callable[..., Any]) -> Callable[..., Any]:
+def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two functions of a name, the second `with_indices`, which the first looks up: a program may have replaced it."""
+
+    def with_indices(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        return getattr(operators, name)(input, output_size)
+
     def adaptive_max_pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        result = with_indices(input, output_size)
-        return result if return_indices else result[0]
+        found = getattr(torch.nn.functional, f"{name}_with_indices")(input, output_size)
+        return found if return_indices else found[0]
 
-    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = name
-    adaptive_max_pool.__doc__ = (
+    doc = (
         "The maximum of windows chosen so that the output has `output_size`; with `return_indices` also its flat index."
     )
-    return adaptive_max_pool
+    return (
+        _named(adaptive_max_pool, name, doc),
+        _named(with_indices, f"{name}_with_indices", f"`{name}` with `return_indices`."),
+    )
 
 
 max_pool1d, max_pool2d, max_pool3d, max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
@@ -54,12 +64,12 @@ max_pool1d, max_pool2d, max_pool3d, max_pool1d_with_indices, max_pool2d_with_ind
     for form in ("", "_with_indices")
     for dims in (1, 2, 3)
 )
-adaptive_max_pool1d = _adaptive_max_pool("adaptive_max_pool1d", operators.adaptive_max_pool1d)
-adaptive_max_pool2d = _adaptive_max_pool("adaptive_max_pool2d", operators.adaptive_max_pool2d)
-adaptive_max_pool3d = _adaptive_max_pool("adaptive_max_pool3d", operators.adaptive_max_pool3d)
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool("adaptive_max_pool1d")
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool("adaptive_max_pool2d")
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool("adaptive_max_pool3d")
 
 
-def _lp_pool(name: str, average: Callable[..., torch.Tensor], dims: int) -> Callable[..., torch.Tensor]:
+def _lp_pool(name: str, dims: int) -> Callable[..., torch.Tensor]:
     def lp_pool(
         input: torch.Tensor,
         norm_type: float,
@@ -68,21 +78,25 @@ def _lp_pool(name: str, average: Callable[..., torch.Tensor], dims: int) -> Call
         ceil_mode: bool = False,
     ) -> torch.Tensor:
         sizes = (kernel_size,) * dims if isinstance(kernel_size, int) else kernel_size
-        means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-        return (torch.sign(means) * torch.relu(torch.abs(means))).mul(math.prod(sizes)).pow(1.0 / norm_type)
+        means = getattr(torch.nn.functional, f"avg_pool{dims}d")(
+            input.pow(norm_type), kernel_size, stride, 0, ceil_mode
+        )
+        return (
+            (torch.sign(means) * torch.nn.functional.relu(torch.abs(means))).mul(math.prod(sizes)).pow(1.0 / norm_type)
+        )
 
-    lp_pool.__name__ = lp_pool.__qualname__ = name
-    lp_pool.__doc__ = "The p-norm of each window: `sum(x ** p) ** (1 / p)`, for p the `norm_type`."
-    return lp_pool
-
-
-lp_pool1d = _lp_pool("lp_pool1d", operators.avg_pool1d, 1)
-lp_pool2d = _lp_pool("lp_pool2d", operators.avg_pool2d, 2)
-lp_pool3d = _lp_pool("lp_pool3d", operators.avg_pool3d, 3)
+    return _named(lp_pool, name, "The p-norm of each window: `sum(x ** p) ** (1 / p)`, for p the `norm_type`.")
 
 
-def _fractional_max_pool(name: str, dims: int) -> Callable[..., Any]:
-    def fractional_max_pool(
+lp_pool1d = _lp_pool("lp_pool1d", 1)
+lp_pool2d = _lp_pool("lp_pool2d", 2)
+lp_pool3d = _lp_pool("lp_pool3d", 3)
+
+
+def _fractional_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two functions of a name, as `_adaptive_max_pool` makes them."""
+
+    def with_indices(
         input: torch.Tensor,
         kernel_size: Size,
         output_size: Any = None,
@@ -99,32 +113,30 @@ def _fractional_max_pool(name: str, dims: int) -> Callable[..., Any]:
         if _random_samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
             _random_samples = torch.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype)
-        found = getattr(operators, name)(input, kernel_size, output_size, _random_samples)
+        return getattr(operators, name)(input, kernel_size, output_size, _random_samples)
+
+    def fractional_max_pool(
+        input: torch.Tensor,
+        kernel_size: Size,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: torch.Tensor | None = None,
+    ) -> Any:
+        found = getattr(torch.nn.functional, f"{name}_with_indices")(
+            input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+        )
         return found if return_indices else found[0]
 
-    fractional_max_pool.__name__ = fractional_max_pool.__qualname__ = name
-    fractional_max_pool.__doc__ = (
+    doc = (
         "The maximum of windows whose places are drawn, of `output_size` or `output_ratio` times the input's size; with "
         "`return_indices` also its flat index (Graham, 2014)."
     )
-    return fractional_max_pool
+    return (
+        _named(fractional_max_pool, name, doc),
+        _named(with_indices, f"{name}_with_indices", f"`{name}` with `return_indices`."),
+    )
 
 
-fractional_max_pool2d = _fractional_max_pool("fractional_max_pool2d", 2)
-fractional_max_pool3d = _fractional_max_pool("fractional_max_pool3d", 3)
-
-
-def _always_with_indices(function: Callable[..., Any]) -> Callable[..., Any]:
-    def with_indices(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **{**kwargs, "return_indices": True})
-
-    with_indices.__name__ = with_indices.__qualname__ = f"{function.__name__}_with_indices"
-    with_indices.__doc__ = f"`{function.__name__}` with `return_indices`."
-    return with_indices
-
-
-adaptive_max_pool1d_with_indices = _always_with_indices(adaptive_max_pool1d)
-adaptive_max_pool2d_with_indices = _always_with_indices(adaptive_max_pool2d)
-adaptive_max_pool3d_with_indices = _always_with_indices(adaptive_max_pool3d)
-fractional_max_pool2d_with_indices = _always_with_indices(fractional_max_pool2d)
-fractional_max_pool3d_with_indices = _always_with_indices(fractional_max_pool3d)
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_max_pool("fractional_max_pool2d", 2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_max_pool("fractional_max_pool3d", 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import adjoint as torch
@@ -144,7 +144,7 @@ class _ConvNd(Module):
 
 class _Conv(_ConvNd):
     _dims: ClassVar[int]
-    _convolve: ClassVar[Callable[..., torch.Tensor]]
+    _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _Conv(_ConvNd):
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = (0,) * self._dims
-        return type(self)._convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        return getattr(F, self._convolve)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         weight, bias = self._held()
@@ -194,7 +194,7 @@ class Conv1d(_Conv):
     """Cross-correlation of `(N, in_channels, L)` with a kernel `(out_channels, in_channels / groups, k)`."""
 
     _dims = 1
-    _convolve = staticmethod(F.conv1d)
+    _convolve = "conv1d"
 
 
 class Conv2d(_Conv):
@@ -212,20 +212,20 @@ class Conv2d(_Conv):
     """
 
     _dims = 2
-    _convolve = staticmethod(F.conv2d)
+    _convolve = "conv2d"
 
 
 class Conv3d(_Conv):
     """Cross-correlation of `(N, in_channels, D, H, W)`; see `Conv2d`."""
 
     _dims = 3
-    _convolve = staticmethod(F.conv3d)
+    _convolve = "conv3d"
 
 
 class _ConvTranspose(_ConvNd):
     padding: tuple[int, ...]
     _dims: ClassVar[int]
-    _convolve: ClassVar[Callable[..., torch.Tensor]]
+    _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class _ConvTranspose(_ConvNd):
 
     def forward(self, input: torch.Tensor, output_size: Sequence[int] | None = None) -> torch.Tensor:
         weight, bias = self._held()
-        return type(self)._convolve(
+        return getattr(F, self._convolve)(
             input,
             weight,
             bias,
@@ -305,7 +305,7 @@ class ConvTranspose1d(_ConvTranspose):
     """The gradient of `Conv1d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
     _dims = 1
-    _convolve = staticmethod(F.conv_transpose1d)
+    _convolve = "conv_transpose1d"
 
 
 class ConvTranspose2d(_ConvTranspose):
@@ -317,11 +317,11 @@ class ConvTranspose2d(_ConvTranspose):
     """
 
     _dims = 2
-    _convolve = staticmethod(F.conv_transpose2d)
+    _convolve = "conv_transpose2d"
 
 
 class ConvTranspose3d(_ConvTranspose):
     """The gradient of `Conv3d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
     _dims = 3
-    _convolve = staticmethod(F.conv_transpose3d)
+    _convolve = "conv_transpose3d"

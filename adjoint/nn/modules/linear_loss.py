@@ -6,7 +6,8 @@ from typing import Any
 
 import adjoint as torch
 
-from ..functional.linear_loss import LinearCrossEntropyOptions, check_options, linear_cross_entropy
+from .. import functional as F
+from ..functional.linear_loss import LinearCrossEntropyOptions, check_options
 from .module import Module
 
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
@@ -61,7 +62,7 @@ class LinearCrossEntropyLoss(Module):
         """The loss of samples and their classes."""
         shape = (self.num_classes, *self.out_features)
         bias: Any = self.linear.bias
-        return linear_cross_entropy(
+        return F.linear_cross_entropy(
             input,
             self.linear.weight.reshape(*shape, self.in_features),
             target,

@@ -1,8 +1,11 @@
-"""Pooling: one value for each window."""
+"""Pooling: one value for each window.
+
+A class names its function, which a call looks up: a program may have replaced it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import adjoint as torch
@@ -38,7 +41,7 @@ Size = int | Sequence[int]
 
 class _MaxPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
-    _pool: ClassVar[Callable[..., Any]]
+    _pool: ClassVar[str]
     return_indices: bool
     ceil_mode: bool
 
@@ -60,7 +63,7 @@ class _MaxPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: torch.Tensor) -> Any:
-        return type(self)._pool(
+        return getattr(F, self._pool)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
@@ -74,7 +77,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of the last dimension; see `MaxPool2d`."""
 
-    _pool = staticmethod(F.max_pool1d)
+    _pool = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -89,13 +92,13 @@ class MaxPool2d(_MaxPoolNd):
         ceil_mode: keep windows that extend beyond the end.
     """
 
-    _pool = staticmethod(F.max_pool2d)
+    _pool = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of the last three dimensions; see `MaxPool2d`."""
 
-    _pool = staticmethod(F.max_pool3d)
+    _pool = "max_pool3d"
 
 
 class _AvgPoolNd(Module):
@@ -133,7 +136,7 @@ class AvgPool1d(_AvgPoolNd):
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
-    _pool: ClassVar[Callable[..., torch.Tensor]]
+    _pool: ClassVar[str]
 
     def __init__(
         self,
@@ -153,7 +156,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.divisor_override = divisor_override
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return type(self)._pool(
+        return getattr(F, self._pool)(
             input,
             self.kernel_size,
             self.stride,
@@ -176,25 +179,25 @@ class AvgPool2d(_AvgPoolWithDivisor):
         divisor_override: divide by this instead of by the size of the window.
     """
 
-    _pool = staticmethod(F.avg_pool2d)
+    _pool = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The mean of each window of the last three dimensions; see `AvgPool2d`."""
 
-    _pool = staticmethod(F.avg_pool3d)
+    _pool = "avg_pool3d"
 
 
 class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]
-    _pool: ClassVar[Callable[..., torch.Tensor]]
+    _pool: ClassVar[str]
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return type(self)._pool(input, self.output_size)
+        return getattr(F, self._pool)(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -203,24 +206,24 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Averages over windows chosen so that the size of the last dimension becomes `output_size`."""
 
-    _pool = staticmethod(F.adaptive_avg_pool1d)
+    _pool = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Averages over windows chosen so that the last two dimensions become `output_size` (None keeps a dimension)."""
 
-    _pool = staticmethod(F.adaptive_avg_pool2d)
+    _pool = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Averages over windows chosen so that the last three dimensions become `output_size`."""
 
-    _pool = staticmethod(F.adaptive_avg_pool3d)
+    _pool = "adaptive_avg_pool3d"
 
 
 class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]
-    _pool: ClassVar[Callable[..., Any]]
+    _pool: ClassVar[str]
     return_indices: bool
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -229,7 +232,7 @@ class _AdaptiveMaxPoolNd(Module):
         self.return_indices = return_indices
 
     def forward(self, input: torch.Tensor) -> Any:
-        return type(self)._pool(input, self.output_size, self.return_indices)
+        return getattr(F, self._pool)(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -238,23 +241,23 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of windows chosen so that the size of the last dimension becomes `output_size`."""
 
-    _pool = staticmethod(F.adaptive_max_pool1d)
+    _pool = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of windows chosen so that the last two dimensions become `output_size`."""
 
-    _pool = staticmethod(F.adaptive_max_pool2d)
+    _pool = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of windows chosen so that the last three dimensions become `output_size`."""
 
-    _pool = staticmethod(F.adaptive_max_pool3d)
+    _pool = "adaptive_max_pool3d"
 
 
 class _MaxUnpoolNd(Module):
-    _unpool: ClassVar[Callable[..., torch.Tensor]]
+    _unpool: ClassVar[str]
     _dims: ClassVar[int]
 
     def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
@@ -269,7 +272,7 @@ class _MaxUnpoolNd(Module):
     def forward(
         self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int] | None = None
     ) -> torch.Tensor:
-        return type(self)._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return getattr(F, self._unpool)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -278,7 +281,7 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """The partial inverse of `MaxPool1d`; see `MaxUnpool2d`."""
 
-    _unpool, _dims = staticmethod(F.max_unpool1d), 1
+    _unpool, _dims = "max_unpool1d", 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
@@ -291,18 +294,18 @@ class MaxUnpool2d(_MaxUnpoolNd):
               [4., 0.]]]])
     """
 
-    _unpool, _dims = staticmethod(F.max_unpool2d), 2
+    _unpool, _dims = "max_unpool2d", 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """The partial inverse of `MaxPool3d`; see `MaxUnpool2d`."""
 
-    _unpool, _dims = staticmethod(F.max_unpool3d), 3
+    _unpool, _dims = "max_unpool3d", 3
 
 
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
-    _pool: ClassVar[Callable[..., torch.Tensor]]
+    _pool: ClassVar[str]
     norm_type: float
     ceil_mode: bool
 
@@ -316,7 +319,7 @@ class _LPPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return type(self)._pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self._pool)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
@@ -325,7 +328,7 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The p-norm of each window of the last dimension; see `LPPool2d`."""
 
-    _pool = staticmethod(F.lp_pool1d)
+    _pool = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
@@ -336,18 +339,18 @@ class LPPool2d(_LPPoolNd):
     tensor([[[[2.]]]])
     """
 
-    _pool = staticmethod(F.lp_pool2d)
+    _pool = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     """The p-norm of each window of the last three dimensions; see `LPPool2d`."""
 
-    _pool = staticmethod(F.lp_pool3d)
+    _pool = "lp_pool3d"
 
 
 class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
-    _pool: ClassVar[Callable[..., Any]]
+    _pool: ClassVar[str]
     _dims: ClassVar[int]
 
     def __init__(
@@ -376,7 +379,7 @@ class _FractionalMaxPoolNd(Module):
         return tuple(value) if isinstance(value, Sequence) else (value,) * self._dims
 
     def forward(self, input: torch.Tensor) -> Any:
-        return type(self)._pool(
+        return getattr(F, self._pool)(
             input,
             self.kernel_size,
             self.output_size,
@@ -399,10 +402,10 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     torch.Size([1, 1, 4, 4])
     """
 
-    _pool, _dims = staticmethod(F.fractional_max_pool2d), 2
+    _pool, _dims = "fractional_max_pool2d", 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """The maximum of windows whose places are drawn, in three dimensions; see `FractionalMaxPool2d`."""
 
-    _pool, _dims = staticmethod(F.fractional_max_pool3d), 3
+    _pool, _dims = "fractional_max_pool3d", 3
