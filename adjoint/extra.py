@@ -1,8 +1,7 @@
-"""Rare attributes of tensors, and callbacks for new tensors, which few programs use."""
+"""Rare attributes of tensors, and who is told of new tensors, which few programs use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .notices import warn
@@ -71,16 +70,8 @@ def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
     return leaf._array.shape, leaf._array.dtype
 
 
-class _Creations:
-    """`notes` are called with each tensor that `wrap` creates; there is one while a function transform runs.
+NOTING: dict[int, bool] = {}
+"""The threads, by their numbers, in which a function transform records which tensors are created: usually none.
 
-    For a tensor on the memory of another it is called again, with both tensors.
-    """
-
-    __slots__ = ("notes",)
-
-    def __init__(self) -> None:
-        self.notes: tuple[Callable[..., None], ...] = ()
-
-
-CREATIONS = _Creations()
+Whoever creates a tensor then calls `note_creation`; for a tensor on the memory of another again, with both tensors.
+"""

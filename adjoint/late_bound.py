@@ -41,6 +41,7 @@ MODULES = {
     "leave_device": "tape.mode_switches",
     "legacy_array": "operators.create.legacy",
     "mark_if_inference": "tape.inference_tensors",
+    "note_creation": "tape.interpreters",
     "note_node": "tape.anomaly",
     "real_view": "operators.memory.storage_views",
     "reduce_array": "serialization.rebuild",
@@ -80,6 +81,7 @@ class LateBound:
         "leave_device",
         "legacy_array",
         "mark_if_inference",
+        "note_creation",
         "note_node",
         "real_view",
         "reduce_array",
@@ -152,6 +154,9 @@ class LateBound:
 
     mark_if_inference: Callable[[Tensor], None]
     """Make a new tensor an inference tensor, if inference mode is on."""
+
+    note_creation: Callable[..., None]
+    """Record which function transform a new tensor was created in."""
 
     note_node: Callable[[Any], None]
     """Under anomaly detection, store the traceback of the call with the new node."""

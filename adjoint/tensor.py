@@ -14,7 +14,7 @@ import numpy
 
 from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import CREATIONS, Extra, note_former, warn_of_hooks
+from .extra import NOTING, Extra, note_former, warn_of_hooks
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
@@ -104,8 +104,8 @@ class Tensor(Interchange, TensorMethods):
     def data(self) -> Tensor:
         """A tensor on the same memory that has no history and its own version counter."""
         result = LATE.share_inference(wrap(self._array), self)
-        for note in CREATIONS.notes:
-            note(result, self)
+        if NOTING:
+            LATE.note_creation(result, self)
         return result
 
     @data.setter
@@ -298,8 +298,8 @@ def wrap(array: numpy.ndarray[Any, Any], requires_grad: bool = False) -> Tensor:
     tensor._array = array if array.dtype.isbuiltin == 1 else kept(array)
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
-    for note in CREATIONS.notes:
-        note(tensor)
+    if NOTING:
+        LATE.note_creation(tensor)
     return tensor
 
 
@@ -309,8 +309,8 @@ def make_subclass(cls: type[Tensor], array: numpy.ndarray[Any, Any], requires_gr
     tensor._array = array
     tensor._edge = LEAF if requires_grad else None
     tensor._grad = tensor._base = tensor._counter = tensor._extra = None
-    for note in CREATIONS.notes:
-        note(tensor)
+    if NOTING:
+        LATE.note_creation(tensor)
     return tensor
 
 

@@ -13,16 +13,11 @@ RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
 
 
 def frame_lines(caller: int) -> list[str]:
-    """Find the user's frame, usually `caller` frames above, and the code that it runs, usually that of the latest one."""
-    other = [
-        "if frame.f_globals is not FLAGS.user:",
-        "    frame = nearest_user_frame(frame)",
-        "    code = frame.f_code",
-    ]
+    """Find the user's frame, usually `caller` frames above, and the code that it runs, usually of the latest file."""
     return [
         f"frame = getframe({caller})",
         "code = frame.f_code",
-        *block("if code is not FLAGS.code:", [*other, "FLAGS.code = code"]),
+        *block("if code.co_filename is not FLAGS.file:", ["frame = nearest_user_frame(frame)", "code = frame.f_code"]),
     ]
 
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..extra import CREATIONS
+from ..late_bound import LATE
 from ..tensor import Tensor
 from ..uninterrupted import uninterrupted
 from . import modes
@@ -67,9 +67,9 @@ class Transform:
     `number`: the nesting depth, counted from 1. `serial`: a number that no other transform has; 0 before it begins.
     `begun_in_inference`: the transform was called in inference mode. `begun_recording`: it was called while operators
     were recorded. `arguments`: the tensors that the function was given. The function may change its arguments in place,
-    but no other tensor that existed before, if `refuses_captured` is set. `notes_creation`: the transform records which
-    tensors the function has created. `is_asked`: operators ask this transform, or one around it, about what they change
-    and create.
+    but no other tensor that existed before, if `refuses_captured` is set. `notes_creation`: this transform, or one around
+    it, records which tensors the function has created. `is_asked`: operators ask this transform, or one around it, about
+    what they change and create.
     """
 
     number: int
@@ -89,16 +89,13 @@ class Transform:
         self.serial = next(_serials)
         # An interpreter raises the flag itself, for the operators whose arguments it wraps.
         self.is_asked = not isinstance(self, Interpreter) or (outer != () and outer[-1].is_asked)
-        if self.notes_creation:
-            CREATIONS.notes = (note_creation,)
+        self.notes_creation = type(self).notes_creation or (outer != () and outer[-1].notes_creation)
         modes.switch("transforms", (*outer, self))
 
     @uninterrupted
     def end(self) -> None:
         """Called when the function has returned or raised, or if an interrupt has kept it from beginning."""
         modes.switch("transforms", modes.STATE.transforms[: self.number - 1])
-        if not modes.FLAGS.special:  # no other thread runs such a function either
-            CREATIONS.notes = ()
 
     def has_created(self, tensor: Tensor) -> bool:
         """Whether the function has created `tensor`, or the tensor whose view or alias it is."""
@@ -133,7 +130,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
     `source`: the tensor whose memory `tensor` shares although it has its own counter.
     """
     transforms = modes.STATE.transforms
-    if not transforms or (tensor._counter is not None and source is None):
+    if not transforms or not transforms[-1].notes_creation or (tensor._counter is not None and source is None):
         return
     created_in = transforms[-1].serial
     if source is not None:
@@ -148,7 +145,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
 def note_created(results: Any) -> Any:
     """Call `note_creation` on the results of an operator, and return them."""
     transforms = modes.STATE.transforms
-    if not transforms or not CREATIONS.notes:
+    if not transforms or not transforms[-1].notes_creation:
         return results
     if type(results) is Tensor:
         if results._counter is None:
@@ -266,3 +263,6 @@ def innermost(values: Iterable[Any]) -> Interpreter | None:
             if wraps(tensor):
                 return level
     return None
+
+
+LATE.note_creation = note_creation

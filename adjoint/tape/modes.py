@@ -14,9 +14,9 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from types import CodeType
 from typing import Any
 
+from ..extra import NOTING
 from ..late_bound import LATE
 from ..uninterrupted import uninterrupted
 
@@ -25,19 +25,22 @@ class _Flags:
     """The threads that have left a default, by their numbers: each flag is a dictionary, true unless it is empty.
 
     `no_grad`: the thread has disabled gradients. `special`: it is in a mode that needs the slow path, or asks what
-    operators do. `hooked`: it has saved-tensor hooks. A thread changes its own entry only, so no lock is needed.
+    operators do. `hooked`: it has saved-tensor hooks. `noting`: a function transform records which tensors it creates. A
+    thread changes its own entry only, so no lock is needed.
 
-    `user`, `code`: the globals and the code of the latest user frame, so that others like it are recognised at once.
+    `file`: the file name of the latest user frame's code, the object itself, so that others of that file are recognised
+    at once. The globals or the code would tell as well, but would keep alive what the user drops.
     """
 
-    __slots__ = ("code", "hooked", "no_grad", "special", "user")
+    __slots__ = ("file", "hooked", "no_grad", "noting", "of_threads", "special")
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
         self.special: dict[int, bool] = {}
         self.hooked: dict[int, bool] = {}
-        self.user: dict[str, Any] | None = None
-        self.code: CodeType | None = None
+        self.noting = NOTING
+        self.of_threads = self.no_grad, self.special, self.hooked, self.noting
+        self.file: str | None = None
 
 
 class _ThreadState(threading.local):
@@ -99,7 +102,7 @@ class _End:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.flags = FLAGS.no_grad, FLAGS.special, FLAGS.hooked  # at exit, globals may go before this object
+        self.flags = FLAGS.of_threads  # at exit, globals may go before this object
 
     def __del__(self) -> None:
         for flag in self.flags:
@@ -145,6 +148,10 @@ def settle() -> None:
         FLAGS.special[number] = True
     elif number in FLAGS.special:
         del FLAGS.special[number]
+    if transforms != () and transforms[-1].notes_creation:
+        FLAGS.noting[number] = True
+    elif number in FLAGS.noting:
+        del FLAGS.noting[number]
     if here["saved_tensor_hooks"] != ():
         FLAGS.hooked[number] = True
     elif number in FLAGS.hooked:
@@ -224,7 +231,7 @@ def is_recording() -> bool:
 
 def _forget_other_threads() -> None:
     """A forked child has one thread: none of its parent's other threads is in a mode there."""
-    for flag in (FLAGS.no_grad, FLAGS.special, FLAGS.hooked):
+    for flag in FLAGS.of_threads:
         flag.clear()
     settle()
     set_anomaly(ANOMALY.enabled, ANOMALY.check_nan)

@@ -204,9 +204,11 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node._hooks = None
     node._sequence = next(sequence_numbers)
     frame = origin.getframe(depth + 1)
-    if frame.f_globals is not FLAGS.user:
+    code = frame.f_code
+    if code.co_filename is not FLAGS.file:
         frame = origin.nearest_user_frame(frame)
-    node._code = frame.f_code
+        code = frame.f_code
+    node._code = code
     node._lasti = frame.f_lasti
     if ANOMALY.enabled:
         LATE.note_node(node)

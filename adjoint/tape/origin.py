@@ -18,25 +18,22 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
-    """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.user` remembers the module of that frame."""
-    user, engine = FLAGS.user, LATE.engine_globals
+    """The nearest frame outside adjoint, from `frame` outwards. `FLAGS.file` remembers the file of that frame's code."""
+    engine = LATE.engine_globals
     nearest: Any = frame
     try:
-        while (names := nearest.f_globals) is not user:
+        while (package := (names := nearest.f_globals)["__package__"]) in _OURS or is_internal(package):
             if names is engine:
                 task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
                 if task.frame is None:
                     task.frame = nearest_user_frame(nearest.f_back)
                 return task.frame
-            package = names["__package__"]
-            if package not in _OURS and not is_internal(package):
-                FLAGS.user = names
-                break
             nearest = nearest.f_back
     except KeyError:  # code that was executed with globals of its own
-        FLAGS.user = names
+        pass
     except AttributeError:  # there is no frame outside
         return frame
+    FLAGS.file = nearest.f_code.co_filename
     return nearest
 
 

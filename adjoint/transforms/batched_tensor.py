@@ -8,8 +8,9 @@ from typing import Any
 import numpy
 
 from ..device import contiguous_format
-from ..extra import CREATIONS
+from ..extra import NOTING
 from ..kernels.runtime.meta_array import Unread
+from ..late_bound import LATE
 from ..tape.interpreters import lower
 from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import shared_counter
@@ -42,8 +43,8 @@ class BatchedTensor(Tensor, plain=False):
         else:
             self._array = self._element_array()
         self._edge = self._grad = self._base = self._counter = self._extra = None
-        for note in CREATIONS.notes:
-            note(self)
+        if NOTING:
+            LATE.note_creation(self)
         return self
 
     def __init__(self, *args: Any) -> None:

@@ -49,11 +49,9 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
     if edge is not None:
         frame = sys._getframe(2)
         code = frame.f_code
-        if code is not _FLAGS.code:
-            if frame.f_globals is not _FLAGS.user:
-                frame = nearest_user_frame(frame)
-                code = frame.f_code
-            _FLAGS.code = code
+        if code.co_filename is not _FLAGS.file:
+            frame = nearest_user_frame(frame)
+            code = frame.f_code
         if edge is LEAF:
             edge = input
         select_node, slice_node, _ = _part_nodes()
@@ -77,11 +75,9 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
             edge = input
         frame = sys._getframe(2)
         code = frame.f_code
-        if code is not _FLAGS.code:
-            if frame.f_globals is not _FLAGS.user:
-                frame = nearest_user_frame(frame)
-                code = frame.f_code
-            _FLAGS.code = code
+        if code.co_filename is not _FLAGS.file:
+            frame = nearest_user_frame(frame)
+            code = frame.f_code
     elif input._extra is not None and input._extra.inference:
         return None
     select_node, slice_node, unsqueeze_node = _part_nodes()
