@@ -80,9 +80,9 @@ threads = Threads()
 
 MAIN_THREAD = main_thread().ident
 
-module_calls: deque[tuple[Any, type, int, int, InThread | None]] = deque(maxlen=MOST_CALLS)
-"""Calls in the order in which they ended: a weak reference to the module, its class, a number before its first node, one after
-its last, and, once another thread than the main one has called a module, what `in_thread` returns.
+module_calls: deque[tuple[Any, str, int, int, InThread | None]] = deque(maxlen=MOST_CALLS)
+"""Calls in the order in which they ended: a weak reference to the module, the name of its class, a number before its first node,
+one after its last, and, once another thread than the main one has called a module, what `in_thread` returns.
 
 Calls that recorded nothing are not among them.
 """

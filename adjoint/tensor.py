@@ -23,6 +23,7 @@ from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
 from .notices import warn
 from .tracebacks import end_at_caller, ending_at_caller, shorten
+from .weak_keys import WeakClasses
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # the methods that operators install
@@ -35,7 +36,7 @@ new = object.__new__
 LEAF: Any = True
 """The `_edge` of a leaf that requires grad: the gradient goes to the tensor's own `.grad`."""
 
-PLAIN_TYPES: set[type] = set()
+PLAIN_TYPES = WeakClasses()
 """Tensor classes that operators treat as `Tensor`: all subclasses except those of this package with another meaning."""
 
 

@@ -1,4 +1,4 @@
-"""A dictionary whose entries live as long as their keys, and that forgets a key without running Python.
+"""A dictionary and a set whose entries live as long as their keys, and that forget a key without running Python.
 
 The standard library's weak dictionaries forget a key in a function of Python, which the interpreter calls where an object
 dies. An interrupt that strikes in that function is lost: the interpreter prints it, and the program goes on.
@@ -53,3 +53,25 @@ class WeakKeys(MutableMapping[_Key, _Value]):
     def clear(self) -> None:
         """Forget all keys."""
         self._entries.clear()
+
+
+class _OfClass(ref[type]):
+    """A weak reference to a class that equals the class."""
+
+    __slots__ = ()
+
+    __hash__ = ref.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self() is other
+
+
+class WeakClasses(set[Any]):
+    """A set of classes. Those of users leave it when they die; those of this package, which never do, are found sooner."""
+
+    __slots__ = ()
+
+    def add(self, cls: type) -> None:
+        """Put a class into the set."""
+        ours = cls.__module__.partition(".")[0] == __package__
+        super().add(cls if ours else _OfClass(cls, self.discard))

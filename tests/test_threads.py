@@ -179,3 +179,67 @@ def test_an_error_in_one_thread_leaves_the_others_alone(eager_switching):
 
     run_together(8, backward)
     assert x.grad.item() == 4.0
+
+
+class Meeting(torch.autograd.Function):
+    """The identity; its `jvp` lets another thread run, and waits for that."""
+
+    @staticmethod
+    def forward(x, other):
+        return x * 1
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.other = inputs[1]
+
+    @staticmethod
+    def jvp(ctx, tangent, other):
+        thread = threading.Thread(target=ctx.other)
+        thread.start()
+        thread.join()
+        return tangent * 1
+
+
+def test_a_transform_that_ends_in_another_thread_lets_this_one_note_what_it_creates():
+    def filled(x):
+        x = Meeting.apply(x, lambda: torch.func.grad(torch.sum)(torch.ones(3)))
+        made = torch.zeros(3)
+        made[0] = x[0] ** 2
+        made.mul_(3)
+        return made.sum()
+
+    x = torch.tensor([2.0, 1.0, 1.0])
+    assert [float(each) for each in torch.func.jvp(filled, (x,), (torch.ones(3),))] == [12, 12]
+
+
+def squares(x):
+    made = torch.zeros(3)
+    for place in range(3):
+        made[place] = x[place] ** 2
+    return made.mul_(2).sum()
+
+
+TRANSFORMED = {
+    "grad": torch.func.grad(squares),
+    "grad of grad": torch.func.grad(lambda x: torch.func.grad(squares)(x).sum()),
+    "jvp": lambda x: torch.func.jvp(squares, (x,), (x,))[1],
+    "jvp of grad": lambda x: torch.func.jvp(torch.func.grad(squares), (x,), (x,))[1],
+    "grad of jvp": torch.func.grad(lambda x: torch.func.jvp(squares, (x,), (x,))[1]),
+    "vjp": lambda x: torch.func.vjp(squares, x)[1](torch.tensor(1.0))[0],
+    "vmap": lambda x: torch.func.vmap(lambda x: x.clone().mul_(x))(torch.stack([x, x])),
+    "vmap of grad": lambda x: torch.func.vmap(torch.func.grad(lambda x: (x**2).sum()))(torch.stack([x, x])),
+    "jacrev": torch.func.jacrev(lambda x: x.clone().mul_(x)),
+    "functionalize": torch.func.functionalize(lambda x: x.clone().mul_(x)),
+}
+
+
+def test_transforms_in_many_threads_do_not_mix(eager_switching):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    alone = {name: function(x).tolist() for name, function in TRANSFORMED.items()}
+
+    def turn(number):
+        names = list(TRANSFORMED) * 3
+        return [(name, TRANSFORMED[name](x).tolist()) for name in names[number:] + names[:number]]
+
+    for results in run_together(8, turn):
+        assert all(alone[name] == result for name, result in results)

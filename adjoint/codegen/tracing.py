@@ -398,16 +398,18 @@ def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[st
         results = function(**_symbols(parameters, current))
     except _Undecided as undecided:
         condition = undecided.condition
-        text = scalar_source(condition)
-        return Choice(
-            condition,
-            _explore(function, parameters, {**path, text: True}),
-            _explore(function, parameters, {**path, text: False}),
-        )
     except (RuntimeError, ValueError) as error:
         return Refusal(error.with_traceback(None))
-    outputs = results if isinstance(results, tuple) else (results,)
-    return Expression(tuple(_node(output, current) for output in outputs))
+    else:
+        outputs = results if isinstance(results, tuple) else (results,)
+        return Expression(tuple(_node(output, current) for output in outputs))
+    # Not while the exception is handled: it would be the context of a refusal, which is kept, and its frames with it.
+    text = scalar_source(condition)
+    return Choice(
+        condition,
+        _explore(function, parameters, {**path, text: True}),
+        _explore(function, parameters, {**path, text: False}),
+    )
 
 
 def _symbols(parameters: Parameters, current: Trace) -> dict[str, Any]:

@@ -261,8 +261,8 @@ def class_defined(cls: type[Tensor]) -> None:
     """Have operators on tensors of a class that defines `__torch_dispatch__` take the slow path, which asks it."""
     PLAIN_TYPES.discard(cls)
     if not DISPATCHING:
-        profiled_functions.watch_leaves(lambda: DISPATCHING)  # from now on
-    DISPATCHING[cls] = True
+        profiled_functions.watch_leaves(lambda: DISPATCHING or None)  # as long as there is one
+    DISPATCHING.add(cls)
     cls.without_history = _without_history  # type: ignore[attr-defined]
     for name in ("numpy", "tolist"):
         if getattr(cls, name) is getattr(Tensor, name):

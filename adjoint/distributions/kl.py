@@ -23,6 +23,7 @@ from adjoint.nn import functional as F
 
 from ..notices import warn
 from ..tracebacks import ending_at_caller
+from ..weak_keys import WeakKeys
 from .bounded import ContinuousBernoulli, Uniform
 from .classes import Categorical, OneHotCategorical
 from .composed import Independent, TransformedDistribution
@@ -46,7 +47,7 @@ __all__ = ["kl_divergence", "register_kl"]
 Divergence = Callable[[Any, Any], Tensor]
 
 _KL_REGISTRY: dict[tuple[Any, Any], Divergence] = {}
-_KL_MEMOIZE: dict[tuple[Any, Any], Divergence | None] = {}
+_KL_MEMOIZE: WeakKeys[type, WeakKeys[type, Divergence | None]] = WeakKeys()
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence]:
@@ -95,10 +96,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     Raises:
         NotImplementedError: if no function is registered for their classes.
     """
-    pair = type(p), type(q)
-    if pair not in _KL_MEMOIZE:
-        _KL_MEMOIZE[pair] = _found(*pair)
-    function = _KL_MEMOIZE[pair]
+    type_p, type_q = type(p), type(q)
+    known = _KL_MEMOIZE.setdefault(type_p, WeakKeys())
+    if type_q not in known:
+        known[type_q] = _found(type_p, type_q)
+    function = known[type_q]
     if function is None:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"

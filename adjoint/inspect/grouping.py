@@ -119,7 +119,7 @@ def group(
     """
     nodes = [node for node in picture.nodes if not node.accumulate]
     for node, call in zip(nodes, calls, strict=True):
-        node.module = None if call is None else call.path or call.kind.__name__
+        node.module = None if call is None else call.path or call.kind
     whole = _calls(nodes, calls) if any(calls) else _functions(nodes, codes)
     signatures = _Signatures(nodes, codes, {each.node: each.name for each in picture.operations})
     _tidy(whole)

@@ -20,7 +20,7 @@ class Call:
     """
 
     module: Any
-    kind: type
+    kind: str
     first: int
     last: int
     parent: Call | None = None
@@ -30,7 +30,7 @@ class Call:
     @property
     def label(self) -> str:
         """The path and the class of the module."""
-        return f"{self.path} ({self.kind.__name__})" if self.path else self.kind.__name__
+        return f"{self.path} ({self.kind})" if self.path else self.kind
 
 
 def calls_of(following: Mapping[int, Sequence[int]]) -> list[Call]:

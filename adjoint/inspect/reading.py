@@ -14,6 +14,7 @@ from ..tape.node import Node, live_accumulator
 from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import Tensor
+from ..weak_keys import WeakKeys
 from .model import Hook
 
 
@@ -70,7 +71,7 @@ class Kind:
             self.formula = {name: source_of(formula) for name, formula in operator.formulas.items()}
 
 
-_KINDS: dict[Any, Kind] = {}
+_KINDS: WeakKeys[type[Node], Kind] = WeakKeys()
 
 
 def kind_of(cls: type[Node]) -> Kind:

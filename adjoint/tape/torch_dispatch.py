@@ -11,9 +11,10 @@ from typing import Any
 
 from ..tensor import Tensor
 from ..uninterrupted import uninterrupted
+from ..weak_keys import WeakClasses
 from .interpreters import tensors_in
 
-DISPATCHING: dict[type, bool] = {}
+DISPATCHING = WeakClasses()
 """The classes of tensors that have a `__torch_dispatch__` of their own."""
 
 

@@ -18,9 +18,18 @@ from .batched_tensor import BatchedTensor
 from .vmap_interpreter import VmapInterpreter
 
 
-@functools.lru_cache(maxsize=256)
 def mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: str) -> Any:
-    """Apply `function` to arguments, some of which have the batch dimension first; all outputs have the batch dimension."""
+    """Apply `function` to arguments, some of which have the batch dimension first; all outputs have the batch dimension.
+
+    The class of `function` keeps what has been made of it.
+    """
+    made = vars(function).get("_mapped")
+    if made is None:
+        made = function._mapped = functools.lru_cache(maxsize=256)(functools.partial(_mapped, function))
+    return made(is_batched, size, randomness)
+
+
+def _mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: str) -> Any:
     level = VmapInterpreter(size, randomness)
     level.number = 1
 

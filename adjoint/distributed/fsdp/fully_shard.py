@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any
 
 import adjoint as torch
@@ -432,10 +431,10 @@ def _check_can_be_shared_out(module: Any) -> None:
         raise ValueError(f"fully_shard does not support containers that do not implement forward: {module}")
 
 
-@cache
 def _sharded_class(kind: Any) -> Any:
-    """The class of modules of this kind whose parameters are shared out: one for all of them."""
-    return type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
+    """The class of modules of this kind whose parameters are shared out: one for all of them, as long as there are any."""
+    known = (each for each in kind.__subclasses__() if each.__bases__ == (FSDPModule, kind))
+    return next(known, None) or type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:

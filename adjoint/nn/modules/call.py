@@ -123,7 +123,7 @@ def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, An
         result = module.forward(*args, **kwargs)
     last = next(sequence_numbers)
     if last - first > 1:
-        note_call((ref(module), module.__class__, first, last, in_thread(result) if threads.several else None))
+        note_call((ref(module), type(module).__name__, first, last, in_thread(result) if threads.several else None))
     return result
 
 
