@@ -196,8 +196,8 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Map the gradients of the outputs to the gradients of the inputs."""
+    def backward(*args: Any, **keywords: Any) -> Any:
+        """Map `ctx` and the gradients of the outputs to the gradients of the inputs."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
             "mode AD."
@@ -206,15 +206,15 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Map the tangents of the inputs (None for an input without a tangent) to the tangents of the outputs."""
+    def jvp(*args: Any, **keywords: Any) -> Any:
+        """Map `ctx` and the tangents of the inputs (None for an input without a tangent) to the tangents of the outputs."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        """Compute the function for batched inputs: return its outputs and the batch dimension of each."""
+    def vmap(*args: Any, **keywords: Any) -> Any:
+        """Compute the function for `info`, `in_dims` and batched inputs: return its outputs and the batch dimension of each."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )

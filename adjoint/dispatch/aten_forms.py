@@ -289,7 +289,7 @@ def _index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 def _index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    whole = [slice(None) if each is None else each for each in indices]
+    whole: list[Any] = [slice(None) if each is None else each for each in indices]
     if any(isinstance(each, slice) for each in whole):
         if accumulate:
             self[tuple(whole)] += values

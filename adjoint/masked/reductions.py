@@ -272,7 +272,9 @@ def norm(
     dims = _dims(dim, data.dim())
     identity = torch.inf if ord is not None and float(ord) == -torch.inf else 0
     kind = dtype or data.dtype
-    result = torch.linalg.vector_norm(_filled(data.to(kind), mask, identity), ord, dims, bool(keepdim), dtype=dtype)
+    result = torch.linalg.vector_norm(
+        _filled(data.to(kind), mask, identity), 2 if ord is None else ord, dims, bool(keepdim), dtype=dtype
+    )
     return _finished(input, result, mask, dims, bool(keepdim))
 
 

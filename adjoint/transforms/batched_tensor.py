@@ -162,7 +162,7 @@ class BatchedTensor(Tensor, plain=False):
         """A tensor for each batch element, filled with `fill_value`."""
         return self._made("new_empty", (size,), keywords).fill_(fill_value)
 
-    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:  # type: ignore[override]
+    def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:
         """An uninitialised tensor of the given strides for each batch element."""
         with lower(self.level):
             if self.bdim is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..autograd.function import Function, without_setup_context
 from ..autograd.hook_calls import recording_mode
@@ -55,7 +55,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                 return self.first(value)
             if not self.size:
                 return value.value.new_zeros(value.shape)
-            return value.value.select(value.bdim, index)
+            return value.value.select(cast(int, value.bdim), index)
         if type(value) is list or type(value) is tuple:
             return type(value)(self.at(item, index) for item in value)
         if hasattr(value, "tensors"):  # the indices of an index operation

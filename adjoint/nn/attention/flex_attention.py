@@ -196,7 +196,7 @@ def _as_dense(counts: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 def _as_listed(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """How many blocks each row has, and their indices first."""
     ones = dense.to(torch.int32)
-    return ones.sum(-1).to(torch.int32), torch.argsort(ones, -1, descending=True, stable=True).to(torch.int32)
+    return ones.sum(-1).to(torch.int32), torch.argsort(ones, dim=-1, descending=True, stable=True).to(torch.int32)
 
 
 def create_block_mask(

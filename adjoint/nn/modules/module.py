@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
 
@@ -81,7 +81,6 @@ class Module:
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, torch.Tensor | None]
     _modules: dict[str, Module | None]
-    forward: Callable[..., Any]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         end_constructor_at_caller(cls)
@@ -111,9 +110,13 @@ class Module:
 
     # Calling
 
-    def forward(self, *input: Any) -> Any:  # type: ignore[no-redef]
-        """Define the computation of a call; every subclass overrides it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]  # subclasses have parameters of their own
+    else:
+
+        def forward(self, *input: Any) -> Any:
+            """Define the computation of a call; every subclass overrides it."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
