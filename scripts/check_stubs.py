@@ -28,13 +28,22 @@ ON_PURPOSE = (
         "a missing argument is refused in PyTorch's words",
     ),
     ("metaclass differs", "", "the typed constructors of old are classes of a metaclass that the stubs leave out"),
-    (
-        "should be positional-only",
-        "",
-        "PyTorch takes them by name, the stubs say so, and the functions give that error",
-    ),
+    ('stub does not have parameter "x"', "", "NumPy's names of arguments"),
+    ('stub does not have parameter "axis"', "", "NumPy's names of arguments"),
+    ("is not keyword-only", "", "the schema says that it is; the function does not mind"),
+    ('runtime parameter "decimals"', "", "the function tells a number from none"),
 )
 """Two parts of a message, and why the difference is meant."""
+
+
+def overloaded() -> set[str]:
+    """The functions with several signatures, which parse their arguments by hand: stubtest compares them with one signature."""
+    found = set()
+    for path in (ROOT / "adjoint").rglob("*.pyi"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for indent, name in re.findall(r"@overload\n(\s*)def (\w+)", path.read_text(encoding="utf-8")):
+            found.add(f"{module}.{'TensorMethods.' if indent else ''}{name}")
+    return found
 
 
 def differences() -> list[str]:
@@ -59,7 +68,13 @@ def differences() -> list[str]:
 
 def main() -> int:
     """Print the differences that are not meant; return the exit code."""
-    found = [line for line in differences() if not any(start in line and end in line for start, end, _ in ON_PURPOSE)]
+    several = overloaded()
+    found = [
+        line
+        for line in differences()
+        if not any(start in line and end in line for start, end, _ in ON_PURPOSE)
+        and not (" is inconsistent, " in line and line.split()[0] in several)
+    ]
     print("\n".join(found) or "the stubs agree with the package")
     return bool(found)
 

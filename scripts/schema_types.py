@@ -159,9 +159,14 @@ def _signature(schema: schemas.FunctionSchema, function: str, out_of: dict[str, 
         default = (
             None if each.required else "..." if each.type.rstrip("?") in NUMBERED else _default(each.default_value)
         )
+        types = type_of(each.type)
         if each.type == "Generator?":
             default = "None"
-        parameters.append(Parameter(each.name, type_of(each.type), default, each.kwarg_only))
+        elif each.name == "pin_memory":
+            default = "False"
+        elif each.name == "stride" and each.default_value == []:
+            types, default = (*types, "None"), "None"
+        parameters.append(Parameter(each.name, types, default, each.kwarg_only))
     names = {each.name for each in schema.arguments}
     if (out := out_of.get(" ".join(each.name for each in schema.arguments))) or (
         out := out_of.get(" ".join(each.name for each in schema.arguments if each.name not in FACTORY))
