@@ -82,13 +82,15 @@ FAMILIES: dict[str, dict[str, str]] = {
         "torch": "isin unravel_index",
     },
     "linalg.decompositions": {
-        "Tensor linalg torch": "cholesky cross det qr slogdet svd",
-        "Tensor torch": "inverse logdet",
+        "Tensor linalg torch": "cholesky cross qr svd",
+        "Tensor torch": "inverse",
         "linalg operators": "eigh eigvalsh inv solve svdvals",
-        "operators": (
-            "det_gradient imag_part linalg_cholesky linalg_cross linalg_det linalg_eigh linalg_inv linalg_qr "
-            "linalg_slogdet linalg_solve linalg_svd "
-        ),
+        "operators": "linalg_cholesky linalg_cross linalg_eigh linalg_inv linalg_qr linalg_solve linalg_svd",
+    },
+    "linalg.determinants": {
+        "Tensor linalg torch": "det slogdet",
+        "Tensor torch": "logdet",
+        "operators": "det_frame det_gradient imag_part linalg_det linalg_slogdet",
     },
     "linalg.distance": {
         "Tensor": "renorm_",
@@ -226,7 +228,10 @@ FAMILIES: dict[str, dict[str, str]] = {
             "negative negative_ positive rad2deg rad2deg_ reciprocal reciprocal_ round_ rsqrt rsqrt_ sgn sigmoid "
             "sigmoid_ sign sin sin_ sinc_ sinh sinh_ sqrt sqrt_ tan tan_ tanh tanh_ trunc trunc_ "
         ),
-        "operators": "conjugate logit_backward round_to_decimals round_to_integer sigmoid_backward tanh_backward",
+        "operators": (
+            "conjugate derivative_of_sinc logit_backward round_to_decimals round_to_integer sigmoid_backward "
+            "tanh_backward "
+        ),
         "special": "expit",
         "torch": "_neg_view",
     },

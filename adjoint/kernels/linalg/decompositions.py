@@ -10,14 +10,14 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous
-from ..runtime.floating import is_inexact, refuse, unwarned
+from ..runtime.floating import is_inexact, refuse
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
 from .stacks import of_stack
 
 Array = numpy.ndarray[Any, Any]
 
-_COMPILED = 1 << 11  # elements; from here on compiled loops are faster
+COMPILED = 1 << 11  # elements; from here on compiled loops are faster
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
@@ -66,7 +66,7 @@ def inv(self: Array, name: str = "inv") -> Array:
     """The inverse."""
     check_matrix(name, self, square=True)
     try:
-        return _inverse(self.mT).mT  # column-major
+        return inverse(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
         prefix, where = batch_prefix(self, _exactly_singular(self))
         raise LinAlgError(
@@ -75,7 +75,8 @@ def inv(self: Array, name: str = "inv") -> Array:
         ) from None
 
 
-def _inverse(a: Array) -> Array:
+def inverse(a: Array) -> Array:
+    """The inverse; the error of NumPy where a matrix is singular."""
     found = _eliminated(a, None, 2 * a.shape[-1])
     if found is not NotImplemented:
         return found
@@ -89,15 +90,8 @@ def _solution(a: Array, b: Array) -> Array:
 
 
 def _eliminated(a: Array, b: Array | None, columns: int) -> Any:
-    if a.shape[-1] * columns <= SMALL and LOOPS.takes(a.size, _COMPILED):
+    if a.shape[-1] * columns <= SMALL and LOOPS.takes(a.size, COMPILED):
         return LOOPS.run("linalg.elimination.solve", a, b)
-    return NotImplemented
-
-
-def _pivots(a: Array) -> Any:
-    """The pivots of each matrix, and the sign of its exchanges."""
-    if a.shape[-1] ** 2 <= SMALL and LOOPS.takes(a.size, _COMPILED):
-        return LOOPS.run("linalg.elimination.pivots_of", a)
     return NotImplemented
 
 
@@ -137,75 +131,10 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     return column_major(result[..., 0] if vector else result)
 
 
-def det(self: Array) -> Array:
-    """The determinant."""
-    check_matrix("det", self, square=True)
-    found = _pivots(self)
-    if found is not NotImplemented:
-        with unwarned():
-            product = (found[0].prod(1) * found[1]).astype(self.dtype).reshape(self.shape[:-2])
-            if product.all() and numpy.isfinite(product).all():
-                return product
-    return numpy.asarray(numpy.linalg.det(self), dtype=self.dtype)
-
-
-def slogdet(self: Array) -> tuple[Array, Array]:
-    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
-    check_matrix("slogdet", self, square=True)
-    found = _pivots(self)
-    if found is not NotImplemented:
-        pivots, sign = found
-        signs = numpy.copysign(1.0, pivots).prod(1) * sign, numpy.log(numpy.abs(pivots)).sum(1)
-        return tuple([item.astype(self.dtype).reshape(self.shape[:-2]) for item in signs])
-    sign, log = numpy.linalg.slogdet(self)
-    return numpy.asarray(sign), numpy.asarray(log)
-
-
-def is_nearly_singular(self: Array) -> bool:
-    """Whether any of the matrices is singular but for rounding."""
-    if not numpy.isfinite(self).all():
-        return False
-    values = numpy.linalg.svd(self, compute_uv=False)
-    return bool((values[..., -1] <= 100 * numpy.finfo(values.dtype).eps * values[..., 0]).any())
-
-
-def cofactors(self: Array) -> Array:
-    """The derivative of the determinant with respect to each element, also of singular matrices (by singular values)."""
-    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
-    u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
-    others = numpy.ones_like(s)
-    for index in range(s.shape[-1]):
-        others[..., index] = numpy.prod(numpy.delete(s, index, axis=-1), axis=-1)
-    phase = numpy.linalg.det(u) * numpy.linalg.det(vh)
-    return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
-
-
-_REGULAR = 0.01
-"""Up to this condition number, times the precision, the inverse is as exact as singular values."""
-
-
-def _inverse_of_regular(self: Array) -> Array | None:
-    """The inverses of matrices; None if one of them is nearly singular, or has elements that are not finite."""
-    try:
-        inverse = _inverse(self)
-    except numpy.linalg.LinAlgError:
-        return None
-    condition = numpy.linalg.norm(self, 1, (-2, -1)) * numpy.linalg.norm(inverse, 1, (-2, -1))
-    return inverse if (condition < _REGULAR / numpy.finfo(self.dtype).eps).all() else None
-
-
-def det_gradient(grad: Array, A: Array, result: Array) -> Array:
-    """`grad` times the conjugate of the derivative of the determinant `result`, also of singular matrices."""
-    inverse = _inverse_of_regular(A) if A.size else None
-    if inverse is not None:
-        return grad.reshape((*grad.shape, 1, 1)) * (result.reshape((*grad.shape, 1, 1)) * inverse.mT).conj()
-    return grad.reshape((*grad.shape, 1, 1)) * cofactors(A).conj()
-
-
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
     """The lower (or upper) triangular factor of Hermitian positive-definite matrices; only one triangle is read."""
     check_matrix(name.removeprefix("linalg."), self, square=True)
-    if LOOPS.takes(self.size, _COMPILED):
+    if LOOPS.takes(self.size, COMPILED):
         found = LOOPS.run("linalg.cholesky.cholesky", self, upper)
         if found is not NotImplemented:
             return numpy.asarray(found)

@@ -14,7 +14,7 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.pointwise import by_expression, pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import clone
-from ..runtime.floating import BFLOAT16, refuse
+from ..runtime.floating import BFLOAT16, refuse, widen
 from ..runtime.scalar import ZERO, Number
 
 Array = numpy.ndarray[Any, Any]
@@ -97,6 +97,21 @@ def sinc(self: Array) -> Any:
     """`sin(pi * self) / (pi * self)`, 1 at 0."""
     angle = self * math.pi
     return xp.where(self == 0, 1, xp.sin(angle) / angle)
+
+
+def derivative_of_sinc(self: Array, order: int) -> Array:
+    """The `order`-th derivative of `sinc`: near 0 by its series, elsewhere from the derivatives of `x * sinc(x)`."""
+    angle = numpy.asarray(widen(self) * math.pi)
+    result = numpy.asarray(numpy.sin(angle) / angle)
+    for n in range(1, order + 1):
+        result = numpy.asarray((numpy.sin(angle + n * math.pi / 2) - n * result) / angle)
+    near = numpy.abs(angle) < 2 + order
+    small, first = angle[near], (order + 1) // 2
+    total = numpy.zeros_like(small)
+    for k in range(first + 20, first - 1, -1):
+        total = total * (small * small) + (-1) ** k / ((2 * k + 1) * math.factorial(2 * k - order))
+    result[near] = total * small if order % 2 else total
+    return (result * math.pi**order).astype(self.dtype)
 
 
 # --- angles ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
 from ...dispatch.return_types import return_type
-from ...dispatch.sequential import is_readable
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg import matmul
 from ...kernels.linalg.elimination import lu_factor
@@ -17,6 +16,7 @@ from ...notices import warn
 from ...tape.modes import FLAGS, is_recording
 from ...tape.saved import unpack
 from ...tensor import Tensor, wrap
+from ..math.pointwise import is_complex
 
 
 def conjugate_transpose(matrix):
@@ -24,7 +24,7 @@ def conjugate_transpose(matrix):
     return matrix.mT.conj()
 
 
-def _factors(transposed):
+def factors_shown(transposed):
     """What PyTorch shows of a node that has saved the factors of Gaussian elimination: here they are found when looked at."""
 
     def shown(position, node):
@@ -94,7 +94,7 @@ def batch_of_systems(op, batch, matrix, right, *options):
 class linalg_solve:
     """The solution of linear systems."""
 
-    saved_display = _factors(transposed=False)
+    saved_display = factors_shown(transposed=False)
 
     def forward(A: Array, B: Array, left=True): ...
 
@@ -102,7 +102,7 @@ class linalg_solve:
 
     def grad_inputs(grad, A, result, left, needs, xp):
         vector = len(result.shape) == len(A.shape) - 1
-        to_b = xp.linalg_solve(conjugate_transpose(A), grad, left)
+        to_b = xp.linalg_solve_ex(conjugate_transpose(A), grad, left, False)[0]
         if not needs[0]:
             return None, to_b
         g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
@@ -122,114 +122,6 @@ def solve(A, B, *, left=True, out=None):
         LinAlgError: if A is singular.
     """
     return linalg_solve(A, B, left, out=out)
-
-
-# --- determinants ---------------------------------------------------------------------------------------------
-
-
-@public(namespace=None, on_arrays=kernels.det_gradient)
-def det_gradient(grad, A, result):
-    """`grad` times the conjugate of the derivative of the determinant, also of singular matrices."""
-    size = A._array.shape[-1]
-    if not A._array.size:
-        return tensors.zeros_like(A)
-    scale = grad.reshape((*grad._array.shape, 1, 1))
-    if size == 1:
-        return scale
-    if is_readable(A) and not kernels.is_nearly_singular(A._array):
-        return (scale * result[..., None, None].conj()) * conjugate_transpose(linalg_inv(A))
-    U, S, Vh = linalg_svd(A, False)
-    phase = (linalg_det(U) * linalg_det(Vh)).conj()[..., None, None]
-    return scale * phase * ((U * tensors.others_product(S, -1)[..., None, :]) @ Vh)
-
-
-@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT, batch="leading")
-class linalg_det:
-    """The determinant of square matrices."""
-
-    saved_display = _factors(transposed=True)
-
-    def forward(A: Array): ...
-
-    def grad_A(grad, A, result, xp):
-        return xp.det_gradient(grad, A, result)
-
-
-@public(namespace="linalg")
-def det(A, *, out=None):
-    """The determinant of (a stack of) square matrices."""
-    return linalg_det(A, out=out)
-
-
-@public(name="det", method=("det",), numpy_names=True)
-def det_function(input):
-    """The determinant of (a stack of) square matrices: `linalg.det`."""
-    return linalg_det(input)
-
-
-@operator(
-    kernel=kernels.slogdet,
-    same_out=STRICT,
-    namespace=None,
-    method=False,
-    name="linalg_slogdet",
-    outputs=("sign", "logabsdet"),
-    returns=return_type("linalg_slogdet", "sign", "logabsdet"),
-    batch="leading",
-)
-class linalg_slogdet:
-    """The sign and the logarithm of the absolute value of the determinant."""
-
-    saved_display = _factors(transposed=True)
-
-    def forward(A: Array): ...
-
-    def grad_A(grads, A, sign, xp):
-        to_sign, to_log = grads
-        total = to_log
-        if to_sign is not None and A.dtype in _COMPLEX:
-            turn = xp.imag_part(to_sign.conj() * sign) * (-1j)
-            total = turn if total is None else total + turn
-        if total is None:
-            return A * 0
-        return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv(A))
-
-
-def _complex_types():
-    from ... import dtypes
-
-    kinds = (dtypes.complex64, dtypes.complex128)
-    return (*kinds, *(kind.numpy for kind in kinds))
-
-
-_COMPLEX = _complex_types()
-
-
-@public(namespace=None, on_arrays=lambda value: value.imag)
-def imag_part(value):
-    """The imaginary part."""
-    return tensors.imag(value)
-
-
-@public(namespace="linalg")
-def slogdet(A, *, out=None):
-    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
-    return linalg_slogdet(A, out=out)
-
-
-@public(name="slogdet", method=("slogdet",), numpy_names=True)
-def slogdet_function(input, *, out=None):
-    """The sign (or phase) of the determinant and the logarithm of its absolute value: `linalg.slogdet`."""
-    return _named(SLOGDET, linalg_slogdet(input, out=out), out)
-
-
-@public(method=True, numpy_names=True)
-def logdet(input):
-    """The logarithm of the determinant; NaN where it is negative."""
-    sign, log = linalg_slogdet(input)
-    if input._array.dtype.kind == "c":
-        return log + sign.log()
-    return tensors.where(sign == -1.0, float("nan"), log)
 
 
 # --- factorizations -------------------------------------------------------------------------------------------
@@ -316,7 +208,7 @@ def _svd_gradient(grads, U, S, Vh, xp):
         return (u * to_s[..., None, :]) @ vh
     # A change of phase, one way of a vector of U and the other way of that of V, changes A too: for real numbers there is none,
     # and nothing is divided by the diagonal.
-    difference, turned = _differences(S * S), xp.diag_embed(4 * S * S if U.dtype in _COMPLEX else S * 0 + 1, 0, -2, -1)
+    difference, turned = _differences(S * S), xp.diag_embed(4 * S * S if is_complex(U) else S * 0 + 1, 0, -2, -1)
     inner = 0
     if to_s is not None:
         inner = inner + xp.diag_embed(to_s, 0, -2, -1)
@@ -477,7 +369,7 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
     total = Q @ inner
     if to_q is not None and Q.shape[-2] > Q.shape[-1]:
         total = total + (to_q - Q @ within)
-    return xp.linalg_solve(conjugate_transpose(R), total, False)
+    return xp.linalg_solve_triangular(conjugate_transpose(R), total, False, False, False)
 
 
 @public(namespace="linalg")
@@ -489,15 +381,14 @@ def qr(A, mode="reduced", *, out=None):
 @public(name="qr", method=("qr",), numpy_names=True)
 def qr_function(input, some=True, *, out=None):
     """An orthonormal and an upper triangular factor: `linalg.qr`."""
-    return _named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
+    return named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
 
 
 QR = return_type("qr", "Q", "R")
 SVD = return_type("svd", "U", "S", "V")
-SLOGDET = return_type("slogdet", "sign", "logabsdet")
 
 
-def _named(cls, results, out):
+def named(cls, results, out):
     """The results of a function of `linalg` as those of the older one of another name."""
     return (cls if out is None else cls.out)(*results)
 

@@ -418,6 +418,10 @@ def _in_place(product, result):
     return tensors.permute(product.reshape(sizes), inverse)
 
 
+def _kept(factor):
+    return factor if has_no_history(factor) else factor.clone()
+
+
 @public(method=True, numpy_names=True)
 def kron(input, other, *, out=None):
     """The Kronecker product."""
@@ -436,7 +440,8 @@ def kron(input, other, *, out=None):
         left = tensors.unsafe_view(input, tuple(size for n in a[:-1] for size in (n, 1)) + shape[-1:])
         right = tensors.unsafe_view(other, tuple(size for n in b[:-1] for size in (1, n)) + shape[-1:])
     else:
-        left = tensors.unsafe_view(input, tuple(size for n in a for size in (n, 1)))
-        right = tensors.unsafe_view(other, tuple(size for n in b for size in (1, n)))
+        # What is multiplied is a copy, small beside the result: a view of no tensor would not see that its memory is changed.
+        left = tensors.unsafe_view(_kept(input), tuple(size for n in a for size in (n, 1)))
+        right = tensors.unsafe_view(_kept(other), tuple(size for n in b for size in (1, n)))
     result = tensors.unsafe_view(left * right, shape)
     return stored("kron", result, out)

@@ -308,7 +308,7 @@ class linalg_eig:
         to_values, to_vectors = grads
         turned = conjugate_transpose(eigenvectors)
         if to_vectors is None:
-            return xp.linalg_solve(turned, to_values[..., :, None] * turned, True)
+            return xp.linalg_solve_ex(turned, to_values[..., :, None] * turned, True, False)[0]
         gaps = (eigenvalues[..., None, :] - eigenvalues[..., :, None]).conj()
         gaps = gaps + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
         product = turned @ to_vectors
@@ -317,7 +317,7 @@ class linalg_eig:
         inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
         if to_values is not None:
             inner = inner + xp.diag_embed(to_values, 0, -2, -1)
-        return xp.linalg_solve(turned, inner @ turned, True)
+        return xp.linalg_solve_ex(turned, inner @ turned, True, False)[0]
 
 
 @public(namespace="linalg", numpy_names=True)

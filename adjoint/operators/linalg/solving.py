@@ -125,7 +125,9 @@ class cholesky_solve:
             return to_self, None
         product = to_self @ conjugate_transpose(result)
         total = product + conjugate_transpose(product)
-        return to_self if needs[0] else None, -(input2 @ total if upper else total @ input2)
+        factor = _triangle(input2, upper, False, xp)
+        to_factor = factor @ total if upper else total @ factor
+        return to_self if needs[0] else None, -_triangle(to_factor, upper, False, xp)
 
 
 @operator(kernel=kernels.cholesky_inverse, batch="leading")
@@ -134,9 +136,10 @@ class cholesky_inverse:
 
     def forward(self: Array, upper: Bool = False): ...
 
-    def grad_self(grad, self, result, upper):
+    def grad_self(grad, self, result, upper, xp):
         inner = result @ (grad + conjugate_transpose(grad)) @ result
-        return -(self @ inner if upper else inner @ self)
+        factor = _triangle(self, upper, False, xp)
+        return -_triangle(factor @ inner if upper else inner @ factor, upper, False, xp)
 
 
 @operator(

@@ -144,10 +144,10 @@ class logaddexp:
     """`log(exp(input) + exp(other))`, elementwise, without overflow."""
 
     def grad_self(grad, self, other, xp):
-        return grad / (1 + xp.exp(other - self)).conj()
+        return grad * xp.sigmoid(self - other).conj()
 
     def grad_other(grad, self, other, xp):
-        return grad / (1 + xp.exp(self - other)).conj()
+        return grad * xp.sigmoid(other - self).conj()
 
 
 @binary(kernels.logaddexp2, numbers=False, inplace=False)
@@ -155,10 +155,10 @@ class logaddexp2:
     """`log2(2 ** input + 2 ** other)`, elementwise, without overflow."""
 
     def grad_self(grad, self, other, xp):
-        return grad / (1 + xp.exp2(other - self)).conj()
+        return grad * xp.sigmoid((self - other) * math.log(2)).conj()
 
     def grad_other(grad, self, other, xp):
-        return grad / (1 + xp.exp2(self - other)).conj()
+        return grad * xp.sigmoid((other - self) * math.log(2)).conj()
 
 
 @overloads(

@@ -280,9 +280,17 @@ class sinc:
     """`sin(pi * input) / (pi * input)`, elementwise, and 1 at 0."""
 
     def grad_self(grad, self, xp):
-        angle = self * math.pi
-        slope = (angle * xp.cos(angle) - xp.sin(angle)) / (angle * self)
-        return xp.zero_where(grad * slope.conj(), self == 0)
+        return grad * xp.derivative_of_sinc(self, 1).conj()
+
+
+@operator(kernel=kernels.derivative_of_sinc, namespace=None, method=(), tangent="elementwise")
+class derivative_of_sinc:
+    """The `order`-th derivative of `sinc`, elementwise."""
+
+    def forward(self: Array, order): ...
+
+    def grad_self(grad, self, order, xp):
+        return grad * xp.derivative_of_sinc(self, order + 1).conj()
 
 
 @unary(kernels.deg2rad, node="Deg2RadBackward0", sparse="values")

@@ -53,6 +53,11 @@ class pow_number:
         return xp.power_backward(grad, self, exponent)
 
 
+def _smallest(value):
+    """The smallest number that has a reciprocal."""
+    return float(numpy.finfo(getattr(value, "_array", value).dtype).tiny)
+
+
 @operator(
     promote="common",
     kernel=Kernel(kernels.power, small=numpy.power, dtypes=FLOATS),
@@ -72,8 +77,8 @@ class pow_tensor:
 
     def grad_self(grad, self, exponent, xp):
         self, exponent = xp.wide(self), xp.wide(exponent)
-        slope = exponent * xp.pow_tensor(self, exponent - 1)
-        return grad * xp.zero_where(slope, exponent == 0).conj()
+        constant = (exponent == 0) & ~(xp.abs(self) > _smallest(self))  # 0 times an infinite power has no derivative
+        return grad * (exponent * xp.pow_tensor(self, xp.zero_where(exponent - 1, constant))).conj()
 
     def grad_exponent(grad, self, exponent, result, xp):
         wide = xp.wide(self)
@@ -82,8 +87,10 @@ class pow_tensor:
             result = xp.pow_tensor(self, exponent)
         real = xp.real(exponent) if is_complex(exponent) else exponent
         base = self + 0j if is_complex(result) and not is_complex(self) else self
-        slope = xp.zero_where(result * xp.log(base), (self == 0) & (real >= 0))
-        return grad * slope.conj()
+        base = xp.where(
+            (self == 0) & (real >= 0), xp.ones_like(base), base
+        )  # 0 stays 0: a logarithm of 0, to any order
+        return grad * (result * xp.log(base)).conj()
 
 
 @operator(
@@ -103,7 +110,7 @@ class number_pow:
     def grad_exponent(grad, self, exponent, result, xp):
         if self == 0:
             real = xp.real(exponent) if is_complex(exponent) else exponent
-            return xp.zero_where(grad * (result * -math.inf).conj(), real >= 0)
+            return grad * (result * xp.zero_where(xp.zeros_like(result) - math.inf, real >= 0)).conj()
         return grad * (result * _logarithm(self, result)).conj()
 
 

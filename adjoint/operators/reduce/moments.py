@@ -118,10 +118,8 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         return scaled * (grad / xp.pow_number(norm, ord - 1))
     zero = norm == 0
     share = grad / xp.pow_number(xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
-    if ord < 2:
-        scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
-        return xp.where(zero, scaled * 0, scaled * share)
-    return self * xp.pow_number(size, ord - 2) * xp.where(zero, grad * 0, share)
+    scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
+    return xp.where(zero, scaled * 0, scaled * share)
 
 
 @reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm", narrow="halves norm_cpu")

@@ -1,0 +1,98 @@
+"""Determinants, their logarithms and their derivatives, also of singular matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...codegen.acceleration import LOOPS
+from ..runtime.floating import unwarned
+from .decompositions import COMPILED, check_matrix, inverse
+from .elimination import SMALL
+
+Array = numpy.ndarray[Any, Any]
+
+
+def _pivots(a: Array) -> Any:
+    """The pivots of each matrix, and the sign of its exchanges."""
+    if a.shape[-1] ** 2 <= SMALL and LOOPS.takes(a.size, COMPILED):
+        return LOOPS.run("linalg.elimination.pivots_of", a)
+    return NotImplemented
+
+
+def det(self: Array) -> Array:
+    """The determinant."""
+    check_matrix("det", self, square=True)
+    found = _pivots(self)
+    if found is not NotImplemented:
+        with unwarned():
+            product = (found[0].prod(1) * found[1]).astype(self.dtype).reshape(self.shape[:-2])
+            if product.all() and numpy.isfinite(product).all():
+                return product
+    return numpy.asarray(numpy.linalg.det(self), dtype=self.dtype)
+
+
+def slogdet(self: Array) -> tuple[Array, Array]:
+    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
+    check_matrix("slogdet", self, square=True)
+    found = _pivots(self)
+    if found is not NotImplemented:
+        pivots, sign = found
+        signs = numpy.copysign(1.0, pivots).prod(1) * sign, numpy.log(numpy.abs(pivots)).sum(1)
+        return tuple([item.astype(self.dtype).reshape(self.shape[:-2]) for item in signs])
+    sign, log = numpy.linalg.slogdet(self)
+    return numpy.asarray(sign), numpy.asarray(log)
+
+
+def cofactors(self: Array) -> Array:
+    """The derivative of the determinant with respect to each element, also of singular matrices (by singular values)."""
+    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
+    u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
+    others = numpy.ones_like(s)
+    for index in range(s.shape[-1]):
+        others[..., index] = numpy.prod(numpy.delete(s, index, axis=-1), axis=-1)
+    phase = numpy.linalg.det(u) * numpy.linalg.det(vh)
+    return numpy.where(finite, phase[..., None, None] * ((u.conj() * others[..., None, :]) @ vh.conj()), numpy.nan)
+
+
+_REGULAR = 0.01
+"""Up to this condition number, times the precision, the inverse is as exact as singular values."""
+
+
+def _inverse_of_regular(self: Array) -> Array | None:
+    """The inverses of matrices; None if one of them is nearly singular, or has elements that are not finite."""
+    try:
+        found = inverse(self)
+    except numpy.linalg.LinAlgError:
+        return None
+    condition = numpy.linalg.norm(self, 1, (-2, -1)) * numpy.linalg.norm(found, 1, (-2, -1))
+    return found if (condition < _REGULAR / numpy.finfo(self.dtype).eps).all() else None
+
+
+def det_gradient(grad: Array, A: Array, result: Array) -> Array:
+    """`grad` times the conjugate of the derivative of the determinant `result`, also of singular matrices."""
+    found = _inverse_of_regular(A) if A.size else None
+    if found is not None:
+        return grad.reshape((*grad.shape, 1, 1)) * (result.reshape((*grad.shape, 1, 1)) * found.mT).conj()
+    return grad.reshape((*grad.shape, 1, 1)) * cofactors(A).conj()
+
+
+def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
+    """Bases in which each matrix is diagonal, of which of its singular values are regular, and how many are not.
+
+    The determinant of `left @ self @ right` is that of `self`. The count is a row of zeros with a one in its place, as long as
+    the greatest count needs: so the shape tells whether all matrices are regular, in which case the bases are empty.
+    """
+    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
+    given = numpy.where(finite, self, 0)
+    values = numpy.linalg.svd(given, compute_uv=False)
+    kept = (values > numpy.finfo(values.dtype).eps ** (2 / 3) * values[..., :1]) | ~finite[..., 0]
+    count = kept.shape[-1] - kept.sum(-1)
+    order = (count[..., None] == numpy.arange(count.max(initial=0) + 1)).astype(self.dtype)
+    if order.shape[-1] == 1:
+        return self[..., :0, :0], self[..., :0, :0], kept.astype(self.dtype), order
+    u, _, vh = numpy.linalg.svd(given)
+    left = u.mT.conj()
+    left[..., 0, :] *= (numpy.linalg.det(u) * numpy.linalg.det(vh))[..., None]
+    return left, vh.mT.conj(), kept.astype(self.dtype), order

@@ -1,0 +1,140 @@
+"""Determinants and their logarithms (`adjoint.linalg`)."""
+
+from __future__ import annotations
+
+from ...dispatch.annotations import Array
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.out import STRICT
+from ...dispatch.return_types import return_type
+from ...kernels.linalg import determinants as kernels
+from ..math.pointwise import is_complex
+from .decompositions import conjugate_transpose, factors_shown, named
+
+SLOGDET = return_type("slogdet", "sign", "logabsdet")
+
+
+@operator(
+    kernel=kernels.det_frame, namespace=None, method=False, outputs=("left", "right", "kept", "order"), batch="leading"
+)
+class det_frame:
+    """Bases in which matrices are diagonal, and where they are regular: of these nothing is differentiated."""
+
+    def forward(A: Array): ...
+
+
+@public(namespace=None, on_arrays=kernels.det_gradient)
+def det_gradient(grad, A, result):
+    """`grad` times the conjugate of the derivative of the determinant, also of singular matrices, to any order."""
+    if not A._array.size:
+        return tensors.zeros_like(A)
+    scale = grad[..., None, None]
+    if A._array.shape[-1] == 1:
+        return scale
+    left, right, kept, order = det_frame(A)
+    if order._array.shape[-1] == 1:
+        return (scale * result[..., None, None].conj()) * conjugate_transpose(tensors.linalg_inv_ex(A)[0])
+    return scale * conjugate_transpose(right @ _adjugate(left @ A @ right, kept, order) @ left)
+
+
+def _adjugate(matrix, kept, order):
+    """The derivative of the determinant, transposed, where `kept` says which rows and columns are a regular matrix.
+
+    Its inverse leaves a Schur complement of what is singular (as many rows as `order` says), which has a small determinant:
+    that and its derivative are polynomials, by Faddeev and LeVerrier's recurrence (Gantmacher 1959, "The theory of matrices",
+    chapter IV), so that the derivatives of higher orders are right, too.
+    """
+    rest = 1 - kept
+    regular = matrix * (kept[..., None] * kept[..., None, :]) + tensors.diag_embed(rest)
+    inverse = tensors.linalg_inv_ex(regular)[0] * (kept[..., None] * kept[..., None, :])
+    above, below = matrix * (kept[..., None] * rest[..., None, :]), matrix * (rest[..., None] * kept[..., None, :])
+    to_left, to_above = below @ inverse, inverse @ above
+    complement = matrix * (rest[..., None] * rest[..., None, :]) - to_left @ above
+    power, coefficient = complement * 0, order[..., 0] * 0 + 1
+    determinant, adjugate = order[..., 0], power
+    for size in range(1, order._array.shape[-1]):
+        power = coefficient[..., None, None] * tensors.diag_embed(rest) - complement @ power
+        coefficient = tensors.diagonal(complement @ power, 0, -2, -1).sum(-1) / size
+        determinant = determinant + order[..., size] * coefficient
+        adjugate = adjugate + order[..., size, None, None] * power
+    outer = adjugate - to_above @ adjugate
+    inner = determinant[..., None, None] * inverse + outer - outer @ to_left
+    return linalg_det(regular)[..., None, None] * inner
+
+
+@operator(kernel=kernels.det, namespace=None, method=False, node="LinalgDetBackward0", same_out=STRICT, batch="leading")
+class linalg_det:
+    """The determinant of square matrices."""
+
+    saved_display = factors_shown(transposed=True)
+
+    def forward(A: Array): ...
+
+    def grad_A(grad, A, result, xp):
+        return xp.det_gradient(grad, A, result)
+
+
+@public(namespace="linalg")
+def det(A, *, out=None):
+    """The determinant of (a stack of) square matrices."""
+    return linalg_det(A, out=out)
+
+
+@public(name="det", method=("det",), numpy_names=True)
+def det_function(input):
+    """The determinant of (a stack of) square matrices: `linalg.det`."""
+    return linalg_det(input)
+
+
+@operator(
+    kernel=kernels.slogdet,
+    same_out=STRICT,
+    namespace=None,
+    method=False,
+    name="linalg_slogdet",
+    outputs=("sign", "logabsdet"),
+    returns=return_type("linalg_slogdet", "sign", "logabsdet"),
+    batch="leading",
+)
+class linalg_slogdet:
+    """The sign and the logarithm of the absolute value of the determinant."""
+
+    saved_display = factors_shown(transposed=True)
+
+    def forward(A: Array): ...
+
+    def grad_A(grads, A, sign, xp):
+        to_sign, to_log = grads
+        total = to_log
+        if to_sign is not None and is_complex(A):
+            turn = xp.imag_part(to_sign.conj() * sign) * (-1j)
+            total = turn if total is None else total + turn
+        if total is None:
+            return A * 0
+        return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv_ex(A, False)[0])
+
+
+@public(namespace=None, on_arrays=lambda value: value.imag)
+def imag_part(value):
+    """The imaginary part."""
+    return tensors.imag(value)
+
+
+@public(namespace="linalg")
+def slogdet(A, *, out=None):
+    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
+    return linalg_slogdet(A, out=out)
+
+
+@public(name="slogdet", method=("slogdet",), numpy_names=True)
+def slogdet_function(input, *, out=None):
+    """The sign (or phase) of the determinant and the logarithm of its absolute value: `linalg.slogdet`."""
+    return named(SLOGDET, linalg_slogdet(input, out=out), out)
+
+
+@public(method=True, numpy_names=True)
+def logdet(input):
+    """The logarithm of the determinant; NaN where it is negative."""
+    sign, log = linalg_slogdet(input)
+    if input._array.dtype.kind == "c":
+        return log + sign.log()
+    return tensors.where(sign == -1.0, float("nan"), log)
