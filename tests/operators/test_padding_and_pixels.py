@@ -61,3 +61,37 @@ def test_shuffled_channels_are_one_of_each_group() -> None:
     assert y.flatten().tolist() == [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
     (grad,) = torch.autograd.grad(y, x, torch.arange(6.0).reshape(1, 6, 1))
     assert grad.tolist() == [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]
+
+
+KEPT = [
+    ("linear", 1),
+    ("bilinear", 2),
+    ("trilinear", 3),
+    ("nearest", 2),
+    ("bilinear antialias", 2),
+    ("bicubic antialias", 2),
+]
+
+
+@pytest.mark.parametrize("scale", [1.00001, 1.1, 1.2])
+@pytest.mark.parametrize(("mode", "dims"), KEPT)
+def test_dimensions_that_keep_their_size_keep_their_elements(mode: str, dims: int, scale: float) -> None:
+    name, _, antialias = mode.partition(" ")
+    x = torch.randn(2, 3, *[4] * dims, requires_grad=True)
+    y = F.interpolate(x, scale_factor=scale, mode=name, antialias=bool(antialias))
+    assert torch.equal(y, x)
+    assert y.data_ptr() != x.data_ptr()
+    weights = torch.randn_like(y)
+    assert torch.equal(torch.autograd.grad(y, x, weights)[0], weights)
+    if dims == 2:  # of each dimension by itself
+        wide = F.interpolate(x, scale_factor=(scale, 2), mode=name, antialias=bool(antialias))
+        by_rows = [F.interpolate(row[:, :, None], scale_factor=(1, 2), mode=name) for row in x.unbind(2)]
+        torch.testing.assert_close(wide, torch.cat(by_rows, 2))
+        whole = torch.randint(0, 255, (2, 3, 4, 4), dtype=torch.uint8)
+        assert torch.equal(F.interpolate(whole, scale_factor=scale, mode=name, antialias=bool(antialias)), whole)
+
+
+def test_corners_of_a_single_pixel_are_the_first_one() -> None:
+    x = torch.arange(5.0).reshape(1, 1, 1, 5)
+    for antialias in (False, True):
+        assert F.interpolate(x, size=(1, 1), mode="bilinear", align_corners=True, antialias=antialias).item() == 0

@@ -28,12 +28,19 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
         return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
     result = self
     for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+        if length == self.shape[axis] and _keeps(len(size), mode, antialias):
+            continue
         if mode in NEAREST:
             result = take_rows(result, _nearest(self.shape[axis], length, mode, scale), axis)
         else:
             weights = _weights(self.shape[axis], length, mode, align_corners, antialias, scale)
             result = _along(result, axis, weights)
-    return _rounded(result, self.dtype)
+    return self.copy() if result is self else _rounded(result, self.dtype)
+
+
+def _keeps(dims: int, mode: str, antialias: bool) -> bool:
+    """Whether a dimension whose size does not change is kept as it is, whatever the scale that was asked for."""
+    return mode == "linear" or antialias or (mode == "nearest" and dims == 2)
 
 
 def _resampled_bytes(
@@ -41,6 +48,8 @@ def _resampled_bytes(
 ) -> Array:
     """`resample` of bytes in fixed-point numbers, as PyTorch and Pillow do: each pass, rows first, is rounded to bytes."""
     for axis in (3, 2):
+        if size[axis - 2] == self.shape[axis]:
+            continue
         weights = _weights(self.shape[axis], size[axis - 2], mode, align_corners, antialias, scales[axis - 2])
         digits, places, shares = weights.fixed_point()
         moved = self.swapaxes(axis, -1).astype(numpy.int64)
@@ -48,7 +57,7 @@ def _resampled_bytes(
         for k in range(1, shares.shape[1]):
             total += moved.take(places[:, k], -1) * shares[:, k]
         self = numpy.clip(total >> digits, 0, 255).astype(numpy.uint8).swapaxes(axis, -1)
-    return numpy.ascontiguousarray(self)
+    return self.copy()
 
 
 def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
@@ -66,9 +75,11 @@ def resample_backward(
     """The transpose of `resample`: from gradients of the new elements those of the old ones, of which there are `size`."""
     result = grad
     for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+        if length == grad.shape[axis] and _keeps(len(size), mode, antialias):
+            continue
         weights = _weights(length, grad.shape[axis], mode, align_corners, antialias, scale, transposed=True)
         result = _along(result, axis, weights)
-    return _rounded(result, grad.dtype)
+    return grad.copy() if result is grad else _rounded(result, grad.dtype)
 
 
 def _check(self: Array, size: Sizes, mode: str) -> None:
@@ -179,6 +190,11 @@ def _step(old: int, new: int, scale: float | None) -> float:
     return 1.0 / scale if scale is not None and scale > 0 else old / new
 
 
+def _step_of_corners(old: int, new: int) -> float:
+    """The same where the first and the last new elements are the first and the last old ones."""
+    return (old - 1) / (new - 1) if new > 1 else 0.0
+
+
 @functools.lru_cache(maxsize=64)
 def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
     """For each new element the old one it is."""
@@ -218,7 +234,7 @@ Shares = tuple[Array, Array, Array]
 def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
     """The old elements on either side of each new one, and their weights."""
     if align_corners:
-        centres = numpy.arange(new) * ((old - 1) / (new - 1) if new > 1 else 0.0)
+        centres = numpy.arange(new) * _step_of_corners(old, new)
     else:
         centres = (numpy.arange(new) + 0.5) * _step(old, new, scale) - 0.5
     reach, shape = _SHAPES[mode]
@@ -227,14 +243,12 @@ def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: fl
     before = numpy.floor(centres).astype(numpy.int64)[:, None]
     places = before + numpy.arange(1 - reach, reach + 1)
     shares = shape(numpy.abs(centres[:, None] - places), -0.75)
-    if old == new and reach == 1:
-        places = before.repeat(2, 1)  # nothing lies between elements of the same size
     return numpy.clip(places, 0, old - 1), shares
 
 
 def _averaging(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:
     """Weights that, where the image becomes smaller, reach over all old elements between two new ones."""
-    step = (old - 1) / (new - 1) if align_corners and new > 1 else _step(old, new, scale)
+    step = _step_of_corners(old, new) if align_corners else _step(old, new, scale)
     reach, shape = _SHAPES[mode]
     wide = max(step, 1.0)
     parts = []
