@@ -21,8 +21,35 @@ def test_kaisers_window_does_not_overflow(beta):
 
 def test_zeta_at_its_poles_and_where_the_sum_underflows():
     nan, inf = math.nan, math.inf
-    found = torch.special.zeta(torch.tensor([nan, nan, 1e20, 2.0, 2.0]), torch.tensor([-2.0, -inf, 501.0, inf, -3.0]))
-    numpy.testing.assert_array_equal(found.numpy(), [inf, inf, 0.0, nan, inf])
+    found = torch.special.zeta(
+        torch.tensor([inf, inf, 1e20, 2.0, 2.0, inf]), torch.tensor([-2.0, 2.0, 501.0, inf, -3.0, 1.0])
+    )
+    numpy.testing.assert_array_equal(found.numpy(), [inf, 0.0, 0.0, nan, inf, 1.0])
+
+
+POLYNOMIALS = [name for name in dir(torch.special) if "polynomial" in name and not name.startswith("shifted")]
+
+
+@pytest.mark.parametrize("repeats", [1, 4000])  # also compiled
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "zeta", "xlogy", "xlog1py", *POLYNOMIALS])
+def test_what_is_given_a_parameter_of_nan_is_nan(name, repeats):
+    function = getattr(torch.special, name)
+    other = torch.tensor([0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan], dtype=torch.float64).repeat(repeats)
+    nan = torch.full_like(other, math.nan)
+    assert function(other, nan).isnan().all()
+    if "polynomial" not in name:  # those of degree 0 are constant
+        assert function(nan, other).isnan().all()
+
+
+@pytest.mark.parametrize("repeats", [1, 4000])
+@pytest.mark.parametrize("name", ["i0", "i1", "modified_bessel_i0", "modified_bessel_i1"])
+def test_modified_bessel_functions_overflow_where_they_do_not_fit(name, repeats):
+    x = torch.tensor([650.0, 709.0, 710.0, 713.0, 713.98, 714.0, 1e6], dtype=torch.float64)
+    found = getattr(torch.special, name)(x.repeat(repeats))[:7]
+    scaled = getattr(torch.special, f"{name[-2:]}e")(x)
+    expected = (scaled.log() + x).numpy()
+    numpy.testing.assert_allclose(found[:5].log().numpy(), expected[:5], rtol=1e-14)
+    assert found[5:].isinf().all()
 
 
 def test_functions_of_special_take_numpys_names():

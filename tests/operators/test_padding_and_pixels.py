@@ -85,7 +85,10 @@ def test_dimensions_that_keep_their_size_keep_their_elements(mode: str, dims: in
     assert torch.equal(torch.autograd.grad(y, x, weights)[0], weights)
     if dims == 2:  # of each dimension by itself
         wide = F.interpolate(x, scale_factor=(scale, 2), mode=name, antialias=bool(antialias))
-        by_rows = [F.interpolate(row[:, :, None], scale_factor=(1, 2), mode=name) for row in x.unbind(2)]
+        rows = x.unbind(2)
+        by_rows = [
+            F.interpolate(row[:, :, None], scale_factor=(1, 2), mode=name, antialias=bool(antialias)) for row in rows
+        ]
         torch.testing.assert_close(wide, torch.cat(by_rows, 2))
         whole = torch.randint(0, 255, (2, 3, 4, 4), dtype=torch.uint8)
         assert torch.equal(F.interpolate(whole, scale_factor=scale, mode=name, antialias=bool(antialias)), whole)

@@ -178,14 +178,16 @@ def i1e(x: T) -> T:
 
 @loops(in_float64=True)
 def i0(x: T) -> T:
-    """The modified Bessel function of the first kind and order 0."""
-    return _growing(fabs(x), 0) * exp(fabs(x))
+    """The modified Bessel function of the first kind and order 0; the exponential alone overflows before it."""
+    half = exp(fabs(x) * 0.5)
+    return _growing(fabs(x), 0) * half * half
 
 
 @loops(in_float64=True)
 def i1(x: T) -> T:
     """The modified Bessel function of the first kind and order 1."""
-    return copysign(_growing(fabs(x), 1) * exp(fabs(x)), x)
+    half = exp(fabs(x) * 0.5)
+    return copysign(_growing(fabs(x), 1) * half * half, x)
 
 
 # --- the Airy function ------------------------------------------------------------------------------------------------

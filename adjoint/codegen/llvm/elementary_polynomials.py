@@ -72,7 +72,7 @@ def is_float32(x: T) -> Static:
 
 @loops
 def _values(x: T, n: T, FAMILY: Static) -> T:
-    """The polynomials of degrees `n`, rounded towards 0; 0 for negative degrees and for what is none."""
+    """The polynomials of degrees `n`, rounded towards 0; 0 for negative degrees and for infinite ones, nan for nan."""
     degree = where(fabs(n) < 2.0**63, trunc(n), T(-1))
     steps, special = degree, x  # `steps`: how far the recurrence goes, where it is needed
     if FAMILY.degrees is not None:
@@ -107,7 +107,8 @@ def _values(x: T, n: T, FAMILY: Static) -> T:
         k = k + 1
         result = where(steps == T(k), value, result)
     result = where(steps > T(k), value, result)  # these were lost: nan
-    return where(degree < 0, T(0), where(steps < 0, special, result))
+    result = where(degree < 0, T(0), where(steps < 0, special, result))
+    return where(n == n, result, n)
 
 
 _X, _TWICE = (1.0, -0.0), (2.0, -0.0)

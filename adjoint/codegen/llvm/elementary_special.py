@@ -287,9 +287,8 @@ def _incomplete(a: T, x: T, UPPER: Static, EPSILON: Static) -> T:
     complement = low if UPPER else ~low
     value = where(complement, T(1) - value, value)
     value = where(inside, value, T(math.nan))
-    # One that is nan does not matter where the other one says all.
-    at_zero = ((x == 0) & ~(a <= 0)) | ((a == math.inf) & ~(x < 0) & ~(x == math.inf))
-    at_infinity = ((a == 0) & (x > 0)) | ((x == math.inf) & ~(a < 0) & ~(a == math.inf))
+    at_zero = ((x == 0) & (a > 0)) | ((a == math.inf) & (x >= 0) & (x < math.inf))
+    at_infinity = ((a == 0) & (x > 0)) | ((x == math.inf) & (a >= 0) & (a < math.inf))
     return where(at_infinity, T(0 if UPPER else 1), where(at_zero, T(1 if UPPER else 0), value))
 
 

@@ -87,7 +87,7 @@ def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
     finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
     given = numpy.where(finite, self, 0)
     values = numpy.linalg.svd(given, compute_uv=False)
-    kept = (values > numpy.finfo(values.dtype).eps ** (2 / 3) * values[..., :1]) | ~finite[..., 0]
+    kept = numpy.asarray((values > numpy.finfo(values.dtype).eps ** (2 / 3) * values[..., :1]) | ~finite[..., 0])
     count = kept.shape[-1] - kept.sum(-1)
     order = (count[..., None] == numpy.arange(count.max(initial=0) + 1)).astype(self.dtype)
     if order.shape[-1] == 1:

@@ -365,9 +365,11 @@ def _zeta(x: ndarray, q: ndarray) -> ndarray:
     undefined = (x < 1) | ((q < 0) & ~pole & (x != numpy.floor(x)))
     with numpy.errstate(all="ignore"):
         result = _hurwitz(x, numpy.where(pole | undefined | numpy.isinf(q), 1.0, q))
-    result = numpy.where(numpy.isnan(x) | numpy.isnan(q) | (q == math.inf), math.nan, result)
+    at_infinity = numpy.where(q > 1, 0.0, numpy.where(q == 1, 1.0, math.inf))
+    result = numpy.where(x == math.inf, at_infinity, numpy.where(q == math.inf, math.nan, result))
     result = numpy.where(undefined, math.nan, numpy.where(pole, math.inf, result))
-    return numpy.where(x == 1, math.inf, result)
+    result = numpy.where(x == 1, math.inf, result)
+    return numpy.where(numpy.isnan(x) | numpy.isnan(q), math.nan, result)
 
 
 zeta = _pointwise("zeta_cpu", "fd")(_zeta)

@@ -7,11 +7,11 @@ half types. Results are (output, mean, inverse standard deviation); gradients ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
-from numpy import asarray, ndarray
+from numpy import asarray, count_nonzero, ndarray
 
 from ...codegen.acceleration import LARGE, accelerated
 from ...codegen.row_functions import row_dot, row_sum
@@ -28,6 +28,31 @@ Needs = Sequence[bool]
 
 _TILE_BYTES = 1 << 22  # of a tile of groups
 _FIRST = 64  # samples whose mean is near that of all
+
+
+def _with_large(
+    results: Triple, input: ndarray, shape: Sequence[int], axes: tuple[int, ...], again: Callable[[ndarray], Triple]
+) -> Triple:
+    """`results`, but where the squares of finite numbers have overflowed those of the numbers divided by the largest of them.
+
+    `shape` and `axes` say what is normalized together; `again` normalizes, for nothing to be added to variances.
+    """
+    result, mean, rstd = results
+    if count_nonzero(rstd > 0) == rstd.size:
+        return results
+    with unwarned():
+        size = numpy.abs(widen(input)).reshape(shape).max(axes, keepdims=True, initial=0)
+        large = ~(rstd > 0).reshape(size.shape) & numpy.isfinite(size)
+        if not large.any():
+            return results
+        size = numpy.where(large, size, size.dtype.type(1))
+        whole = tuple(shape)
+        found, means, inverses = again((widen(input).reshape(whole) / size).reshape(input.shape).astype(input.dtype))
+        numpy.copyto(result, found, where=numpy.broadcast_to(large, whole).reshape(input.shape))
+        where, size = large.reshape(rstd.shape), size.reshape(rstd.shape)
+        numpy.copyto(mean, means.reshape(mean.shape) * size, where=where)
+        numpy.copyto(rstd, inverses.reshape(rstd.shape) / size, where=where)
+    return results
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -80,7 +105,13 @@ def layer_norm(
     check_floating("LayerNormKernelImpl", input)
     kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
     rows = input.reshape(math.prod(kept), math.prod(normalized_shape))
-    result, mean, rstd = layer_norm_rows.run((rows, weight, bias), 1, (eps,))
+    result, mean, rstd = _with_large(
+        layer_norm_rows.run((rows, weight, bias), 1, (eps,)),
+        rows,
+        rows.shape,
+        (1,),
+        lambda scaled: layer_norm_rows.run((scaled, weight, bias), 1, (0.0,)),
+    )
     return result.reshape(input.shape), mean.reshape(kept), rstd.reshape(kept)
 
 
@@ -255,7 +286,6 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
 # Over the batch: channels are dimension 1
 
 
-@accelerated("nn.batch_norm.batch_norm", elements=LARGE)
 def batch_norm(
     input: ndarray,
     weight: ndarray | None,
@@ -270,6 +300,25 @@ def batch_norm(
     In training mean and deviation are those of the batch, over all dimensions but channels; they are returned, for
     backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
+    results = _batch_norm(input, weight, bias, running_mean, running_var, training, eps)
+    if not training:
+        return results
+    axes = (0, *range(2, input.ndim))
+    return _with_large(
+        results, input, input.shape, axes, lambda scaled: _batch_norm(scaled, weight, bias, None, None, True, 0.0)
+    )
+
+
+@accelerated("nn.batch_norm.batch_norm", elements=LARGE)
+def _batch_norm(
+    input: ndarray,
+    weight: ndarray | None,
+    bias: ndarray | None,
+    running_mean: ndarray | None,
+    running_var: ndarray | None,
+    training: bool,
+    eps: float,
+) -> Triple:
     check_floating("batch_norm", input)
     x = input if has_channels_last(input) else row_major(input)
     channels = _Channels(x)
@@ -341,12 +390,18 @@ def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, paramet
 # Over groups of channels
 
 
-@accelerated("nn.group_norm.group_norm", elements=LARGE)
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     """Each group of channels of each sample less its mean, over its deviation, times `weight` plus `bias` by channel.
 
     Mean and inverse deviation are (batch, groups).
     """
+    results = _group_norm(input, weight, bias, groups, eps)
+    shape = len(input), groups, input.shape[1] // groups * math.prod(input.shape[2:])
+    return _with_large(results, input, shape, (2,), lambda scaled: _group_norm(scaled, weight, bias, groups, 0.0))
+
+
+@accelerated("nn.group_norm.group_norm", elements=LARGE)
+def _group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     check_floating("GroupNormKernelImpl", input)
     batch, channels = input.shape[:2]
     each, size = channels // groups, math.prod(input.shape[2:])
@@ -411,3 +466,8 @@ def group_norm_gradients(
         to_input = combined.rows.run(arrays, 1).reshape(input.shape)
     parameter = input if weight is None else weight
     return _gradients(to_input, numpy.add.reduce(total, 0), numpy.add.reduce(along, 0), parameter, needs)
+
+
+def has_infinity(x: ndarray) -> bool:
+    """Whether one of the numbers is infinite."""
+    return bool(count_nonzero(numpy.isinf(x)))

@@ -252,11 +252,16 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         and len(dims) == x.ndim
     ):
         flat = x.reshape(-1)
-        return asarray(numpy.sqrt(flat.dot(flat)))
+        total = flat.dot(flat)
+        if _LEAST < total < math.inf:
+            return asarray(numpy.sqrt(total))
     if p == 2:
-        result = asarray(numpy.sqrt(sum_of_squares(x, dims)))
-        if x.dtype.kind == "c" and numpy.isnan(result).any():  # of a part that is nan; the magnitude may be infinite
-            result = asarray(numpy.sqrt(sum_of_squares(numpy.abs(x), dims)))
+        squares = sum_of_squares(x, dims)
+        if x.dtype.kind == "c" and numpy.isnan(squares).any():  # of a part that is nan; the magnitude may be infinite
+            squares = sum_of_squares(numpy.abs(x), dims)
+        result = asarray(numpy.sqrt(squares))
+        if x.size and not _ordinary(squares):
+            result = _scaled_norm(x, p, dims, result)
         return result if keepdim else result.squeeze(dims)
     if p == 0:
         return reduction.sum(x != 0, dims, keepdim).astype(x.real.dtype)
@@ -271,7 +276,21 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         return reduction.amin(magnitude, dims, keepdim)
     if p == 1:
         return reduction.sum(magnitude, dims, keepdim)
-    return asarray(reduction.sum(magnitude**p, dims, keepdim) ** (1.0 / p))
+    powers = reduction.sum(magnitude**p, dims, True)
+    result = asarray(powers ** (1.0 / p))
+    if x.size and not _ordinary(powers):
+        result = _scaled_norm(x, p, dims, result)
+    return result if keepdim else result.squeeze(dims)
+
+
+def _scaled_norm(x: ndarray, p: float, dims: tuple[int, ...], found: ndarray) -> ndarray:
+    """The norms `found`, but computed again where powers are beyond the dtype: those of numbers divided by the largest one."""
+    magnitude = numpy.abs(x)
+    size = reduction.amax(magnitude, dims, True) if p > 0 else reduction.amin(magnitude, dims, True)
+    scaled = (size > 0) & (size < math.inf)
+    size = numpy.where(scaled, size, 1)
+    powers = reduction.sum((magnitude / size) ** typed(p, magnitude.dtype), dims, True)
+    return numpy.where(scaled, powers ** typed(1.0 / p, powers.dtype) * size, found).astype(found.dtype)
 
 
 def _check_norm_types(x: ndarray, dtype: Dtype | None) -> None:

@@ -377,7 +377,15 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     eps = dtypes.finfo(computed.dtype).eps if eps is None else eps
     dims = tuple(range(-len(shape), 0))
     mean = tensors.mean(tensors.pow(computed, 2), dims, True)
-    result = computed * tensors.add_number(mean, eps).rsqrt()
+    if is_readable(mean) and kernels.has_infinity(mean._array):
+        # The squares of finite numbers have overflowed, but not those of the numbers divided by the largest of them.
+        size = computed.detach().abs().amax(dims, True)
+        size = tensors.where(tensors.isinf(mean.detach()) & tensors.isfinite(size), size, tensors.ones_like(size))
+        computed, eps = computed / size, eps / size / size
+        mean = tensors.mean(tensors.pow(computed, 2), dims, True)
+        result = computed * (mean + eps).rsqrt()
+    else:
+        result = computed * tensors.add_number(mean, eps).rsqrt()
     return (result if weight is None else result * weight).to(dtype)
 
 

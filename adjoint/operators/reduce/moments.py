@@ -117,9 +117,8 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
         scaled = xp.sgn(self) * xp.where(size == 0, size * 0, xp.pow_number(size, ord - 1))
         return scaled * (grad / xp.pow_number(norm, ord - 1))
     zero = norm == 0
-    share = grad / xp.pow_number(xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
-    scaled = xp.sgn(self) * xp.pow_number(size, ord - 1)
-    return xp.where(zero, scaled * 0, scaled * share)
+    share = xp.pow_number(size / xp.where(zero, xp.ones_like(norm), norm), ord - 1)  # a number, also its derivatives
+    return xp.where(zero, self * 0, xp.sgn(self) * share * grad)
 
 
 @reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm", narrow="halves norm_cpu")
