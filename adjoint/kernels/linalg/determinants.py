@@ -84,10 +84,10 @@ def det_frame(self: Array) -> tuple[Array, Array, Array, Array]:
     The determinant of `left @ self @ right` is that of `self`. The count is a row of zeros with a one in its place, as long as
     the greatest count needs: so the shape tells whether all matrices are regular, in which case the bases are empty.
     """
-    finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
+    finite = numpy.asarray(numpy.isfinite(self).all((-2, -1), keepdims=True))
     given = numpy.where(finite, self, 0)
     values = numpy.linalg.svd(given, compute_uv=False)
-    kept = numpy.asarray((values > numpy.finfo(values.dtype).eps ** (2 / 3) * values[..., :1]) | ~finite[..., 0])
+    kept = (values > numpy.finfo(values.dtype).eps ** (2 / 3) * values[..., :1]) | ~finite[..., 0]
     count = kept.shape[-1] - kept.sum(-1)
     order = (count[..., None] == numpy.arange(count.max(initial=0) + 1)).astype(self.dtype)
     if order.shape[-1] == 1:
