@@ -6,7 +6,6 @@ The lists are PyTorch's for the CPU. While autocast is enabled, every call of a 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -62,28 +61,26 @@ class _Settings(NamedTuple):
     depth: int = 0
 
 
-class _State(threading.local):
-    """The settings of one thread, and parameters in a half type by `id`, which the outermost context forgets at its end."""
-
-    def __init__(self) -> None:
-        self.settings = _Settings()
-        self.casts: dict[int, tuple[Tensor, Tensor]] = {}
+_DEFAULT = _Settings()
 
 
-_STATE = _State()
+def _settings() -> _Settings:
+    """What autocast does in this thread."""
+    found: _Settings = STATE.precision or _DEFAULT
+    return found
 
 
 @uninterrupted
 def _put(settings: _Settings) -> None:
     """Replace the settings of this thread; while autocast is on, it calls the public functions."""
-    here, everywhere = _STATE.__dict__, STATE.__dict__
-    here["settings"] = settings
-    everywhere["autocast"] = _call if settings.cpu else None
+    here = STATE.__dict__
+    here["precision"] = settings
+    here["autocast"] = _call if settings.cpu else None
 
 
 def _change(**changes: Any) -> None:
     """Change some settings of this thread."""
-    settings = _STATE.settings._replace(**changes)
+    settings = _settings()._replace(**changes)
     if settings.cpu:
         LATE.wrap_public_functions()
     _put(settings)
@@ -102,21 +99,37 @@ def _policy(function: Any) -> str | None:
     return None
 
 
+class _Kept(NamedTuple):
+    """A parameter, the array and the version that it had, and its cast."""
+
+    parameter: Tensor
+    array: Any
+    version: int
+    cast: Tensor
+
+
 def _has_been_cast(value: Any, kind: dtype) -> Any:
-    """A tensor in another type; that of a parameter is kept until the outermost autocast ends."""
+    """A tensor in another type; that of a parameter is kept until the outermost autocast ends, or the parameter changes.
+
+    A cast that was made without recording is cut from the parameter, so that it serves only calls without recording.
+    """
     keep = (
-        _STATE.settings.keeps_casts
-        and value.requires_grad
-        and value.is_leaf
-        and value.dtype is float32
-        and kind in _HALVES
+        _settings().keeps_casts and value.requires_grad and value.is_leaf and value.dtype is float32 and kind in _HALVES
     )
     if not keep:
         return value.to(kind)
-    found = _STATE.casts.get(id(value))
-    if found is None or found[0] is not value:
-        found = _STATE.casts[id(value)] = (value, value.to(kind))
-    return found[1]
+    if STATE.casts is None:
+        STATE.casts = {}
+    key = id(value), kind, STATE.grad_enabled, STATE.inference
+    found = STATE.casts.get(key)
+    if (
+        found is None
+        or found.parameter is not value
+        or found.array is not value._array
+        or found.version != value._version
+    ):
+        found = STATE.casts[key] = _Kept(value, value._array, value._version, value.to(kind))
+    return found.cast
 
 
 def _cast(value: Any, kind: dtype) -> Any:
@@ -142,7 +155,7 @@ def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     policy = None if kwargs.get("out") is not None else _policy(wrapper.shown)
     if policy is None:  # what it calls may have a policy
         return wrapper.function(*args, **kwargs)
-    kind = _STATE.settings.cpu_dtype if policy == "lower" else float32
+    kind = _settings().cpu_dtype if policy == "lower" else float32
     if policy == "widest":
         kinds = {each.dtype for each in _tensors((*args, *kwargs.values()))}
         if float32 not in kinds or not kinds & {*_HALVES}:
@@ -194,7 +207,7 @@ class autocast:
         self._before: tuple[Any, ...] = ()
 
     def __enter__(self) -> autocast:
-        before = _STATE.settings
+        before = _settings()
         changes: dict[str, Any] = {"depth": before.depth + 1, "keeps_casts": self._cache_enabled}
         if self.device in _DEVICES:
             changes |= {self.device: self._enabled, f"{self.device}_dtype": self.fast_dtype}
@@ -210,7 +223,7 @@ class autocast:
         before, self._before = self._before
         _put(before)
         if not before.depth:
-            _STATE.casts.clear()
+            clear_autocast_cache()
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Let `func` always run in this context."""
@@ -238,7 +251,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on in this thread."""
-    return device_type in _DEVICES and bool(getattr(_STATE.settings, device_type))
+    return device_type in _DEVICES and bool(getattr(_settings(), device_type))
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
@@ -249,7 +262,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """The half type of products."""
-    found: dtype = getattr(_STATE.settings, f"{_device(device_type)}_dtype")
+    found: dtype = getattr(_settings(), f"{_device(device_type)}_dtype")
     return found
 
 
@@ -290,7 +303,7 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether parameters in the half type are kept."""
-    return _STATE.settings.keeps_casts
+    return _settings().keeps_casts
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
@@ -298,21 +311,22 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
     _change(keeps_casts=enabled)
 
 
+@uninterrupted
 def clear_autocast_cache() -> None:
     """Forget the parameters in the half type."""
-    _STATE.casts.clear()
+    STATE.__dict__["casts"] = None
 
 
 def autocast_increment_nesting() -> int:
     """Enter one more autocast; returns how many."""
-    _change(depth=_STATE.settings.depth + 1)
-    return _STATE.settings.depth
+    _change(depth=_settings().depth + 1)
+    return _settings().depth
 
 
 def autocast_decrement_nesting() -> int:
     """Leave one autocast; returns how many remain."""
-    _change(depth=_STATE.settings.depth - 1)
-    return _STATE.settings.depth
+    _change(depth=_settings().depth - 1)
+    return _settings().depth
 
 
 def custom_fwd(

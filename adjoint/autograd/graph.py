@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from ..dispatch.overload_names import OpOverload, overload_of
+from ..dispatch.aten_calls import call_of_operator
+from ..dispatch.overload_names import OpOverload
 from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
 from ..tape.versions import bump
@@ -209,6 +210,11 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     """Accepted for compatibility with PyTorch: a CPU has no streams."""
 
 
+def surroundings() -> mode_switches.Surroundings:
+    """Where this code runs, as one value, so that a recomputation runs there too."""
+    return mode_switches.Surroundings(without=mode_switches.OF_OBSERVERS)
+
+
 class ResultCache(Protocol):
     """The interface of a cache between operators and their array computation, below recording, for `caching_results`.
 
@@ -243,7 +249,8 @@ class caching_results:
         def further() -> Any:
             return compute() if self.outer is None else self.outer.compute(op, args, compute)
 
-        return self.result_cache.result(overload_of(op), args, further)
+        overload, given, _ = call_of_operator(op, args)
+        return self.result_cache.result(overload, given, further)
 
     def made(self, outputs: list[Tensor]) -> None:
         """Pass the new tensors to all caches."""

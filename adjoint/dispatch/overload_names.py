@@ -203,10 +203,3 @@ def overload_named(packet: str, overload: str) -> OpOverload:
         made = OpOverload(found, overload)
         setattr(found, overload, made)
     return made
-
-
-def overload_of(op: Operator) -> OpOverload:
-    """The overload that `op` is."""
-    packet: OpOverloadPacket = getattr(aten, op.function_name)
-    overload: OpOverload = getattr(packet, op.aten)
-    return overload

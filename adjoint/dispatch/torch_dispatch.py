@@ -7,7 +7,8 @@ is recorded as that of the operator. Functions that PyTorch has as one operator,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 from weakref import ref
 
@@ -35,6 +36,8 @@ from .wrappers import signature_of
 class DispatchLevel(Interpreter):
     """A mode that a thread has entered: an object with a method `__torch_dispatch__`."""
 
+    is_mode = True
+
     def __init__(self, mode: Any) -> None:
         self.mode = mode
 
@@ -45,6 +48,15 @@ class DispatchLevel(Interpreter):
         self.outside = before = modes.STATE.interpreters
         count = len(levels())
         modes.set_interpreters((*before[:count], self, *before[count:]))
+
+    @contextmanager
+    def resumed(self) -> Iterator[None]:
+        """Watch functions for the mode again, meanwhile."""
+        number = profiled_functions.watch_leaves(ref(self))
+        try:
+            yield
+        finally:
+            profiled_functions.stop_watching_leaves(number)
 
     def wraps(self, tensor: Tensor) -> bool:
         """True: the mode takes over operators on all tensors."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..late_bound import LATE
@@ -21,10 +22,12 @@ from . import modes
 class Interpreter:
     """Base class of interpreters. While an interpreter is entered, every operator takes the slow path.
 
-    `outside`: the interpreters that were on the stack when this one was entered.
+    `outside`: the interpreters that were on the stack when this one was entered. `is_mode`: it takes over all operators for the
+    user, whatever their arguments.
     """
 
     outside: tuple[Interpreter, ...]
+    is_mode = False
 
     @uninterrupted
     def enter(self) -> None:
@@ -36,6 +39,10 @@ class Interpreter:
     def leave(self) -> None:
         """Leave this interpreter and all that were entered after it."""
         modes.set_interpreters(self.outside)
+
+    def resumed(self) -> AbstractContextManager[None]:
+        """A context in which this interpreter, which has been left, may be on the stack again."""
+        return nullcontext()
 
     def wraps(self, tensor: Tensor) -> bool:
         """Whether this interpreter wraps `tensor`."""

@@ -1,14 +1,18 @@
-"""Functions that switch rare modes: saved-tensor hooks and devices; and the modes of one thread in another."""
+"""Functions that switch rare modes: saved-tensor hooks and devices; and the surroundings of code, for another thread or run."""
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import threading
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..device import device
+from ..dtypes import dtype, get_default_dtype, set_default_dtype
 from ..late_bound import LATE
 from ..uninterrupted import uninterrupted
+from .interpreters import tensors_in
 from .modes import STATE, settle, switch
 
 
@@ -47,37 +51,84 @@ def pop_saved_tensor_hooks() -> None:
     switch("saved_tensor_hooks", STATE.saved_tensor_hooks[:-1])
 
 
-_OF_THREAD = ("task", "number", "end")
+_OF_THREAD = ("task", "number", "end", "casts")
 """The parts of a thread's state that are no modes."""
 
+OF_OBSERVERS = ("recorder", "result_cache", "before_change", "covered", "multithreading", "grad_layout")
+"""The modes of what observes a thread, and of backward itself: of a recomputation, those that hold when it runs."""
 
-class inherited:
-    """Context manager: put another thread into the modes of the thread that created this object."""
 
-    def __init__(self) -> None:
-        self.state = {name: value for name, value in vars(STATE).items() if name not in _OF_THREAD}
+class Surroundings:
+    """Where code runs, as one value: the modes of this thread, its variables (`contextvars`), and the default dtype."""
+
+    def __init__(self, without: Iterable[str] = ()) -> None:
+        left_out = {*_OF_THREAD, *without}
+        self.modes = {name: value for name, value in vars(STATE).items() if name not in left_out}
+        self.variables = contextvars.copy_context()
+        self.default_dtype = get_default_dtype()
+
+    def wraps(self, values: Iterable[Any]) -> bool:
+        """Whether a transform that is running carries its data in one of these tensors."""
+        return any(level.wraps(value) for level in self.modes["interpreters"] for value in tensors_in(values))
+
+    def run(self, function: Any, *args: Any) -> Any:
+        """What `function(*args)` returns in these surroundings."""
+        with _within(self.modes, self.default_dtype):
+            return self.variables.copy().run(function, *args)
+
+    def run_again(self, function: Any, *args: Any) -> Any:
+        """The same, recorded, for a recomputation: what observes this thread, and the user's modes in it, observe that too."""
+        interpreters, functions = STATE.interpreters, STATE.function_modes
+        added = {
+            "grad_enabled": True,
+            "interpreters": _joined([each for each in interpreters if each.is_mode], self.modes["interpreters"]),
+            "function_modes": _joined(functions, self.modes["function_modes"]),
+        }
+        with contextlib.ExitStack() as stack:
+            for level in _joined(self.modes["interpreters"], interpreters)[: -len(interpreters) or None]:
+                stack.enter_context(level.resumed())
+            stack.enter_context(_within(self.modes | added, self.default_dtype))
+            return self.variables.copy().run(function, *args)
+
+
+def _joined(outer: Sequence[Any], inner: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The entries of `outer` that are not among `inner`, and then those."""
+    return (*(each for each in outer if not any(each is other for other in inner)), *inner)
+
+
+class _within:
+    """Context manager: this thread has other modes, and the process another default dtype."""
+
+    __slots__ = ("before", "default_dtype", "modes")
+
+    def __init__(self, modes: dict[str, Any], default_dtype: dtype) -> None:
+        self.modes, self.default_dtype = modes | {"casts": None}, default_dtype
 
     def __enter__(self) -> None:
-        here = vars(STATE)
-        self.before = {name: here[name] for name in self.state}
-        here |= self.state
+        here = STATE.__dict__
+        self.before = {name: here[name] for name in self.modes}, get_default_dtype()
+        if self.default_dtype is not self.before[1]:
+            set_default_dtype(self.default_dtype)
+        here |= self.modes
         settle()
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         here = STATE.__dict__
-        here |= self.before
+        modes, default_dtype = self.before
+        here |= modes
         settle()
+        if self.default_dtype is not default_dtype:
+            set_default_dtype(default_dtype)
 
 
 def in_another_thread(function: Any, *args: Any) -> Any:
-    """What `function(*args)` returns in a new thread, in the modes of this one."""
-    state, context, results, errors = inherited(), contextvars.copy_context(), [], []
+    """What `function(*args)` returns in a new thread, in the surroundings of this one."""
+    surroundings, results, errors = Surroundings(), [], []
 
     def call() -> None:
         try:
-            with state:
-                results.append(context.run(function, *args))
+            results.append(surroundings.run(function, *args))
         except BaseException as error:  # noqa: BLE001  (raised again by who waits)
             errors.append(error)
 

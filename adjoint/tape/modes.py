@@ -77,9 +77,14 @@ class _ThreadState(threading.local):
     # Whether `__torch_function__` of classes, and of modes, is called; the modes, innermost last. See `overrides`.
     asks_classes = True
     asks_modes = True
+    # Whether `__torch_dispatch__` of classes is called.
+    asks_dispatching = True
     function_modes: tuple[Any, ...] = ()
-    # Calls public functions with arguments of the types that autocast chooses, or None; see `amp`.
+    # Calls public functions with arguments of the types that autocast chooses, or None; what autocast does in this thread,
+    # None by default; and the parameters in a half type that it keeps. See `amp`.
     autocast: Callable[..., Any] | None = None
+    precision: Any = None
+    casts: dict[Any, Any] | None = None
     # The function transforms (`vmap`, `grad`, ...) that are running, innermost last.
     transforms: tuple[Any, ...] = ()
     # Under anomaly detection, the `id`s of the leaves that lead to the custom function whose `forward` is running.

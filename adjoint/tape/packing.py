@@ -17,20 +17,23 @@ from .versions import shared_counter
 
 
 class Packed:
-    """A saved tensor that a pack hook has replaced. `unpack_hook(packed)` restores it."""
+    """A saved tensor that a pack hook has replaced. `unpack_hook(packed)` restores it, but for its edge and its tangents."""
 
-    __slots__ = ("edge", "packed", "unpack_hook")
+    __slots__ = ("edge", "packed", "tangents", "unpack_hook")
     _counter: ClassVar[None] = None
 
     packed: Any
     unpack_hook: Callable[[Any], Any]
     edge: Any
+    tangents: dict[Any, Any] | None
 
     def tensor(self) -> Tensor:
-        """Call the unpack hook. The result is a new tensor with the edge of the tensor that was saved."""
+        """Call the unpack hook. The result is a new tensor with the edge and the tangents of the tensor that was saved."""
         tensor = self._unpacked()
         result = detached(tensor, shared_counter(tensor))
         result._edge = self.edge
+        if self.tangents is not None:
+            result._own_extra().tangents = self.tangents
         return result
 
     @property
@@ -71,6 +74,7 @@ def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
     result.packed = pack_hook(tensor)
     result.unpack_hook = unpack_hook
     result.edge = edge
+    result.tangents = None if tensor._extra is None else tensor._extra.tangents
     counter = tensor._counter
     if counter is not None and counter[0] != version:
         raise RuntimeError(

@@ -5,7 +5,6 @@ Who is asked, and in which order. `adjoint.dispatch.torch_dispatch` says what is
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from ..tensor import Tensor
 from ..uninterrupted import uninterrupted
 from ..weak_keys import WeakClasses
 from .interpreters import tensors_in
+from .modes import STATE
 
 DISPATCHING = WeakClasses()
 """The classes of tensors that have a `__torch_dispatch__` of their own."""
@@ -26,30 +26,21 @@ def disabled_torch_dispatch_impl(
         return func(*args, **(kwargs or {}))
 
 
-class _ThreadState(threading.local):
-    """Whether classes are asked in a thread."""
-
-    asks = True
-
-
-STATE = _ThreadState()
-
-
 class DisableTorchDispatch:
     """Context manager: `__torch_dispatch__` of classes is not called in this thread."""
 
     def __enter__(self) -> None:
-        self.before = STATE.asks
-        STATE.asks = False
+        self.before = STATE.asks_dispatching
+        STATE.asks_dispatching = False
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        STATE.asks = self.before
+        STATE.asks_dispatching = self.before
 
 
 def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
     """The classes among the tensors of a call that have a `__torch_dispatch__`, without repetition; subclasses come first."""
-    if not STATE.asks:
+    if not STATE.asks_dispatching:
         return ()
     found: list[type] = []
     for tensor in tensors_in(args):

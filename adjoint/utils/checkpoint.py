@@ -302,6 +302,7 @@ class CheckpointFunction(torch.autograd.Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = RandomState(preserve_rng_state)
+        ctx.surroundings = _surroundings()
         ctx.inputs = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
         ctx.tensor_indices = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
         ctx.save_for_backward(*(args[index] for index in ctx.tensor_indices))
@@ -320,9 +321,9 @@ class CheckpointFunction(torch.autograd.Function):
         for index, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=True):
             inputs[index] = tensor
         detached = detach_variable(tuple(inputs))
-        with ctx.random.fork(), torch.enable_grad():
+        with ctx.random.fork():
             ctx.random.again()
-            outputs = ctx.run_function(*detached)
+            outputs = ctx.surroundings.run_again(ctx.run_function, *detached)
         if isinstance(outputs, torch.Tensor):
             outputs = (outputs,)
         pairs = [
@@ -409,8 +410,11 @@ class Frame:
     ) -> None:
         self.function, self.kwargs, self.random, self.context = function, kwargs, random, context
         self.early_stop, self.compare, self.debug = early_stop, compare, debug
-        self.others = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
-        self.positions = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        self.surroundings = _surroundings()
+        # A node would save tensors of a transform without what the transform carries in them.
+        saved = () if self.surroundings.wraps(args) else args
+        self.positions = [index for index, arg in enumerate(saved) if isinstance(arg, torch.Tensor)]
+        self.others = [None if index in self.positions else arg for index, arg in enumerate(args)]
         dummy = torch.empty(0, requires_grad=True)
         self.inputs = Inputs.apply(dummy, *(args[index] for index in self.positions)).grad_fn
         self.holders: list[weakref.ref[Holder]] = []
@@ -468,15 +472,14 @@ class Frame:
         args = list(self.others)
         for index, tensor in zip(self.positions, self.inputs.saved_tensors, strict=True):
             args[index] = tensor
-        with (
-            self.random.fork(),
-            torch.enable_grad(),
-            contextlib.suppress(_StopRecomputationError),
-            run.saving(),
-            self.context,
-        ):
+
+        def again() -> None:
+            with contextlib.suppress(_StopRecomputationError), run.saving(), self.context:
+                self.function(*args, **self.kwargs)
+
+        with self.random.fork():
             self.random.again()
-            self.function(*args, **self.kwargs)
+            self.surroundings.run_again(again)
         self.check(run)
         return run.values
 
@@ -556,6 +559,18 @@ class Recomputation:
         if frame.early_stop and index + 1 == len(frame.holders):
             raise _StopRecomputationError
         return value
+
+
+def _surroundings() -> Any:
+    """Where this code runs, without the hooks of checkpoints around it: these belong to one run of theirs."""
+    found = torch.autograd.graph.surroundings()
+    hooks = found.modes["saved_tensor_hooks"]
+    found.modes["saved_tensor_hooks"] = tuple(pair for pair in hooks if not _is_of_checkpoint(pair[0]))
+    return found
+
+
+def _is_of_checkpoint(hook: Any) -> bool:
+    return isinstance(getattr(hook, "__self__", None), (Frame, Recomputation))
 
 
 def _metadata(tensor: torch.Tensor) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import adjoint as torch
@@ -24,21 +25,22 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-_cache_enabled = 0
-_cache: dict[tuple[int, str], torch.Tensor] = {}
+_cache: ContextVar[dict[tuple[Any, ...], torch.Tensor] | None] = ContextVar("cache", default=None)
+"""Within `cached`, the tensors that have been computed. An entry makes another dictionary, so that whoever copies the context, as
+a recomputation does, has what there was at that time."""
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """A context in which each parametrized tensor is computed once, when it is first used."""
-    global _cache_enabled
-    _cache_enabled += 1
+    """A context in which each parametrized tensor is computed once, when it is first used, and once without recording."""
+    if _cache.get() is not None:
+        yield
+        return
+    token = _cache.set({})
     try:
         yield
     finally:
-        _cache_enabled -= 1
-        if not _cache_enabled:
-            _cache.clear()
+        _cache.reset(token)
 
 
 def _require_tensor(value: Any, words: str) -> None:
@@ -201,12 +203,14 @@ def _inject_property(module: Module, tensor_name: str) -> None:
     """Let the attribute compute the parametrized tensor, and its assignment call `right_inverse`."""
 
     def compute(self: Any) -> torch.Tensor:
-        if not _cache_enabled:
+        known = _cache.get()
+        if known is None:
             return self.parametrizations[tensor_name]()
-        key = (id(self), tensor_name)
-        if key not in _cache:
-            _cache[key] = self.parametrizations[tensor_name]()
-        return _cache[key]
+        key = id(self), tensor_name, torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        if key not in known:
+            known = known | {key: self.parametrizations[tensor_name]()}
+            _cache.set(known)
+        return known[key]
 
     def assign(self: Any, value: torch.Tensor) -> None:
         self.parametrizations[tensor_name].right_inverse(value)
