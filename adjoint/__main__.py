@@ -21,13 +21,15 @@ def parser() -> argparse.ArgumentParser:
     parts = command.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = parts.add_parser(
         "run",
-        usage="adjoint run [-h] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        usage="adjoint run [-h] (SCRIPT | FOLDER | ZIP | -m MODULE | -c CODE) [ARGUMENT ...]",
         help="run a program written for PyTorch",
-        description="Run SCRIPT, or a module, as `python SCRIPT ARGUMENT ...` would; in it, `import torch` imports adjoint.",
+        description="Run SCRIPT, the __main__.py in a folder or a zip file, a module, or CODE, as `python SCRIPT ARGUMENT ...` would; "
+        "in it, `import torch` imports adjoint.",
     )
     run.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, such as pytest"
     )
+    run.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="CODE", help="run a program in a string")
     run.add_argument("script", nargs="?", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="for the program")
     launch = parts.add_parser(
@@ -88,18 +90,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return info()
     if wanted.command == "graph":
         return graph(wanted)
-    if not (wanted.module or wanted.script):
+    if not (wanted.module or wanted.script or getattr(wanted, "code", None)):
         command.error(f"{wanted.command}: which program? Give SCRIPT or -m MODULE")
     return launch(wanted) if wanted.command == "launch" else run(wanted)
 
 
 def run(wanted: argparse.Namespace) -> int:
     """Run a program in which `torch` is this package; return once it has ended without an error."""
-    from .as_torch.programs import ProgramNotFoundError, run_module, run_script
+    from .as_torch.programs import ProgramNotFoundError, run_code, run_module, run_script
 
     try:
         if wanted.module:
             run_module(*wanted.module)
+        elif wanted.code:
+            run_code(*wanted.code)
         else:
             run_script(wanted.script, *wanted.arguments)
     except ProgramNotFoundError as error:

@@ -148,6 +148,49 @@ def test_pytest_runs_tests_of_torch(tmp_path):
     assert "1 passed" in finished.stdout
 
 
+FOLDER = """import sys
+from helper import value
+print(__name__, __file__, __package__ == "", __spec__.name, __loader__.__class__.__name__, sys.argv, sys.path[0], value)
+import torch.nn
+sys.exit(5)
+"""
+
+
+@pytest.mark.parametrize("given", ["program", "program/", "./program", "{}/program", "program.zip", "./program.pyz"])
+def test_folders_and_archives_run_as_python_runs_them(given, tmp_path):
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / "__main__.py").write_text(FOLDER)
+    (folder / "helper.py").write_text("value = 7\n")
+    if given.endswith(("zip", "pyz")):
+        with zipfile.ZipFile(tmp_path / given, "w") as archive:
+            for file in ("__main__.py", "helper.py"):
+                archive.write(folder / file, file)
+    stub = tmp_path / "torch"  # for Python itself, which runs the same program
+    stub.mkdir()
+    (stub / "__init__.py").touch()
+    (stub / "nn.py").touch()
+    arguments = [given.format(tmp_path), "a", "-m", "--x"]
+    ours = run(*arguments, cwd=tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    theirs = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout) == (5, theirs.stdout), ours.stderr
+
+
+def test_a_folder_without_a_program_is_refused(tmp_path):
+    (tmp_path / "nothing").mkdir()
+    finished = run("nothing", cwd=tmp_path)
+    assert (finished.returncode, finished.stderr) == (2, "adjoint: can't find '__main__' module in 'nothing'\n")
+
+
+def test_code_runs_as_python_runs_it(tmp_path):
+    code = "import sys, torch\nprint(__name__, sys.argv, repr(sys.path[0]), torch.__name__)\nsys.exit(4)"
+    finished = run("-c", code, "-x", "y", cwd=tmp_path)
+    assert (finished.returncode, finished.stdout) == (4, "__main__ ['-c', '-x', 'y'] '' torch\n")
+    finished = run("-c", "def f():\n    1 / 0\nf()", cwd=tmp_path)
+    assert finished.returncode == 1 and "as_torch" not in finished.stderr and finished.stderr.count("File") == 2
+
+
 def test_exit_codes_and_tracebacks_are_those_of_python(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\n\ndef f():\n    raise ValueError('no')\n\nf()\n")

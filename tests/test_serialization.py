@@ -1094,3 +1094,44 @@ def test_ordered_dictionaries_are_pickled_without_copyreg(monkeypatch) -> None:
     assert type(loaded) is OrderedDict
     assert loaded._metadata == state._metadata
     assert list(loaded) == list(state)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Several objects in one file
+
+SEVERAL = {
+    "small": {"i": 1, "t": torch.arange(3)},
+    "large": {"big": torch.arange(50_000), "shared": [torch.ones(3)] * 2},
+    "archive as bytes": torch.tensor(list(b"PK\x05\x06" * 30), dtype=torch.uint8),
+}
+ORDERS = ["small large", "large small", "small small", "large small large", "small archive-as-bytes small"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("forms", [(True,), (False,), (True, False)])
+@pytest.mark.parametrize("prefix", [0, 1, 64, 100_000])
+@pytest.mark.parametrize("rest", [b"", bytes(70_000), b"PK\x05\x06" + bytes(60)])
+def test_objects_in_one_file_are_loaded_in_turn(order, forms, prefix, rest, tmp_path):
+    path = tmp_path / "several.pt"
+    names = [name.replace("-", " ") for name in order.split()]
+    places = []
+    with path.open("wb") as file:
+        file.write(b"x" * prefix)
+        for number, name in enumerate(names):
+            places.append(file.tell())
+            torch.save(SEVERAL[name], file, _use_new_zipfile_serialization=forms[number % len(forms)])
+        file.write(rest)
+    with path.open("rb") as file:
+        file.seek(prefix)
+        assert [repr(torch.load(file)) for _ in names] == [repr(SEVERAL[name]) for name in names]
+        for place, name in zip(places[::-1], names[::-1], strict=True):
+            file.seek(place)
+            assert repr(torch.load(file)) == repr(SEVERAL[name])
+        if not rest:
+            file.seek(0, 2)
+            with pytest.raises(EOFError):
+                torch.load(file)
+    if prefix == 0:
+        assert repr(torch.load(path)) == repr(SEVERAL[names[0]])
+        if forms[0]:
+            assert repr(torch.load(path, mmap=True)) == repr(SEVERAL[names[0]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
@@ -23,8 +23,9 @@ def run_script(path: str, *arguments: str) -> None:
     if not Path(path).exists():
         raise ProgramNotFoundError(f"can't open file {path!r}: no such file or directory")
     if Path(path).is_dir() or zipfile.is_zipfile(path):
-        _begin(path, path, arguments)
-        return _run_specified(find_spec("__main__"), f"{path!r} has no __main__.py")
+        there = os.path.join(Path.cwd(), path)  # noqa: PTH118  (as it was given: a path would lose "./")
+        _begin(there, path, arguments)
+        return _run_specified(PathFinder.find_spec("__main__", [there]), f"can't find '__main__' module in {path!r}")
     _begin(str(Path(path).resolve().parent), path, arguments)
     loader = SourceFileLoader("__main__", path)
     return _run(compile(Path(path).read_bytes(), path, "exec"), {"__file__": path, "__loader__": loader})
@@ -40,6 +41,12 @@ def run_module(name: str, *arguments: str) -> None:
     except ModuleNotFoundError:
         spec = None
     _run_specified(spec, f"No module named {name}")
+
+
+def run_code(source: str, *arguments: str) -> None:
+    """Run a program in a string, as `python -c source` does."""
+    _begin("", "-c", arguments)
+    _run(compile(source, "<string>", "exec"), {"__loader__": BuiltinImporter})
 
 
 def _begin(folder: str, program: str, arguments: tuple[str, ...]) -> None:
@@ -71,24 +78,18 @@ def _run(code: CodeType, names: dict[str, Any]) -> None:
     except SystemExit:
         raise
     except BaseException:
-        _show_only_the_program()
+        _show_only(vars(program))
         raise
 
 
-def _show_only_the_program() -> None:
-    """Let the interpreter, which is about to show an error, leave out what the command called before the program."""
+def _show_only(names: dict[str, Any]) -> None:
+    """Let the interpreter, which is about to show an error, leave out what was called before the program of these globals."""
     show = sys.excepthook
 
     def shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":
-            trace = trace.tb_next
-        while trace is not None and trace.tb_frame.f_code.co_filename in _COMMANDS:
+        while trace is not None and trace.tb_frame.f_globals is not names:
             trace = trace.tb_next
         error.__traceback__ = trace or error.__traceback__
         show(kind, error, error.__traceback__)
 
     sys.excepthook = shown
-
-
-_PACKAGE = Path(__file__).parents[1]
-_COMMANDS = {__file__, os.fspath(_PACKAGE / "__main__.py"), os.fspath(_PACKAGE / "distributed" / "runner.py")}

@@ -23,7 +23,15 @@ ALIGNMENT = 64
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _END_SIGNATURE = b"PK\x05\x06"
+_END = struct.Struct("<12xIIH")
+"""What is read of the record that ends an archive: the size and the offset of the directory, and the length of the comment."""
 _END_LENGTH = 22
+_LONG_SIGNATURE = b"PK\x06\x06"
+_LONG_END = struct.Struct("<40xQQ")
+"""What is read of the record before it in large archives: the same size and offset."""
+_LONGEST_END = 56 + 20 + _END_LENGTH
+"""Both records, and the one between them that says where the first is."""
+_CHUNK = 1 << 20
 _ENCRYPTED = 0x1
 
 
@@ -98,18 +106,79 @@ def _padding(length: int) -> bytes:
     return b"FB" + struct.pack("<H", length) + b"Z" * length
 
 
-def _ends(file: IO[bytes]) -> bool:
-    """Whether there is the record that ends an archive, before a comment of at most 64 KiB."""
-    length = file.seek(0, 2)
-    file.seek(max(0, length - (1 << 16) - _END_LENGTH))
-    return _END_SIGNATURE in file.read()
+class _Part:
+    """A part of a file as a file of its own, as far as `zipfile` reads it.
+
+    Args:
+        file: the whole file.
+        start: the position of the first byte of the part.
+        stop: the position after its last byte.
+    """
+
+    def __init__(self, file: IO[bytes], start: int, stop: int) -> None:
+        self._file, self._start, self._stop = file, start, stop
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek((self._start, self._file.tell(), self._stop)[whence] + offset) - self._start
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell() - self._start
+
+    def read(self, count: int = -1) -> bytes:
+        left = max(self._stop - self._file.tell(), 0)
+        return self._file.read(left if count < 0 else min(count, left))
+
+
+def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool]:
+    """Where the archive ends that begins at `start`, in a file of `length` bytes, and whether the file ends with any archive.
+
+    Other archives, or anything else, may follow. The record that ends an archive says how far behind its beginning it is. If no
+    record says that it ends this one, it ends with the file.
+    """
+    end, ends = _searched(file, max(start, length - (1 << 16) - _LONGEST_END), start)
+    if end is None:
+        end, _ = _searched(file, start, start)
+    return length if end is None else end, ends
+
+
+def _searched(file: IO[bytes], position: int, start: int) -> tuple[int | None, bool]:
+    """The first end from `position` on of an archive that begins at `start`; and whether there is one of any archive."""
+    held, any_end = b"", False
+    file.seek(position)
+    while data := file.read(_CHUNK):
+        held += data
+        place = held.find(_END_SIGNATURE)
+        while place >= 0:
+            any_end = True
+            end = _checked_end(held, place, position, start)
+            if end is not None:
+                return end, True
+            place = held.find(_END_SIGNATURE, place + 1)
+        kept = max(len(held) - _LONGEST_END, 0)
+        position, held = position + kept, held[kept:]
+    return None, any_end
+
+
+def _checked_end(held: bytes, place: int, position: int, start: int) -> int | None:
+    """Where an archive ends by the record at `place` in `held`, which is at `position` in the file; None if it is another's."""
+    if place + _END_LENGTH > len(held):
+        return None
+    size, offset, comment = _END.unpack_from(held, place)
+    directory = place
+    if place >= _LONGEST_END - _END_LENGTH and held.startswith(_LONG_SIGNATURE, place - (_LONGEST_END - _END_LENGTH)):
+        directory = place - (_LONGEST_END - _END_LENGTH)
+        size, offset = _LONG_END.unpack_from(held, directory)
+    return position + place + _END_LENGTH + comment if position + directory - size - offset == start else None
 
 
 class ArchiveReader:
     """Reads records from an open seekable file.
 
     Args:
-        file: the archive.
+        file: the file, at the beginning of the archive; other contents may precede and follow it.
 
     Raises:
         RuntimeError: if it is damaged, or its structure is not that of PyTorch's archives.
@@ -117,18 +186,25 @@ class ArchiveReader:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._start = file.tell()
+        length = file.seek(0, 2)
+        self._stop, ends = _end_of_archive(file, self._start, length)
         try:
-            self._zip = _ZipFile(file)
+            self._zip = _ZipFile(_Part(file, self._start, self._stop))  # type: ignore[call-overload]
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError):
-            why = CORRUPT if _ends(file) else f"{TRUNCATED} {CORRUPT}"
+            why = CORRUPT if ends else f"{TRUNCATED} {CORRUPT}"
             raise RuntimeError(
                 f"PytorchStreamReader failed reading zip archive: failed finding central directory. {why}"
             ) from None
-        self._length = file.seek(0, 2)
+        self._length = self._stop - self._start
         self._entries = {info.filename: info for info in self._zip.infolist()}
         self._folder = self._find_folder()
         if sum(info.file_size for info in self._entries.values()) > self._length:
             raise RuntimeError(f"PytorchStreamReader failed reading zip archive: records overlap. {CORRUPT}")
+
+    def leave(self) -> None:
+        """Let the file stand after the archive, where another may begin."""
+        self._file.seek(self._stop)
 
     def _find_folder(self) -> str:
         first = next(iter(self._entries), None)
@@ -156,14 +232,14 @@ class ArchiveReader:
 
     def read_array(self, name: str) -> Array:
         """The bytes of a record, as an array of uint8."""
-        self._file.seek(self._position(name))
+        self._file.seek(self._start + self._position(name))
         content = numpy.empty(self.size(name), numpy.uint8)
         read_into(self._file, content.data, name)
         return content
 
     def map_array(self, name: str, mapped: mmap.mmap) -> Array:
         """The bytes of a record in the file that is mapped as `mapped`, as an array of uint8 that shares its memory."""
-        return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._position(name))
+        return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._start + self._position(name))
 
     def _entry(self, name: str) -> zipfile.ZipInfo:
         entry = self._entries.get(f"{self._folder}/{name}")
@@ -179,9 +255,9 @@ class ArchiveReader:
         return entry
 
     def _position(self, name: str) -> int:
-        """The position of the bytes of a record: after its own header, whose length the directory does not contain."""
+        """Where in the archive a record begins: after its own header, whose length the directory does not contain."""
         entry = self._entry(name)
-        self._file.seek(max(entry.header_offset, 0))
+        self._file.seek(self._start + max(entry.header_offset, 0))
         header = self._file.read(_LOCAL_HEADER.size)
         if entry.header_offset < 0 or len(header) < _LOCAL_HEADER.size or not header.startswith(_LOCAL_SIGNATURE):
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: no header found. {CORRUPT}")

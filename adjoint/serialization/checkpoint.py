@@ -146,7 +146,8 @@ def load(
     A file in the safetensors format is read as a dict of tensors, and a `.npz` file of NumPy's too.
 
     Args:
-        f: a path, or an open seekable binary file.
+        f: a path, or an open seekable binary file, which is read from its position on, and stands after the object then: further
+            objects that were saved to it one after the other are loaded in turn.
         map_location: the target of storages that were on another device: `'cpu'` moves all of them to the CPU. A
             device, a dict from saved to new device, or a function of a storage and its device that returns a storage or
             None.
@@ -231,7 +232,9 @@ class _Reader:
         _check_layout(archive)
         storages = _StorageReader(archive, _mapped(file) if mapped else None, self.restore)
         content = archive.read("data.pkl")
-        return self.pickle(io.BytesIO(content), len(content), storages.load)
+        found = self.pickle(io.BytesIO(content), len(content), storages.load)
+        archive.leave()
+        return found
 
     def npz(self, file: IO[bytes]) -> Any:
         """Read the arrays in an archive of NumPy's."""
