@@ -23,8 +23,8 @@ def parser() -> argparse.ArgumentParser:
         "run",
         usage="adjoint run [-h] (SCRIPT | FOLDER | ZIP | -m MODULE | -c CODE) [ARGUMENT ...]",
         help="run a program written for PyTorch",
-        description="Run SCRIPT, the __main__.py in a folder or a zip file, a module, or CODE, as `python SCRIPT ARGUMENT ...` would; "
-        "in it, `import torch` imports adjoint.",
+        description="Run SCRIPT, the __main__.py in a folder or a zip file, a module, or CODE, as `python` would; in it, "
+        "`import torch` imports adjoint.",
     )
     run.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, such as pytest"

@@ -82,9 +82,10 @@ def _references(tensor: Tensor) -> tuple[int, int]:
 
 def _is_alone(tensor: Tensor) -> bool:
     """Whether no other tensor lies on the memory of this one: whether its arrays have no more references than a new one's."""
-    base = tensor._array.base
-    fresh = wrap(numpy.empty(1) if base is None else numpy.empty(1)[:])
-    return (base is None or base.base is None) and _references(tensor) == _references(fresh)
+    array = tensor._array
+    root = owner(array)
+    fresh = wrap(numpy.empty(1) if array is root else numpy.empty(1)[:])
+    return (array is root or array.base is root) and _references(tensor) == _references(fresh)
 
 
 def _all_on(root: Array) -> tuple[list[Tensor], list[UntypedStorage]]:
