@@ -10,7 +10,8 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from . import late_bound as _late_bound
+from . import places as _places  # before all others, which are found by it
+from . import late_bound as _late_bound  # isort: split
 from .device import (
     Size,
     channels_last,
@@ -155,3 +156,4 @@ _NAMES = {
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 del globals()["tensor"]  # the module: `tensor` is a function
 __getattr__, __dir__ = _registry.PUBLIC["torch"].as_module(globals(), _MODULES, _PLACES)
+_places.place(__import__("sys").modules[__name__])

@@ -21,8 +21,6 @@ class AcceleratorError(RuntimeError):
     tensor(2.)
     """
 
-    __module__ = "torch"
-
 
 class OutOfMemoryError(RuntimeError):
     """PyTorch's error of an accelerator whose memory is spent; it is never raised here, and programs may catch it.
@@ -35,8 +33,6 @@ class OutOfMemoryError(RuntimeError):
     >>> result
     tensor(2.)
     """
-
-    __module__ = "torch"
 
 
 def is_available() -> bool:

@@ -41,7 +41,7 @@ def methods_of_tensor(kind: type[_Kind]) -> type[_Kind]:
     """Make the functions of `kind`, a base class of `Tensor`, appear as methods of `Tensor` in errors and pickles."""
     for function in vars(kind).values():
         while type(function) is FunctionType:
-            function.__module__, function.__qualname__ = "adjoint.tensor", f"Tensor.{function.__name__}"
+            function.__module__, function.__qualname__ = "adjoint", f"Tensor.{function.__name__}"
             function = getattr(function, "__wrapped__", None)
     return kind
 

@@ -114,6 +114,7 @@ def _for_each(name: str) -> Callable[..., Any]:
         return self if in_place else tuple(results)
 
     foreach.__name__ = foreach.__qualname__ = f"_foreach_{name}"
+    foreach.__module__ = torch.__name__
     foreach.__doc__ = f"`{name}` for each tensor."
     return foreach
 

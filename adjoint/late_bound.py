@@ -44,7 +44,8 @@ MODULES = {
     "note_creation": "tape.interpreters",
     "note_node": "tape.anomaly",
     "real_view": "operators.memory.storage_views",
-    "reduce_array": "serialization.rebuild",
+    "reduce_storage": "serialization.pickled_storages",
+    "reduce_tensor": "serialization.tensors",
     "regenerate": "tape.views",
     "replay": "operators.memory.storage_views",
     "run_accumulate_grad": "autograd.hook_calls",
@@ -84,7 +85,8 @@ class LateBound:
         "note_creation",
         "note_node",
         "real_view",
-        "reduce_array",
+        "reduce_storage",
+        "reduce_tensor",
         "regenerate",
         "replay",
         "run_accumulate_grad",
@@ -164,8 +166,11 @@ class LateBound:
     real_view: Callable[[Tensor], Tensor]
     """`view_as_real`."""
 
-    reduce_array: Callable[[Array], tuple[Callable[..., Any], Any]]
-    """Return a function and its arguments that pickle an array in the format of checkpoints."""
+    reduce_storage: Callable[[UntypedStorage], tuple[Callable[..., Any], tuple[Any, ...]]]
+    """The function and the arguments that represent a storage in a pickle."""
+
+    reduce_tensor: Callable[[Tensor], tuple[Callable[..., Any], tuple[Any, ...]]]
+    """The function and the arguments that represent a tensor in a pickle."""
 
     regenerate: Callable[[Tensor, bool], None]
     """`(view, told)`: give a stale view an edge into the current history of its base."""

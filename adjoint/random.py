@@ -104,7 +104,10 @@ class Generator:
         return _from_stream(self._stream.clone())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _from_state, (self.get_state(),)
+        return Generator, (self.device,), (self.initial_seed(), None, self.get_state())
+
+    def __setstate__(self, state: tuple[int, None, Tensor]) -> None:
+        self.set_state(state[2])
 
     def __copy__(self) -> "Generator":
         return self.clone_state()
@@ -126,12 +129,6 @@ def _check_device(device: object) -> None:
 def _from_stream(stream: Stream) -> Generator:
     generator = object.__new__(Generator)
     generator._stream = stream
-    return generator
-
-
-def _from_state(state: Tensor) -> Generator:
-    generator = Generator()
-    generator.set_state(state)
     return generator
 
 

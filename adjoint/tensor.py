@@ -275,18 +275,7 @@ class Tensor(Interchange, TensorMethods):
     # --- pickling ---------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        warn_of_hooks(self._extra)
-        return (rebuild, (type(self), *LATE.reduce_array(self._array), self.requires_grad, self.__dict__))
-
-
-def rebuild(cls: type[Tensor], build: Callable[..., Any], parts: Any, requires_grad: bool, state: Any) -> Tensor:
-    """Undo `Tensor.__reduce_ex__`."""
-    tensor = make_subclass(cls, build(*parts))
-    tensor._edge = LEAF if requires_grad else None
-    LATE.mark_if_inference(tensor)
-    if state:
-        tensor.__dict__.update(state)
-    return tensor
+        return LATE.reduce_tensor(self)
 
 
 new_tensor: Callable[[], Tensor] = functools.partial(object.__new__, Tensor)

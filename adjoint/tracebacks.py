@@ -21,6 +21,9 @@ FULL = os.environ.get("ADJOINT_FULL_TRACEBACK", "0") not in ("", "0")
 
 _INSIDE = f"{__package__}."
 
+_PACKAGES = (__package__, "torch")
+"""The packages that our classes say they come from."""
+
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
 
 _LIBRARIES = {"numpy", "scipy", "ml_dtypes", "llvmlite"}
@@ -140,9 +143,7 @@ def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) ->
 
     `but`: functions that stay the objects they are.
     """
-    own = [
-        name for name, value in names.items() if type(value) is FunctionType and value.__module__ == names["__name__"]
-    ]
+    own = [name for name, value in names.items() if type(value) is FunctionType and _defined_in(value) is names]
     end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
 
 
@@ -150,15 +151,21 @@ def end_public_at_caller(names: dict[str, Any]) -> None:
     """Let the errors of what a module exports, by its `__all__`, end at the user's call, wherever it is defined."""
     for name in names["__all__"]:
         value = names.get(name)
-        if not str(getattr(value, "__module__", "")).startswith(_INSIDE):
-            continue
         if isinstance(value, type):
             end_methods_at_caller(value)
-        elif type(value) is FunctionType:
+        elif type(value) is FunctionType and is_ours(_defined_in(value)):
             names[name] = ending_at_caller(value)
-            home = vars(sys.modules[value.__module__])
+            home = _defined_in(value)
             if home.get(name) is value:
                 home[name] = names[name]
+
+
+def _defined_in(function: Any) -> dict[str, Any]:
+    """The namespace of the module that defines a function, as it is behind what has been put around it."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    namespace: dict[str, Any] = function.__globals__
+    return namespace
 
 
 def end_constructor_at_caller(kind: type) -> None:
@@ -166,7 +173,7 @@ def end_constructor_at_caller(kind: type) -> None:
 
     An error about a wrong call names the class that the user has called, also if it inherits the constructor from a private one.
     """
-    if not kind.__module__.startswith(_INSIDE):
+    if kind.__module__.partition(".")[0] not in _PACKAGES:
         return
     if "__init__" not in vars(kind) and not kind.__name__.startswith("_"):
         owner = next(base for base in kind.__mro__ if "__init__" in vars(base))
@@ -194,7 +201,7 @@ def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
 
     `but`: methods that see to it themselves, because they are called often.
     """
-    if kind.__module__.partition(".")[0] in (__package__, "torch"):
+    if kind.__module__.partition(".")[0] in _PACKAGES:
         kinds = (FunctionType, staticmethod, classmethod)
         but += _UNDIVIDED + ("__init__",) * hasattr(kind, "pending")  # a context that its constructor switches
         functions = [name for name, value in vars(kind).items() if type(value) in kinds and name not in but]

@@ -106,6 +106,7 @@ LAYERS = [
         "adjoint.absent",
     },
     {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted", "adjoint.weak_keys"},
+    {"adjoint.places"},
     {"adjoint.first_use"},
     {"adjoint.forks", "adjoint.shared_memory", "adjoint.tracebacks"},
 ]

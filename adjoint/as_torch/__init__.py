@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import FunctionType
 
 import adjoint
 
+from ..dispatch.registry import PUBLIC
+from ..dispatch.return_types import BY_NAME
+from ..places import OWN, THEIRS, become_torch, theirs
 from ..version import __version__
-from .modules import OWN, THEIRS, Finder, as_pytorch_names, theirs
+from .modules import Finder
 
 __all__ = ["install_as_torch"]
 
@@ -55,11 +59,11 @@ def install_as_torch() -> None:
     from ..torch_version import TorchVersion
 
     sys.meta_path.insert(0, Finder())
-    for name, module in list(sys.modules.items()):
-        if name == OWN or name.startswith(f"{OWN}."):
-            sys.modules[theirs(name)] = module
-            as_pytorch_names(module)
-    adjoint.__name__ = THEIRS
+    become_torch()
+    for made in (BY_NAME, *PUBLIC.values()):
+        for each in made.values():
+            if isinstance(each, (type, FunctionType)) and each.__module__.partition(".")[0] == OWN:
+                each.__module__ = theirs(each.__module__)
     vars(adjoint)[THEIRS] = adjoint  # `torch.torch` is a name that programs use, too
     adjoint.__version__ = adjoint.version.__version__ = TorchVersion(f"{PYTORCH}+{OWN}.{__version__.replace('+', '.')}")
     sys.path.insert(1, SEARCH_PATH)

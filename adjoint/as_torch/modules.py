@@ -6,13 +6,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-OWN, THEIRS = "adjoint", "torch"
+from ..places import OWN, THEIRS
+
 TESTS = "torch.testing._internal"
 """What PyTorch's own tests are written with; this package has no part of it, and finds a copy in a folder of `sys.path`."""
 
@@ -20,36 +21,16 @@ _MACHINERY = f"{__package__}.machinery"
 """What these modules import; it is imported with them."""
 
 
-def theirs(name: str) -> str:
-    """PyTorch's name of the module `name` of this package."""
-    return THEIRS + name.removeprefix(OWN)
-
-
-def as_pytorch_names(module: ModuleType) -> None:
-    """Let the classes that a module defines say that they come from PyTorch's module of that name, which programs compare."""
-    if module.__name__.startswith(__package__):
-        return
-    for value in list(vars(module).values()):
-        if isinstance(value, type) and value.__module__.partition(".")[0] == OWN:
-            value.__module__ = theirs(value.__module__)
-    module.__name__ = theirs(module.__name__)
-
-
 class Finder(MetaPathFinder):
-    """Finds `torch.x.y`, which is `adjoint.x.y`; and sees to it that modules of this package have both names at once."""
+    """Finds `torch.x.y`, which is `adjoint.x.y`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find a module of either name; leave all others to other finders."""
+        """Find a module of PyTorch's name; leave all others to other finders."""
         first, _, rest = name.partition(".")
         if not rest:
             return None
-        if first == OWN:
-            spec = PathFinder.find_spec(name, path, target)
-            if spec is None and _MACHINERY in sys.modules:
-                return sys.modules[_MACHINERY].stand_in(name)
-            if spec is not None and type(spec.loader) is SourceFileLoader:
-                spec.loader = _UnderBothNames(spec.loader.name, spec.loader.path)
-            return spec
+        if first == OWN and _MACHINERY in sys.modules and PathFinder.find_spec(name, path, target) is None:
+            return sys.modules[_MACHINERY].stand_in(name)
         if first != THEIRS:
             return None
         found = _own_spec(f"{OWN}.{rest}")
@@ -66,22 +47,6 @@ def _own_spec(name: str) -> ModuleSpec | None:
         return None
     except ValueError:  # a module that was put together, without a specification
         return ModuleSpec(name, None)
-
-
-class _UnderBothNames(SourceFileLoader):
-    """Runs a module of this package, which has PyTorch's name from the first moment."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run it; after an error neither name leads to it."""
-        other = theirs(module.__name__)
-        sys.modules[other] = module
-        try:
-            super().exec_module(module)
-        except BaseException:
-            del sys.modules[other]
-            raise
-        there = sys.modules[other] = sys.modules.get(module.__name__, module)  # some put another module in their place
-        as_pytorch_names(there)
 
 
 class _SameModule(Loader):

@@ -220,6 +220,7 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
 def install() -> None:
     """Make these functions methods of `Tensor`."""
     for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
+        function.__module__, function.__qualname__ = Tensor.__module__, f"Tensor.{function.__name__}"
         setattr(Tensor, function.__name__, function)
     for name, accessors in (
         ("_backward_hooks", (backward_hooks, set_backward_hooks, keep_backward_hooks)),

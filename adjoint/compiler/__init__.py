@@ -36,8 +36,6 @@ _FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", 
 class InvalidBackend(RuntimeError):
     """A backend that is not known."""
 
-    __module__ = "torch._dynamo.exc"
-
 
 @ending_at_caller
 def compile(

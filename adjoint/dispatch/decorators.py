@@ -9,6 +9,7 @@ from typing import Any
 from ..codegen.backend import NUMPY
 from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
+from ..places import place_of_function
 from ..tensor import Tensor
 from .declaration import ARRAY, OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors
@@ -21,17 +22,25 @@ PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_", "sparse":
 """The prefix of the names of functions in a namespace."""
 
 
-_MODULES = {"torch": "adjoint", "functional": "adjoint.nn.functional"}
-"""The modules that pickles refer to for the functions of a namespace."""
+_MODULES = {"functional": "nn.functional", "aten": "ops.aten"}
+"""The modules of namespaces that are called otherwise."""
 
 
 def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:
     """Make `functions` public in `namespace` under the names given."""
-    prefix, module = PREFIXES.get(namespace, ""), _MODULES.get(namespace)
+    prefix, module = PREFIXES.get(namespace, ""), _MODULES.get(namespace, namespace)
     for name, function in functions.items():
         PUBLIC[namespace][name] = public_function = named(function, prefix + name, retried)
-        if module is not None and type(public_function) is FunctionType:
-            public_function.__module__ = module
+        if type(public_function) is FunctionType:
+            public_function.__module__, public_function.__qualname__ = place_of_function(module, name), name
+
+
+def add_method(name: str, function: Any, retried: bool = False) -> None:
+    """Make a function a method of tensors."""
+    method = named(function, name, retried)
+    if type(method) is FunctionType:
+        method.__module__, method.__qualname__ = Tensor.__module__, f"Tensor.{name}"
+    setattr(Tensor, name, method)
 
 
 def operator(
@@ -79,24 +88,24 @@ def operator(
             if namespace is not None:
                 publish(namespace, **{name: function})
         for name in method_names:
-            setattr(Tensor, name, named(function, name))
+            add_method(name, function)
         if dunder is not None:
             as_operator = lazy_function(op, "operator", dunder)
-            setattr(Tensor, dunder, named(as_operator, dunder))
+            add_method(dunder, as_operator)
             if reflected is not None:
-                setattr(Tensor, reflected, named(as_operator, reflected))
+                add_method(reflected, as_operator)
         if op.inplace:
             inplace = lazy_function(op, "inplace_view" if op.view else "inplace", f"{op.name}_")
             inplace.operator = op
             op.inplace_function = inplace
             function.inplace = inplace
             for name in names if method != () else ():
-                setattr(Tensor, f"{name}_", named(inplace, f"{name}_"))
+                add_method(f"{name}_", inplace)
                 if namespace is not None and (public_inplace is True or (public_inplace and name in public_inplace)):
                     publish(namespace, **{f"{name}_": inplace})
             if dunder in _AUGMENTED:
                 augmented = dunder.replace("__", "__i", 1)
-                setattr(Tensor, augmented, named(inplace, augmented))
+                add_method(augmented, inplace)
         return function
 
     return declare
@@ -180,7 +189,7 @@ def public(
                 installed.__doc__ = function.__doc__
                 installed.__wrapped__ = function  # tools show the signature of `function`
             again = retried and methods_retried and installed is function and not method_name.startswith("__")
-            setattr(Tensor, method_name, named(installed, method_name, again))
+            add_method(method_name, installed, again)
         if own_name not in OPERATORS:
             setattr(tensors, own_name, function)
         if on_arrays is not None:

@@ -99,7 +99,8 @@ def _watches() -> list[_Watch]:
     for functions in PUBLIC.values():
         found.update({function: function.__name__ for name, function in functions.items() if name not in _SILENT})
     for name, method in {name: each for kind in reversed(Tensor.__mro__) for name, each in vars(kind).items()}.items():
-        ours = getattr(method, "__module__", "").startswith(("adjoint.operators.", "adjoint.dispatch."))
+        package = str(getattr(method, "__globals__", {}).get("__package__"))
+        ours = package.startswith(("adjoint.operators", "adjoint.dispatch"))
         if name in _METHODS or (ours and not name.startswith("_") and name not in _SILENT):
             found[method] = _METHODS.get(name, name)
     return [_Watch(function, name) for function, name in found.items() if _is_made_of_operators(function)]

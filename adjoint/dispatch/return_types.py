@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..places import module_named
+
 BY_NAME: dict[str, type] = {}
 """The classes that have been made, by name: also those for `out=`."""
 
@@ -24,6 +26,8 @@ def return_type(name: str, *fields: str) -> Any:
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
 
     def make(cls: Any, *values: Any) -> Any:
+        if len(values) == 2 and values[1] == {} and type(values[0]) is tuple:  # as pickles have it
+            values = values[:1]
         if len(values) == 1 and len(fields) > 1:
             values = tuple(values[0])
         if len(values) != len(fields):
@@ -38,10 +42,10 @@ def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
 
     members: dict[str, Any] = {
         "__slots__": (),
-        "__module__": "torch.return_types",
+        "__module__": module_named("return_types"),
         "__new__": make,
         "__repr__": show,
-        "__reduce__": lambda self: (_rebuild, (name, tuple(self))),
+        "__reduce__": lambda self: (type(self), (tuple(self), {})),
         "__match_args__": fields,
         "n_fields": len(fields),
         "n_sequence_fields": len(fields),
@@ -51,7 +55,3 @@ def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
         members[field] = property(lambda self, index=index: tuple.__getitem__(self, index))  # type: ignore[misc]
     BY_NAME[name] = type(name, (tuple,), members)
     return BY_NAME[name]
-
-
-def _rebuild(name: str, values: tuple[Any, ...]) -> Any:
-    return BY_NAME[name](*values)

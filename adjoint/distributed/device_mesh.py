@@ -36,8 +36,6 @@ class DeviceMesh:
         RuntimeError: if a rank is in the mesh twice, or there is none like it.
     """
 
-    __module__ = "torch.distributed.device_mesh"
-
     def __init__(
         self, device_type: str, mesh: Any, *, mesh_dim_names: Iterable[str] | None = None, **others: Any
     ) -> None:

@@ -37,7 +37,6 @@ class Backend(str):
     """The name of a backend, in small letters. Each of them means MPI here."""
 
     __slots__ = ()
-    __module__ = "torch.distributed"
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
     backend_list: ClassVar[list[str]] = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
 
@@ -54,8 +53,6 @@ class ProcessGroup:
     `slots` is the memory that they share, if they have been found to run on one machine; False if not. `board` is where they see
     there what the others call. `saving` is the group of the same processes by which threads that write checkpoints agree.
     """
-
-    __module__ = "torch.distributed"
 
     def __init__(self, comm: Any, ranks: list[int], name: str, timeout: timedelta, backend: str, desc: str) -> None:
         self.comm, self.ranks = comm, ranks

@@ -66,8 +66,6 @@ def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, g
 class P2POp:
     """One message of `batch_isend_irecv`: `op` is `isend` or `irecv`."""
 
-    __module__ = "torch.distributed"
-
     def __init__(
         self,
         op: Any,

@@ -47,8 +47,6 @@ class Store:
     `timeout`: how long they wait.
     """
 
-    __module__ = "torch.distributed"
-
     def __init__(self) -> None:
         self._timeout = DEFAULT
 

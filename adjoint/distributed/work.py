@@ -74,7 +74,6 @@ class Work:
     starts its first request when the one before is complete. Messages are paired by senders and tags, and do not wait.
     """
 
-    __module__ = "torch.distributed"
     __slots__ = (
         "__weakref__",
         "_error",

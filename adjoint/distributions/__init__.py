@@ -8,8 +8,6 @@
 tensor(1.)
 """
 
-import sys
-
 from . import constraint_registry, constraints, distribution, kl, transforms, utils
 from .bounded import ContinuousBernoulli, Kumaraswamy, Uniform, VonMises
 from .classes import Categorical, MixtureSameFamily, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
@@ -94,26 +92,3 @@ __all__ = [
     "register_kl",
     "transform_to",
 ]
-
-_MODULES = {
-    "bernoulli": "Bernoulli", "beta": "Beta", "binomial": "Binomial", "categorical": "Categorical", "cauchy": "Cauchy",
-    "chi2": "Chi2", "continuous_bernoulli": "ContinuousBernoulli", "dirichlet": "Dirichlet", "exp_family": "ExponentialFamily",
-    "exponential": "Exponential", "fishersnedecor": "FisherSnedecor", "gamma": "Gamma",
-    "generalized_pareto": "GeneralizedPareto", "geometric": "Geometric", "gumbel": "Gumbel", "half_cauchy": "HalfCauchy",
-    "half_normal": "HalfNormal", "independent": "Independent", "inverse_gamma": "InverseGamma", "kumaraswamy": "Kumaraswamy",
-    "laplace": "Laplace", "lkj_cholesky": "LKJCholesky", "log_normal": "LogNormal", "logistic_normal": "LogisticNormal",
-    "lowrank_multivariate_normal": "LowRankMultivariateNormal", "mixture_same_family": "MixtureSameFamily",
-    "multinomial": "Multinomial", "multivariate_normal": "MultivariateNormal", "negative_binomial": "NegativeBinomial",
-    "normal": "Normal", "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough", "pareto": "Pareto",
-    "poisson": "Poisson", "relaxed_bernoulli": "RelaxedBernoulli LogitRelaxedBernoulli",
-    "relaxed_categorical": "RelaxedOneHotCategorical ExpRelaxedCategorical", "studentT": "StudentT",
-    "transformed_distribution": "TransformedDistribution", "uniform": "Uniform", "von_mises": "VonMises", "weibull": "Weibull",
-    "wishart": "Wishart",
-}  # fmt: skip
-"""PyTorch's modules, one for each distribution, and the names in them."""
-
-for _name, _laws in _MODULES.items():
-    _family = sys.modules[globals()[_laws.split()[0]].__module__]
-    for _law in _laws.split():
-        getattr(_family, _law).__module__ = f"{__name__}.{_name}"
-    sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _family

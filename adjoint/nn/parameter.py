@@ -69,18 +69,6 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
         text = super().__repr__()
         return "Parameter containing:\n" + (text if type(self) is Parameter else f"Parameter({text})")
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict(), copy.copy(self.__dict__))
-
-
-def _rebuild_parameter(
-    data: torch.Tensor, requires_grad: bool, backward_hooks: Any, attributes: dict[str, Any] | None = None
-) -> Parameter:
-    """Rebuild a pickled parameter, with the attributes that were set on it."""
-    parameter = Parameter(data, requires_grad)
-    parameter.__dict__.update(attributes or {})
-    return parameter
-
 
 class _BufferMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:

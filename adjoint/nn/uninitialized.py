@@ -119,8 +119,3 @@ class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):  # type: igno
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
         return memo[id(self)]
-
-
-# PyTorch has them in one module with `Parameter`.
-for _each in (UninitializedTensorMixin, UninitializedParameter, UninitializedBuffer):
-    _each.__module__ = f"{__package__}.parameter"

@@ -1,7 +1,5 @@
 """Optimizers and learning rate schedulers; names, no logic."""
 
-import sys
-
 from ..first_use import late_names
 from . import lr_scheduler
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
@@ -26,12 +24,6 @@ __all__ = [
     "Rprop",
     "lr_scheduler",
 ]
-
-# PyTorch has a separate module for each.
-for _each in (ASGD, SGD, Adadelta, Adagrad, Adam, AdamW, Adamax, NAdam, RAdam, RMSprop, Rprop):
-    _name, _room = _each.__name__.lower(), sys.modules[_each.__module__]
-    _each.__module__ = f"{__name__}.{_name}"
-    sys.modules[_each.__module__] = globals()[_name] = _room
 
 # Imported when they are first used.
 __getattr__ = late_names(

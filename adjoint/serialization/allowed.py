@@ -15,6 +15,7 @@ import numpy
 
 from .. import dtypes
 from ..device import Size, device
+from ..places import OWN, THEIRS
 from ..tensor import Tensor
 from . import plain, tensors
 from .storages import STORAGE_TYPES, UNTYPED
@@ -131,9 +132,9 @@ def global_name(value: object) -> tuple[str, str] | None:
     if known is not None:
         module, _, name = known.rpartition(".")
         return module, name
-    module = getattr(value, "__module__", None) or ""
-    if module.partition(".")[0] == "adjoint" and hasattr(value, "__qualname__"):
-        return "torch" + module.removeprefix("adjoint"), value.__qualname__
+    package, _, rest = str(getattr(value, "__module__", None)).partition(".")
+    if package in (OWN, THEIRS) and hasattr(value, "__qualname__"):
+        return f"{THEIRS}.{rest}".rstrip("."), value.__qualname__
     return None
 
 

@@ -6,20 +6,18 @@ Tensors become calls of the functions that rebuild them, storages become referen
 import io
 import pickle
 from collections import OrderedDict
-from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import IO, Any
 
 from ..device import layout
 from ..dtypes import dtype
 from ..kernels.memory.storages import UntypedStorage
 from ..notices import warn
-from ..tensor import Tensor
 from . import tensors
 from .allowed import data_globals, global_name, qualified, user_globals, weights_globals
 from .storages import StorageTable, StorageType
 
-__all__ = ["dumps"]
+__all__ = ["Pickler", "dumps"]
 
 
 def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = False) -> bytes:
@@ -35,7 +33,7 @@ def dumps(obj: object, protocol: int, storages: StorageTable, *, legacy: bool = 
         pickle.PicklingError, TypeError, AttributeError: if `obj` contains an object that cannot be pickled.
     """
     file = io.BytesIO()
-    pickler = _Pickler(file, protocol, storages, legacy)
+    pickler = _FilePickler(file, protocol, storages, legacy)
     pickler.dump(obj)
     _warn_about_refusals(pickler.named)
     return file.getvalue()
@@ -57,39 +55,32 @@ _PythonPickler: Any = pickle._Pickler
 _whichmodule: Any = vars(pickle)["whichmodule"]
 
 
-class _Pickler(_PythonPickler):  # type: ignore[misc]
-    """Python's pickler written in Python: the one in C imports each name to check it, which fails for PyTorch's names."""
+class Pickler(_PythonPickler):  # type: ignore[misc]
+    """Python's pickler written in Python, with PyTorch's names: the one in C imports each name to check it, which fails for them."""
 
-    def __init__(self, file: io.BytesIO, protocol: int, storages: StorageTable, legacy: bool) -> None:
+    def __init__(self, file: IO[bytes], protocol: int | None = None) -> None:
         super().__init__(file, protocol)
-        self._protocol = protocol
-        self._storages = storages
-        self._legacy = legacy
+        self._protocol = pickle.DEFAULT_PROTOCOL if protocol is None else protocol
         self.named: dict[str, None] = {}
         """The full names of the classes and functions in the pickle, in order."""
 
-    def persistent_id(self, obj: Any) -> Any:
-        if not isinstance(obj, UntypedStorage):
-            return None
-        identity = self._storages.persistent_id(obj)
-        return (*identity, None) if self._legacy else identity
-
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Tensor):
-            return tensors.reduce_tensor(obj) if type(obj).__reduce_ex__ in _known_reductions() else NotImplemented
         if isinstance(obj, layout):
             return tensors.get_layout, (str(obj),)
         if type(obj) is OrderedDict:  # its own reduction asks `copyreg`, which drops an interrupt that strikes there
             return OrderedDict, (), vars(obj) or None, None, iter(obj.items())
-        name = _file_name(obj)
-        return NotImplemented if name is None else name[1]
+        known = _file_name(obj)
+        if known is None or self._protocol < 4 and "." in known[1]:  # then pickles look methods up in their class
+            return NotImplemented
+        return known[1]
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         known = _file_name(obj)
-        if known is None:
+        if known is None or self._protocol < 4 and "." in known[1]:
             super().save_global(obj, name)
-            found = name or getattr(obj, "__qualname__", obj.__name__)
-            self.named[qualified(_whichmodule(obj, found), found)] = None
+            if known is None:
+                found = name or getattr(obj, "__qualname__", obj.__name__)
+                self.named[qualified(_whichmodule(obj, found), found)] = None
             return
         self.named[".".join(known)] = None
         if self._protocol >= 4:
@@ -101,11 +92,20 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         self.memoize(obj)
 
 
+class _FilePickler(Pickler):
+    """In files, storages are records, to which the pickle refers."""
+
+    def __init__(self, file: IO[bytes], protocol: int, storages: StorageTable, legacy: bool) -> None:
+        super().__init__(file, protocol)
+        self._storages = storages
+        self._legacy = legacy
+
+    def persistent_id(self, obj: Any) -> Any:
+        if not isinstance(obj, UntypedStorage):
+            return None
+        identity = self._storages.persistent_id(obj)
+        return (*identity, None) if self._legacy else identity
+
+
 def _file_name(obj: object) -> tuple[str, str] | None:
     return global_name(obj) if isinstance(obj, (type, FunctionType, dtype, StorageType)) else None
-
-
-@cache
-def _known_reductions() -> tuple[Any, Any]:
-    """The reductions that this module replaces; a subclass that defines a reduction keeps its own."""
-    return Tensor.__reduce_ex__, tensors.parameter_class().__reduce_ex__

@@ -33,26 +33,3 @@ def split_array(array: Array) -> tuple[Array, int, tuple[int, ...], tuple[int, .
     if distance < 0 or distance % array.itemsize or (array.size and not on_grid):
         return split_array(array.copy())
     return root, distance // array.itemsize, array.shape, element_strides(array)
-
-
-def reduce_array(array: Array) -> tuple[Callable[..., Array], tuple[Any, ...]]:
-    """A function and its arguments that restore `array` with its strides, for use in `__reduce__`.
-
-    The owner of the memory is among the arguments: arrays that share it and are pickled together share it again.
-    """
-    if isinstance(array, (Meta, SparseArray)):
-        return array.__reduce__()
-    root, offset, size, stride = split_array(array)
-    if not root.flags.forc:
-        root = memory(root)  # the pickle of an ndarray keeps only C and Fortran order
-    return view_array, (root, array.dtype, offset, size, stride, lazy_bits_of(array))
-
-
-def view_array(
-    root: Array, dtype: "numpy.dtype[Any]", offset: int, size: tuple[int, ...], stride: tuple[int, ...], bits: int = 0
-) -> Array:
-    """Undo `reduce_array`: a view of the memory of `root` with lazy conjugation and negation `bits`."""
-    return with_lazy_bits(strided(root, size, stride, offset, dtype), bits)
-
-
-LATE.reduce_array = reduce_array

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy
 
@@ -22,6 +23,7 @@ from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, parked, remade
 from ..kernels.runtime.sparse_array import Coordinates, SparseArray
+from ..late_bound import LATE
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array
@@ -91,6 +93,7 @@ def _finish(tensor: Tensor, requires_grad: bool, metadata: Any) -> Tensor:
             tensor = wrap(with_lazy_bits(tensor._array, NEG))
     if requires_grad is True:
         tensor.requires_grad = True
+    LATE.mark_if_inference(tensor)
     return tensor
 
 
@@ -156,14 +159,14 @@ def get_layout(name: str) -> layout:
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function and the arguments that represent `tensor` in a file."""
+    """The function and the arguments that represent `tensor` in a file or a pickle."""
     attributes = dict(tensor.__dict__)
+    warn_of_hooks(tensor._extra)
     if type(tensor) is parameter_class():
         data = wrap(tensor._array)
         if attributes:
             return rebuild_parameter_with_state, (data, tensor.requires_grad, OrderedDict(), attributes)
         return rebuild_parameter, (data, tensor.requires_grad, OrderedDict())
-    warn_of_hooks(tensor._extra)
     build, args = _reduce_plain(tensor)
     if type(tensor) is Tensor and not attributes:
         return build, args
@@ -179,10 +182,22 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     kind = tensor.dtype
     rest: tuple[Any, ...] = (offset, tuple(size), stride, tensor.requires_grad, OrderedDict())
     if storage_type(kind) is UNTYPED:
-        return rebuild_tensor_v3, (UntypedStorage.over(root), *rest, kind)
+        return rebuild_tensor_v3, (_storage(root, None), *rest, kind)
     bits = lazy_bits_of(tensor._array)
     lazy = {name: True for bit, name in ((CONJ, "conj"), (NEG, "neg")) if bits & bit}
-    return rebuild_tensor_v2, (TypedStorage.of(root, kind.numpy), *rest, *([lazy] if lazy else []))
+    return rebuild_tensor_v2, (_storage(root, kind.numpy), *rest, *([lazy] if lazy else []))
+
+
+def _storage(root: numpy.ndarray[Any, Any], kind: Any) -> UntypedStorage:
+    """The storage of memory, the same as long as a pickle holds it: so tensors that share their memory share it again."""
+    key = id(root), kind
+    storage = _storages.get(key)
+    if storage is None or storage._root is not root:  # it may have moved to shared memory
+        storage = _storages[key] = UntypedStorage.over(root) if kind is None else TypedStorage.of(root, kind)
+    return storage
+
+
+_storages: WeakValueDictionary[tuple[int, Any], UntypedStorage] = WeakValueDictionary()
 
 
 def reduce_sparse(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -224,3 +239,6 @@ def _is_sorted(indices: Any) -> bool:
     order = numpy.lexsort(indices[::-1]) if len(indices) else numpy.arange(indices.shape[1])
     ordered = indices[:, order]
     return bool((order == numpy.arange(len(order))).all() and (ordered[:, 1:] != ordered[:, :-1]).any(0).all())
+
+
+LATE.reduce_tensor = reduce_tensor

@@ -10,14 +10,14 @@ import pickle
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import IO, Any
 
+from ..places import OWN, THEIRS
 from .allowed import Allowed, qualified, weights_globals
 from .limits import check_keys, shown
 from .storages import ErrorOfCaller
 
-__all__ = ["TrustedUnpickler", "Unpickler"]
+__all__ = ["NamedUnpickler", "TrustedUnpickler", "Unpickler"]
 
 _BLOCKED_MODULES = frozenset(["sys", "os", "nt", "posix"])
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
@@ -338,14 +338,23 @@ _HANDLERS: dict[bytes, Callable[[Unpickler], Any]] = {
     pickle.BINPERSID: Unpickler._persistent,
 }
 
-_ELSEWHERE = {"_C._nn": "nn.functional"}
-"""Our modules for PyTorch's of other names, without the package."""
+
+class NamedUnpickler(pickle.Unpickler):
+    """Python's unpickler, in which PyTorch's names mean this package: it calls whatever a pickle names."""
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        """The class or function of a full name; one of PyTorch's is ours."""
+        package, _, rest = module.partition(".")
+        if package != THEIRS:
+            return super().find_class(module, name)
+        try:
+            return super().find_class(f"{OWN}.{rest}".rstrip("."), name)
+        except (ImportError, AttributeError):
+            raise AttributeError(f"the file names {module}.{name}, which adjoint does not have") from None
 
 
-class TrustedUnpickler(pickle.Unpickler):
-    """Python's unpickler with PyTorch's names and storages: it calls whatever a file names.
-
-    PyTorch's names mean this package, so that whole modules and optimizers that PyTorch has pickled become ours.
+class TrustedUnpickler(NamedUnpickler):
+    """The unpickler of files, in which storages are records: whole modules and optimizers that PyTorch has saved become ours.
 
     Args:
         file: the open file.
@@ -362,16 +371,6 @@ class TrustedUnpickler(pickle.Unpickler):
         return pid[1] if pid[0] == "module" else self._load(pid)
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """The class or function of a full name; one of PyTorch's is ours."""
-        package, _, rest = module.partition(".")
-        if package != "torch":
-            return super().find_class(module, name)
-        known = weights_globals().get(f"{module}.{name}")
-        if known is not None:
-            return known.value
-        parts = ["adjoint", *_ELSEWHERE.get(rest, rest).split(".")] if rest else ["adjoint"]
-        while parts:  # a class that we define elsewhere is in a package above
-            with suppress(ImportError, AttributeError):
-                return super().find_class(".".join(parts), name)
-            parts = parts[:-1] if len(parts) > 2 else []
-        raise AttributeError(f"the file names {module}.{name}, which adjoint does not have")
+        """The class or function of a full name; storages are named by their types."""
+        known = weights_globals().get(f"{module}.{name}") if module.partition(".")[0] == THEIRS else None
+        return super().find_class(module, name) if known is None else known.value

@@ -60,9 +60,6 @@ class RemovableHandle:
         self.remove()
 
 
-RemovableHandle.__module__ = "adjoint.utils.hooks"  # where PyTorch has it
-
-
 class HookDict(OrderedDict[int, Callable[..., Any]]):
     """Hooks in the order of registration. Handles refer to this dictionary weakly."""
 

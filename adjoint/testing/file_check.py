@@ -27,8 +27,6 @@ class FileCheck:
     >>> torch.testing.FileCheck().check("add").check_next("mul").check_not("add").run("x = add()\ny = mul()\n")
     """
 
-    __module__ = "torch"
-
     def __init__(self) -> None:
         self._checks: list[_Check] = []
         self._has_run = False

@@ -68,7 +68,6 @@ class DTensor(torch.Tensor):
     gather the whole in each process.
     """
 
-    __module__ = "torch.distributed.tensor"
     _mesh: DeviceMesh
     _placements: tuple[Placement, ...]
     _shape: torch.Size

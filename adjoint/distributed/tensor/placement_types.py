@@ -11,7 +11,6 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 class Placement:
     """How a tensor is divided along one dimension of a mesh: `Shard`, `Replicate` or `Partial`."""
 
-    __module__ = "torch.distributed.tensor.placement_types"
     __slots__ = ()
 
     def is_shard(self, dim: int | None = None) -> bool:
@@ -30,7 +29,6 @@ class Placement:
 class Shard(Placement):
     """Each process has a part of dimension `dim`: parts are equal but for the last ones, which may be smaller, or empty."""
 
-    __module__ = Placement.__module__
     __slots__ = ("dim",)
 
     def __init__(self, dim: int) -> None:
@@ -52,7 +50,6 @@ class Shard(Placement):
 class Replicate(Placement):
     """Each process has the whole tensor."""
 
-    __module__ = Placement.__module__
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
@@ -71,7 +68,6 @@ class Replicate(Placement):
 class Partial(Placement):
     """The tensor is what a reduction, such as "sum", makes of the tensors of the processes."""
 
-    __module__ = Placement.__module__
     __slots__ = ("reduce_op",)
 
     def __init__(self, reduce_op: str = "sum") -> None:

@@ -84,6 +84,9 @@ class UntypedStorage:
             self._seen = parked(root)
             self._root = root_of(self._seen)
 
+    def __reduce__(self) -> Any:
+        return LATE.reduce_storage(self)
+
     def without_elements(self) -> Self:
         """The storage itself, moved to the meta device: of the same length, without its bytes."""
         self._seen = parked(self._root)

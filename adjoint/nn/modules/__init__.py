@@ -1,8 +1,6 @@
 """Modules: the layers, losses and containers of neural networks, and their base class; names, no logic."""
 
-import sys
-
-from ...first_use import further_names, late_names
+from ...first_use import late_names
 from .activation import *
 from .batchnorm import *
 from .container import *
@@ -205,14 +203,3 @@ LATE = {
     "transformer": "transformer",
 }
 __getattr__ = late_names(__name__, LATE)
-
-# PyTorch has a separate module for each subject.
-for _name, _classes in {
-    "distance": (CosineSimilarity, PairwiseDistance),
-    "flatten": (Flatten, Unflatten),
-    "fold": (Fold, Unfold),
-    "upsampling": (Upsample, UpsamplingBilinear2d, UpsamplingNearest2d),
-}.items():
-    further_names(__name__, {_name: globals().setdefault(_name, sys.modules[_classes[0].__module__])})
-    for _each in _classes:
-        _each.__module__ = f"{__name__}.{_name}"

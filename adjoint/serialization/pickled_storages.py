@@ -1,0 +1,25 @@
+"""Storages in plain pickles: their bytes, in the file format before zip archives, as PyTorch's pickles have them."""
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+from ..kernels.memory.storages import UntypedStorage
+from ..late_bound import LATE
+from .checkpoint import load
+from .legacy import write_legacy
+
+__all__ = ["load_from_bytes", "reduce_storage"]
+
+
+def reduce_storage(storage: UntypedStorage) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function and the arguments that represent a storage in a pickle."""
+    return load_from_bytes, (b"".join(write_legacy(storage, 2)),)
+
+
+def load_from_bytes(b: bytes) -> Any:
+    """`torch.storage._load_from_bytes`: the storage in bytes that `reduce_storage` has made, or what else PyTorch has saved."""
+    return load(BytesIO(b), weights_only=False)
+
+
+LATE.reduce_storage = reduce_storage

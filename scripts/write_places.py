@@ -1,0 +1,252 @@
+"""Write `adjoint/places.txt`, where PyTorch has each public object: run it with the PyTorch that is followed.
+
+An object of PyTorch's and one of this package are the same if they are found under the same name in the same module, anywhere.
+So each object that this package has is put wherever PyTorch has it. `places.py` says what the lines mean.
+
+Run `python scripts/write_places.py`, which compares the modules that are imported with `import torch`, and those of `MORE`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections import defaultdict
+from importlib import import_module
+from pathlib import Path
+from pkgutil import resolve_name, walk_packages
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+TARGET = Path(__file__).parents[1] / "adjoint" / "places.txt"
+BEFORE = TARGET.read_text(encoding="ascii")
+TARGET.write_text("", encoding="ascii")  # what is found without the table
+
+import adjoint
+from adjoint import places
+
+MORE = """
+    torch.distributed.checkpoint torch.distributed.fsdp torch.distributed.tensor torch.distributed.rpc torch.nn.attention
+    torch.nn.utils.parametrizations torch.nn.utils.prune torch.onnx torch.testing torch.utils.benchmark
+    torch.utils.checkpoint torch.utils.collect_env torch.utils.data torch.utils.dlpack torch.utils.flop_counter
+    torch.utils.module_tracker
+    """.split()
+
+PRIVATE = set(
+    """
+    torch._C torch._C._fft torch._C._functorch torch._C._linalg torch._C._nn torch._C._sparse torch._C._special torch._VF
+    torch._jit_internal torch._linalg_utils torch._lowrank torch._ops torch._tensor torch._utils torch.nn._reduction
+    torch.optim._functional torch.utils._contextlib torch.utils._foreach_utils torch.utils._mode_utils
+    torch.utils._python_dispatch torch.utils._pytree torch.utils.data._utils torch.utils.data._utils.collate
+    torch.utils.data._utils.pin_memory torch.utils.data._utils.worker
+    """.split()
+)
+"""The private modules that programs and pickles name."""
+
+SAME = {
+    "_tensor._rebuild_from_type_v2": "serialization.tensors.rebuild_from_type_v2",
+    "_utils._rebuild_sparse_tensor": "serialization.tensors.rebuild_sparse",
+    "serialization._get_layout": "serialization.tensors.get_layout",
+    "storage._load_from_bytes": "serialization.pickled_storages.load_from_bytes",
+}
+"""What is called differently here wherever it is: by PyTorch's name, ours."""
+
+DEEPEST = 4
+
+NAMESPACES = ("linalg", "fft", "special", "sparse", "nn.functional", "")
+
+NOWHERE = ("_C._distributed_c10d", "_C._onnx", "onnx._internal")
+"""Modules by whose absence programs learn that there is no such part."""
+
+Where = tuple[str, str]
+
+
+def wanted_modules() -> dict[str, ModuleType]:
+    """PyTorch's modules that are compared, by their names without the package."""
+    for name in MORE:
+        import_module(name)
+    names = [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
+    public = [n for n in names if n in PRIVATE or not any(part.startswith("_") for part in n.split("."))]
+    kept = [n for n in public if n.count(".") < DEEPEST and "_internal" not in n]
+    return {name.partition(".")[2]: sys.modules[name] for name in sorted(kept, key=lambda n: (n.count("."), n))}
+
+
+def own_modules() -> dict[str, ModuleType]:
+    """The modules of this package, by the names of their files without the package."""
+    skipped = ("__main__", "as_torch", "distributed.runner")
+    found = {"": adjoint}
+    for each in walk_packages(adjoint.__path__, "adjoint."):
+        name = each.name.partition(".")[2]
+        if not name.startswith(skipped):
+            found[name] = import_module(each.name)
+    return found
+
+
+def members(module: ModuleType) -> dict[str, Any]:
+    """What is in a module, without what Python puts into each, and the package itself."""
+    found = {}
+    for name in dir(module):
+        if name != "torch" and not (name.startswith("__") and name.endswith("__")):
+            try:
+                found[name] = getattr(module, name)
+            except Exception:  # noqa: BLE001
+                continue
+    return found
+
+
+def is_identified(value: Any) -> bool:
+    """Whether an object has an identity that tells what it is."""
+    if isinstance(value, (ModuleType, type, FunctionType, BuiltinFunctionType)):
+        module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        return str(module).partition(".")[0] in ("torch", "adjoint", "None")
+    return not isinstance(value, (int, float, str, bytes, tuple, list, dict, set, frozenset, type(None))) and (
+        type(value).__module__.partition(".")[0] in ("torch", "adjoint", "datetime")
+    )
+
+
+def home_in_pytorch(value: Any) -> Where | None:
+    """The module and the name by which PyTorch's pickles name a class or a function, or would if they could name it."""
+    if not isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return None
+    module, name = str(value.__module__), value.__qualname__
+    there = sys.modules.get(module)
+    if (
+        module.partition(".")[0] == "torch"
+        and there
+        and vars(there).get(name) is value
+        and not isinstance(value, BuiltinFunctionType)
+    ):
+        return module.partition(".")[2], name
+    for public in NAMESPACES:
+        for shown, each in vars(sys.modules[f"torch.{public}".rstrip(".")]).items():
+            if each is value and not isinstance(value, type):
+                return public, shown
+    return None
+
+
+def nearest(file: str, name: str, homes: set[Where]) -> Where | None:
+    """The home among those of PyTorch's objects that one of this package stands for; None if it is in the right file."""
+    if (file, name) in homes:
+        return None
+    same = [home for home in homes if home[1] == name] or [home for home in homes if len(homes) == 1]
+    shared = [sum(1 for a, b in zip(file.split("."), home[0].split("."), strict=False) if a == b) for home in same]
+    best = [home for home, count in zip(same, shared, strict=True) if count == max(shared)]
+    return best[0] if len(best) == 1 else None
+
+
+class Pairs:
+    """Which object of this package is which of PyTorch's."""
+
+    def __init__(self) -> None:
+        self.theirs, self.ours = wanted_modules(), own_modules()
+        self.file_of: dict[int, Where] = {}
+        for file, module in self.ours.items():
+            for name, value in list(vars(module).items()):
+                home = getattr(value, "__module__", None)
+                if isinstance(value, (type, FunctionType)) and home == module.__name__ and value.__name__ == name:
+                    self.file_of[id(value)] = file, name
+        self.pairs: dict[int, tuple[Any, Any]] = {}
+        for there, module in self.theirs.items():
+            for name, value in members(module).items():
+                if is_identified(value) and id(value) not in self.pairs:
+                    mine = self.at(there, name)
+                    if mine is not None and is_identified(mine) and not adjoint.absent.is_absent(mine):
+                        self.pairs[id(value)] = value, mine
+        for there, here in SAME.items():
+            theirs, mine = (
+                resolve_name(f"{package}.{name}") for package, name in (("torch", there), ("adjoint", here))
+            )
+            self.pairs[id(theirs)] = theirs, mine
+        for value in list(vars(torch).values()):  # natural homes win: `torch.optim.Adam` is in `torch.optim.adam`
+            home = home_in_pytorch(value)
+            mine = home and self.at(*home)
+            if mine is not None and is_identified(mine) and not adjoint.absent.is_absent(mine):
+                self.pairs[id(value)] = value, mine
+
+    def module_at(self, name: str) -> ModuleType | None:
+        """The module of this package that has a name of PyTorch's."""
+        found: Any = self.ours.get(name)
+        if found is None:
+            found = adjoint
+            for part in name.split("."):
+                found = getattr(found, part, None)
+                if not isinstance(found, ModuleType):
+                    return None
+        return found
+
+    def exists(self, module: str) -> bool:
+        """Whether this package has a module of this name without the table, or PyTorch's has nothing but builtin functions."""
+        return self.module_at(module) is not None or f"torch.{module}" in PRIVATE
+
+    def at(self, module: str, name: str) -> Any:
+        """What this package has under a name of PyTorch's."""
+        return getattr(self.module_at(module), name, None)
+
+    def lines(self) -> list[str]:
+        """The lines of the table."""
+        homes: dict[Where, set[str]] = defaultdict(set)
+        contents: dict[Where, set[str]] = defaultdict(set)
+        published = {id(value): name for name, value in adjoint.operators.PUBLIC["torch"].items()}
+        found: dict[int, set[Where]] = defaultdict(set)
+        for value, mine in self.pairs.values():
+            home = home_in_pytorch(value)
+            if home is not None and isinstance(mine, (type, FunctionType)) and not home[0].startswith(NOWHERE):
+                found[id(mine)].add(home)
+        for key, wheres in found.items():
+            if key in published:
+                home = min(wheres)
+                if home[0] and home[1] == published[key]:
+                    homes[places.PUBLISHED, home[0]].add(home[1])
+            elif key in self.file_of:
+                file, name = self.file_of[key]
+                home = nearest(file, name, wheres)
+                if home is not None:
+                    homes[file, home[0]].add(name if name == home[1] else f"{home[1]}={name}")
+        defined = {(there, name.partition("=")[0]) for (_, there), names in homes.items() for name in names}
+        homes_there = {there for _, there in homes}
+        for there, module in self.theirs.items():
+            for name, value in members(module).items():
+                if id(value) not in self.pairs or self.at(there, name) is not None or (there, name) in defined:
+                    continue
+                if not (self.exists(there) or there in homes_there):
+                    continue
+                source = self.source_of(self.pairs[id(value)][1])
+                if source is not None and source != (f"{there}.{name}".lstrip("."), ""):
+                    file, called = source
+                    contents[file, there].add(name if called == name else f"{name}={called}")
+        lines = [f"{file} > {there}: {' '.join(sorted(names))}" for (file, there), names in homes.items()]
+        lines += [f"{file} = {there}: {' '.join(sorted(names))}" for (file, there), names in contents.items()]
+        return sorted(lines)
+
+    def source_of(self, mine: Any) -> Where | None:
+        """The file and the name by which an object of this package is found."""
+        if isinstance(mine, ModuleType):
+            return mine.__name__.partition(".")[2], ""
+        if id(mine) in self.file_of:
+            return self.file_of[id(mine)]
+        for file in (*NAMESPACES, *self.ours):
+            for name, value in vars(self.ours[file]).items():
+                if value is mine:
+                    return file, name
+        return None
+
+
+def main() -> None:
+    """Write the table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adjoint.operators.load_all()
+        for namespace in NAMESPACES:
+            module = inspect.getmodule(adjoint) if not namespace else import_module(f"adjoint.{namespace}")
+            members(module)  # imports what is there late
+        TARGET.write_text("\n".join(Pairs().lines()) + "\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BaseException:
+        TARGET.write_text(BEFORE, encoding="ascii")
+        raise
