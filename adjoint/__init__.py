@@ -10,8 +10,9 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from . import places as _places  # before all others, which are found by it
 from . import late_bound as _late_bound  # isort: split
+
+from . import places as _places  # before all others, which are found by it
 from .device import (
     Size,
     channels_last,

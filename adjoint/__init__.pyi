@@ -13,6 +13,7 @@ _Device: TypeAlias = _device | str | _int
 
 from math import e as e, inf as inf, nan as nan, pi as pi
 from adjoint import late_bound as _late_bound
+from adjoint import places as _places
 from adjoint.device import Size as Size, channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, jagged as jagged, layout as layout, memory_format as memory_format, preserve_format as preserve_format, sparse_bsc as sparse_bsc, sparse_bsr as sparse_bsr, sparse_coo as sparse_coo, sparse_csc as sparse_csc, sparse_csr as sparse_csr, strided as strided
 from adjoint.dispatch import registry as _registry
 from adjoint.dtypes import bfloat16 as bfloat16, bool as bool, can_cast as can_cast, cdouble as cdouble, cfloat as cfloat, complex64 as complex64, complex128 as complex128, double as double, dtype as dtype, finfo as finfo, float as float, float8_e4m3fn as float8_e4m3fn, float8_e4m3fnuz as float8_e4m3fnuz, float8_e5m2 as float8_e5m2, float8_e5m2fnuz as float8_e5m2fnuz, float8_e8m0fnu as float8_e8m0fnu, float16 as float16, float32 as float32, float64 as float64, get_default_dtype as get_default_dtype, half as half, iinfo as iinfo, int as int, int8 as int8, int16 as int16, int32 as int32, int64 as int64, long as long, promote_types as promote_types, set_default_dtype as set_default_dtype, short as short, uint8 as uint8, uint16 as uint16, uint32 as uint32, uint64 as uint64

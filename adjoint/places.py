@@ -1,9 +1,9 @@
 """Where PyTorch has each public object: the table in `places.txt`, and what follows it in every module of this package.
 
-PyTorch divides its objects among more modules than this package has files, and gives many of them in several modules. A line of
-the table is `FILE > MODULE: NAMES` for what a file defines and PyTorch has in another module: its `__module__` says so, and pickles
-and checkpoints name it so. A line `FILE = MODULE: NAMES` is for what is found in a module, too. `OTHER=NAME` is for an object that
-is called OTHER there, `NAME=` for the file itself.
+PyTorch divides its objects among more modules than this package has files, and gives many of them in several modules. A line
+`FILE > MODULE: NAMES` of the table is for what a file defines and PyTorch has in another module: its `__module__` says so, and
+pickles and checkpoints name it so. A line `FILE = MODULE: NAMES` is for what is found in a module, too. `OTHER=NAME` is for an
+object that is called OTHER there, `NAME=` for the file itself.
 
 Nothing is imported before it is asked for: a name is looked up, and a module without a file is made, at its first use.
 `scripts/write_places.py` writes the table, for which it asks PyTorch.
@@ -21,6 +21,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .first_use import import_late
+from .tracebacks import ending_at_caller
 
 __all__ = ["OWN", "THEIRS", "become_torch", "module_named", "place", "place_of_function", "theirs"]
 
@@ -104,6 +105,17 @@ def place(module: ModuleType) -> None:
             shown, _, defined = name.rpartition("=")
             if defined in own:  # else it is made at its first use
                 _say(own[defined], module_named(there), shown)
+    inner = inner_modules(file)
+    if inner and "__path__" not in own:
+        own["__path__"] = []  # modules without a file are found in it
+    for name in (
+        inner & own.keys()
+    ):  # such as the function `multiprocessing.spawn`, whose module must not take its place
+        full = f"{OWN}.{file}.{name}"
+        if not isinstance(own[name], ModuleType) and PathFinder.find_spec(full, own["__path__"]) is None:
+            made = ModuleType(full)
+            sys.modules.update(dict.fromkeys((full, full.replace(OWN, _package, 1)), made))
+            place(made)
     if file in _MODULES and "further" not in getattr(own.get("__getattr__"), "__dict__", ()):
         _extend(module, file)
 
@@ -150,7 +162,7 @@ def _extend(module: ModuleType, file: str) -> None:
         return sorted({*listed(), *further_names(file)})
 
     __getattr__.further = True  # type: ignore[attr-defined]
-    own["__getattr__"], own["__dir__"] = __getattr__, __dir__
+    own["__getattr__"], own["__dir__"] = ending_at_caller(__getattr__), __dir__
 
 
 @cache
@@ -161,9 +173,13 @@ def further_names(module: str) -> dict[str, tuple[str, str]]:
         for each in names.split(" "):
             shown, sign, defined = each.partition("=")
             found[shown] = file, defined if sign else shown
-    prefix = f"{module}." if module else ""
-    inner = {each.removeprefix(prefix) for each in _MODULES if each.startswith(prefix)}
-    return {**{each: (f"{prefix}{each}", "") for each in inner if each and "." not in each}, **found}
+    return {**{each: (f"{module}.{each}".lstrip("."), "") for each in inner_modules(module)}, **found}
+
+
+@cache
+def inner_modules(module: str) -> frozenset[str]:
+    """The names of the modules in a module, of those that have further names."""
+    return frozenset(each.rpartition(".")[2] for each in _MODULES if each and each.rpartition(".")[0] == module)
 
 
 def _further(module: str, name: str) -> Any:
@@ -219,4 +235,4 @@ class _WithoutFile:
         """Do nothing: it has the names that the table says."""
 
 
-sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+sys.meta_path.insert(0, Finder())

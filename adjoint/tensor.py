@@ -14,7 +14,7 @@ import numpy
 
 from . import dtypes
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import NOTING, Extra, note_former, warn_of_hooks
+from .extra import NOTING, Extra, note_former
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread

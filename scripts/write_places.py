@@ -24,8 +24,8 @@ TARGET = Path(__file__).parents[1] / "adjoint" / "places.txt"
 BEFORE = TARGET.read_text(encoding="ascii")
 TARGET.write_text("", encoding="ascii")  # what is found without the table
 
-import adjoint
-from adjoint import places
+import adjoint  # noqa: E402
+from adjoint import places  # noqa: E402
 
 MORE = """
     torch.distributed.checkpoint torch.distributed.fsdp torch.distributed.tensor torch.distributed.rpc torch.nn.attention
@@ -46,6 +46,9 @@ PRIVATE = set(
 """The private modules that programs and pickles name."""
 
 SAME = {
+    "distributions.relaxed_bernoulli.LogitRelaxedBernoulli": "distributions.relaxed.LogitRelaxedBernoulli",
+    "distributions.relaxed_categorical.ExpRelaxedCategorical": "distributions.relaxed.ExpRelaxedCategorical",
+    "nn.modules.module._WrappedHook": "nn.modules.state_dict._WrappedHook",
     "_tensor._rebuild_from_type_v2": "serialization.tensors.rebuild_from_type_v2",
     "_utils._rebuild_sparse_tensor": "serialization.tensors.rebuild_sparse",
     "serialization._get_layout": "serialization.tensors.get_layout",

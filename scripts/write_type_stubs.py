@@ -150,7 +150,9 @@ def methods() -> Iterator[str]:
     """The methods and properties that operators install on `Tensor`."""
     for name, member in sorted(vars(adjoint.Tensor).items()):
         getter = member.fget if isinstance(member, property) else member
-        if not getattr(getter, "__module__", "").startswith(("adjoint.operators", "adjoint.autograd")):
+        function = getter.__func__ if isinstance(getter, staticmethod) else getter
+        package = str(getattr(inspect.unwrap(function), "__globals__", {}).get("__package__"))
+        if not package.startswith(("adjoint.operators", "adjoint.autograd", "adjoint.dispatch")):
             continue
         if isinstance(member, property):
             lines = ["@property", f"def {name}(self) -> {PROPERTIES.get(name, 'Tensor')}: ..."]

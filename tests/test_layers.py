@@ -105,8 +105,14 @@ LAYERS = [
         "adjoint.installed",
         "adjoint.absent",
     },
-    {"adjoint.late_bound", "adjoint.notices", "adjoint.sequence", "adjoint.uninterrupted", "adjoint.weak_keys"},
-    {"adjoint.places"},
+    {
+        "adjoint.late_bound",
+        "adjoint.notices",
+        "adjoint.places",
+        "adjoint.sequence",
+        "adjoint.uninterrupted",
+        "adjoint.weak_keys",
+    },
     {"adjoint.first_use"},
     {"adjoint.forks", "adjoint.shared_memory", "adjoint.tracebacks"},
 ]

@@ -2,7 +2,6 @@
 
 import argparse
 import collections
-import copy
 import copyreg
 import io
 import pickle

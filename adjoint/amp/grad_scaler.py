@@ -20,7 +20,7 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _fresh() -> dict[str, Any]:
+def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf": None}
 
 
@@ -69,7 +69,18 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
         self._growth_tracker = 0
-        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_fresh)
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self._enabled:
+            return vars(self)
+        tracked = {"_init_scale": self.get_scale(), "_init_growth_tracker": self._growth_tracker}
+        return {**vars(self), **tracked, "_scale": None, "_growth_tracker": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._enabled:
+            self._growth_tracker = state["_init_growth_tracker"]
 
     def _current(self) -> torch.Tensor:
         if self._scale is None:
@@ -160,7 +171,7 @@ class GradScaler:
                         if bool(torch.isfinite(scale * self._growth_factor)):
                             scale.mul_(self._growth_factor)
                         self._growth_tracker = 0
-        self._per_optimizer_states = defaultdict(_fresh)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def get_scale(self) -> float:
         """The scale; 1 if the scaler does nothing."""

@@ -245,6 +245,7 @@ class MixtureSameFamily(Distribution):
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         self._num_component = components
+        self._event_ndims = len(component_distribution.event_shape)
         super().__init__(others, component_distribution.event_shape, validate_args=validate_args)
 
     expand = expand_by_parameters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
 from typing import Any
 
 import adjoint as torch

@@ -210,22 +210,36 @@ class SWALR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_strategy = anneal_strategy
+        self.anneal_func = self._cosine_anneal if anneal_strategy == "cos" else self._linear_anneal
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
-    def _share(self, t: float) -> float:
-        """The share of the final value at the time t."""
-        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+    @staticmethod
+    def _linear_anneal(t: float) -> float:
+        return t
+
+    @staticmethod
+    def _cosine_anneal(t: float) -> float:
+        return (1 - math.cos(math.pi * t)) / 2
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state, without the function, which follows from the strategy."""
+        return {name: value for name, value in super().state_dict().items() if name != "anneal_func"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore a state."""
+        super().load_state_dict(state_dict)
+        self.anneal_func = self._cosine_anneal if self._anneal_strategy == "cos" else self._linear_anneal
 
     def get_lr(self) -> list[Any]:
         """Compute the learning rates of this epoch."""
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before = self._share(max(0, min(1, (step - 1) / max(1, self.anneal_epochs))))
-        after = self._share(max(0, min(1, step / max(1, self.anneal_epochs))))
+        before = self.anneal_func(max(0, min(1, (step - 1) / max(1, self.anneal_epochs))))
+        after = self.anneal_func(max(0, min(1, step / max(1, self.anneal_epochs))))
         found = []
         for group in self.optimizer.param_groups:
             final, lr = group["swa_lr"], group["lr"]

@@ -190,7 +190,7 @@ class ArchiveReader:
         length = file.seek(0, 2)
         self._stop, ends = _end_of_archive(file, self._start, length)
         try:
-            self._zip = _ZipFile(_Part(file, self._start, self._stop))  # type: ignore[call-overload]
+            self._zip = _ZipFile(_Part(file, self._start, self._stop))
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError):
             why = CORRUPT if ends else f"{TRUNCATED} {CORRUPT}"
             raise RuntimeError(

@@ -56,7 +56,7 @@ _whichmodule: Any = vars(pickle)["whichmodule"]
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Python's pickler written in Python, with PyTorch's names: the one in C imports each name to check it, which fails for them."""
+    """Python's pickler written in Python, with PyTorch's names: the one in C imports each name, which fails for them."""
 
     def __init__(self, file: IO[bytes], protocol: int | None = None) -> None:
         super().__init__(file, protocol)
@@ -65,18 +65,20 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         """The full names of the classes and functions in the pickle, in order."""
 
     def reducer_override(self, obj: Any) -> Any:
+        """What represents an object; NotImplemented for what its class says itself."""
         if isinstance(obj, layout):
             return tensors.get_layout, (str(obj),)
         if type(obj) is OrderedDict:  # its own reduction asks `copyreg`, which drops an interrupt that strikes there
             return OrderedDict, (), vars(obj) or None, None, iter(obj.items())
         known = _file_name(obj)
-        if known is None or self._protocol < 4 and "." in known[1]:  # then pickles look methods up in their class
+        if known is None or (self._protocol < 4 and "." in known[1]):  # then pickles look methods up in their class
             return NotImplemented
         return known[1]
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write the name of a class or a function."""
         known = _file_name(obj)
-        if known is None or self._protocol < 4 and "." in known[1]:
+        if known is None or (self._protocol < 4 and "." in known[1]):
             super().save_global(obj, name)
             if known is None:
                 found = name or getattr(obj, "__qualname__", obj.__name__)

@@ -4,19 +4,14 @@ Sizes, strides and offsets may come from an untrusted file: `strided` raises if 
 The module depends neither on files nor on tensors.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from ..kernels.memory.storage import element_strides, memory, owner, strided
+from ..kernels.memory.storage import element_strides, owner
 from ..kernels.runtime.addresses import address
-from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
-from ..kernels.runtime.meta_array import Meta
-from ..kernels.runtime.sparse_array import SparseArray
-from ..late_bound import LATE
 
-__all__ = ["reduce_array", "split_array", "view_array"]
+__all__ = ["split_array"]
 
 Array = numpy.ndarray[Any, Any]
 

@@ -347,6 +347,8 @@ class NamedUnpickler(pickle.Unpickler):
         package, _, rest = module.partition(".")
         if package != THEIRS:
             return super().find_class(module, name)
+        if name.startswith(f"{THEIRS}."):  # as PyTorch names its memory formats
+            rest, name = "", name.partition(".")[2]
         try:
             return super().find_class(f"{OWN}.{rest}".rstrip("."), name)
         except (ImportError, AttributeError):

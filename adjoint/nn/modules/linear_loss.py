@@ -49,7 +49,7 @@ class LinearCrossEntropyLoss(Module):
     ) -> None:
         super().__init__()
         check_options(num_classes, weight, label_smoothing)
-        self.in_features, self.num_classes, self.out_features = in_features, num_classes, tuple(out_features)
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
         count = num_classes
         for length in self.out_features:
             count *= length
@@ -64,7 +64,7 @@ class LinearCrossEntropyLoss(Module):
         bias: Any = self.linear.bias
         return F.linear_cross_entropy(
             input,
-            self.linear.weight.reshape(*shape, self.in_features),
+            self.linear.weight.reshape(*shape, self.linear.in_features),
             target,
             linear_bias=None if bias is None else bias.reshape(shape),
             weight=self.weight,
@@ -77,7 +77,7 @@ class LinearCrossEntropyLoss(Module):
     def extra_repr(self) -> str:
         """The options."""
         return (
-            f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
             f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
             f"label_smoothing={self.label_smoothing}, options={self.options}"
         )

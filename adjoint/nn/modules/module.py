@@ -542,7 +542,7 @@ class Module:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return add_hook(self._load_state_dict_pre_hooks, state_dict.LoadPreHook(hook, self if with_module else None))
+        return add_hook(self._load_state_dict_pre_hooks, state_dict._WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading; it may change the two lists in place."""

@@ -21,6 +21,10 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
+_DERIVED = ("_flat_weights_names", "_flat_weights")
+"""What PyTorch's modules keep, and pickles hold, besides the parameters and `_all_weights`, from which it follows."""
+
+
 class RNNBase(Module):
     """The base of `RNN`, `LSTM` and `GRU`: the parameters of all layers and directions, and the loop over them.
 
@@ -81,6 +85,7 @@ class RNNBase(Module):
         self.proj_size = proj_size
         output_size = proj_size if proj_size > 0 else hidden_size
         gates = _GATES[mode] * hidden_size
+        self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
             features = input_size if layer == 0 else output_size * self._directions
             shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, features), "weight_hh": (gates, output_size)}
@@ -91,6 +96,7 @@ class RNNBase(Module):
             for suffix in self._suffixes(layer):
                 for name, shape in shapes.items():
                     setattr(self, name + suffix, Parameter(torch.empty(shape, device=device, dtype=dtype)))
+                self._all_weights.append([name + suffix for name in shapes])
         self.reset_parameters()
 
     @property
@@ -111,17 +117,21 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The parameters of each layer and direction."""
-        names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
-        names += ["weight_hr"] if self.proj_size > 0 else []
-        return [
-            [getattr(self, name + suffix) for name in names]
-            for layer in range(self.num_layers)
-            for suffix in self._suffixes(layer)
-        ]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
 
     @property
     def _flat_weights(self) -> list[Parameter]:
         return [weight for weights in self.all_weights for weight in weights]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in _DERIVED}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: value for name, value in state.items() if name not in _DERIVED})
 
     def extra_repr(self) -> str:
         parts = [

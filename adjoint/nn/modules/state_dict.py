@@ -38,7 +38,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class LoadPreHook:
+class _WrappedHook:
     """A hook that is called before loading; it receives its module first, if it was registered with the module."""
 
     def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
@@ -56,10 +56,11 @@ class LoadPreHook:
         return self.hook(module, *args)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return state if self.module is None else {**state, "module": self.module()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["hook"], state["module"])  # type: ignore[misc]
+        self.__init__(state["hook"], state.get("module"))  # type: ignore[misc]
 
 
 def save(module: Registered, destination: Any, prefix: str, keep_vars: bool) -> Any:

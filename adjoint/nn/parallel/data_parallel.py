@@ -106,6 +106,9 @@ class DataParallel(Module):
     torch.Size([8, 2])
     """
 
+    dim = 0
+    output_device: Any = None
+
     def __init__(
         self,
         module: Module,
@@ -114,14 +117,16 @@ class DataParallel(Module):
         dim: int = 0,
     ) -> None:
         super().__init__()
-        self.dim = dim
         self.module = module
-        self.device_ids = list(range(torch.get_num_threads())) if device_ids is None else list(device_ids)
-        self.output_device = output_device
+        self.device_ids = list(device_ids or ())
+        if dim != 0:
+            self.dim = dim
+        if output_device is not None:
+            self.output_device = output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Split the inputs, run the replicas and join their outputs."""
-        return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
+        return data_parallel(self.module, inputs, self.device_ids or None, self.output_device, self.dim, kwargs)
 
 
 def data_parallel(

@@ -91,19 +91,49 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(_NoteVersion(made))
+        module._register_state_dict_hook(SpectralNormStateDictHook(made))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
         return made
 
 
-class _NoteVersion:
+class SpectralNormStateDictHook:
     """Writes the version of the hook into the metadata of a state dict."""
 
     def __init__(self, hook: SpectralNorm) -> None:
-        self.hook = hook
+        self.fn = hook
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         noted = local_metadata.setdefault("spectral_norm", {})
-        noted[self.hook.name + ".version"] = self.hook._version
+        noted[self.fn.name + ".version"] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Gives state dicts of before version 1 the vector that they lack, by which the norm stays what it was."""
+
+    def __init__(self, hook: SpectralNorm) -> None:
+        self.fn = hook
+
+    def __call__(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version")
+        key = prefix + self.fn.name
+        if version is not None or not all(key + part in state_dict for part in ("_orig", "_u", "")):
+            return
+        if key + "_v" in state_dict:
+            return
+        weight, u = state_dict[key + "_orig"], state_dict[key + "_u"]
+        norm = (weight / state_dict.pop(key)).mean()
+        matrix = self.fn.reshape_weight_to_matrix(weight)
+        v = torch.linalg.pinv(matrix.t() @ matrix) @ matrix.t() @ u
+        state_dict[key + "_v"] = v * (norm / (u @ (matrix @ v)))
 
 
 def spectral_norm(
@@ -134,8 +164,12 @@ def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
     else:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for key, noted in module._state_dict_hooks.items():
-        if isinstance(noted, _NoteVersion) and noted.hook.name == name:
+        if isinstance(noted, SpectralNormStateDictHook) and noted.fn.name == name:
             del module._state_dict_hooks[key]
+            break
+    for key, wrapped in module._load_state_dict_pre_hooks.items():
+        if isinstance(wrapped.hook, SpectralNormLoadStateDictPreHook) and wrapped.hook.fn.name == name:
+            del module._load_state_dict_pre_hooks[key]
             break
     return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -199,6 +200,11 @@ class CyclicLR(LRScheduler):
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        functions: dict[str, Callable[[float], float]] = {
+            "triangular2": self._triangular2_scale_fn,
+            "exp_range": functools.partial(self._exp_range_scale_fn, gamma),
+        }
+        self._scale_fn_ref = functions.get(mode, self._triangular_scale_fn)
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = _momentum_is_beta1(optimizer)
@@ -217,6 +223,7 @@ class CyclicLR(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return the state; a scale function is included only if it is an object with attributes."""
         state = super().state_dict()
+        del state["_scale_fn_ref"]
         function = state.pop("_scale_fn_custom")
         held = getattr(function, "__dict__", {})
         state["_scale_fn_custom"] = held.copy() if function is not None and not hasattr(function, "__code__") else None
@@ -232,9 +239,19 @@ class CyclicLR(LRScheduler):
         """Return the height of the cycle `x`, or at the step `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        if self.mode == "triangular2":
-            return 1 / (2.0 ** (x - 1))
-        return self.gamma**x if self.mode == "exp_range" else 1.0
+        return self._scale_fn_ref(x)
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
 
     def get_lr(self) -> list[Any]:
         """Compute the learning rates of this step, and set the momentum."""
