@@ -8,6 +8,7 @@ Run `python scripts/write_places.py`, which compares the modules that are import
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import sys
 import warnings
@@ -23,6 +24,7 @@ import torch
 TARGET = Path(__file__).parents[1] / "adjoint" / "places.txt"
 BEFORE = TARGET.read_text(encoding="ascii")
 TARGET.write_text("", encoding="ascii")  # what is found without the table
+atexit.register(lambda: TARGET.stat().st_size or TARGET.write_text(BEFORE, encoding="ascii"))
 
 import adjoint  # noqa: E402
 from adjoint import places  # noqa: E402
@@ -248,8 +250,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BaseException:
-        TARGET.write_text(BEFORE, encoding="ascii")
-        raise
+    main()

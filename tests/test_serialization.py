@@ -1100,10 +1100,10 @@ SEVERAL = {
     "large": {"big": torch.arange(50_000), "shared": [torch.ones(3)] * 2},
     "archive as bytes": torch.tensor(list(b"PK\x05\x06" * 30), dtype=torch.uint8),
 }
-ORDERS = ["small large", "large small", "small small", "large small large", "small archive-as-bytes small"]
+SEQUENCES = ["small large", "large small", "small small", "large small large", "small archive-as-bytes small"]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", SEQUENCES)
 @pytest.mark.parametrize("forms", [(True,), (False,), (True, False)])
 @pytest.mark.parametrize("prefix", [0, 1, 64, 100_000])
 @pytest.mark.parametrize("rest", [b"", bytes(70_000), b"PK\x05\x06" + bytes(60)])
