@@ -29,6 +29,7 @@ from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
+from ..tape.views import CopySlices
 from ..tensor import Tensor, can_require_grad, lazy_bits
 from ..uninterrupted import SwitchesAtOnce, uninterrupted
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
@@ -277,10 +278,15 @@ class JvpInterpreter(Interpreter):
 
     def remember(self, operator: Operator, output: Tensor, number: int) -> None:
         """Attach its tangents to a result that the node saves without the tensor, so that unpacking restores them."""
-        edge = output._edge
         item = operator.outputs[number] if operator.outputs else "result"
-        if type(edge) is tuple and item in operator.saved_results and getattr(edge[0], "operator", None) is operator:
-            own_hooks(edge[0]).tangents[item] = output._own_extra().tangents  # type: ignore[assignment]
+        if item not in operator.saved_results:
+            return
+        edge = output._edge if output._base is None else output._base._edge
+        node = edge[0] if type(edge) is tuple else None
+        if type(node) is CopySlices:  # the base's, whose view was changed
+            node = node.function
+        if getattr(node, "operator", None) is operator:
+            own_hooks(node).tangents[item] = output._own_extra().tangents  # type: ignore[assignment, arg-type]
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function`, and its `jvp` to the tangents."""
@@ -342,10 +348,10 @@ def _with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], ope
     """
     if operator.view:
         return tangent
-    array = tangent._array
-    if array.strides == output._array.strides:
-        if 0 in array.strides and array.size > 1:
-            return tangent.clone()
+    array, strides = tangent._array, output._array.strides
+    if 0 in strides and array.size > 1:  # no layout of elements with memory of their own
+        return tangent.clone()
+    if array.strides == strides:
         tensors = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]
         if not any(item is not None and may_share_memory(array, item._array) for item in tensors):
             return tangent

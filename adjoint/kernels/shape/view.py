@@ -93,21 +93,39 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """The gradient of the input of `as_strided`: `grad` added up at the places its elements came from."""
+    """The gradient of the input of `as_strided`: `grad` added up at the places its elements came from.
+
+    Elements of the input that share a place share its gradient in equal parts.
+    """
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
-    places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
-    if _overlaps(size, stride):
-        numpy.add.at(flat, places, grad)
-    else:
-        flat[places] = grad
-    return storage.strided(flat, geometry.shape, geometry.steps, start).copy()
+    _add_at(flat, size, stride, offset, grad)
+    places = storage.strided(flat, geometry.shape, geometry.steps, start)
+    return places / _sharers(flat, geometry, start) if _overlaps(geometry.shape, geometry.steps) else places.copy()
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
-    storage.strided(flat, geometry.shape, geometry.steps, start)[...] = grad
+    if _overlaps(geometry.shape, geometry.steps):
+        grad = grad / _sharers(flat, geometry, start)
+    _add_at(flat, geometry.shape, geometry.steps, start, grad)
     return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
+
+
+def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> None:
+    """Add `values` to zeros, at the places that sizes and strides describe."""
+    places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
+    if _overlaps(size, stride):
+        numpy.add.at(flat, places, values)
+    else:
+        flat[places] = values
+
+
+def _sharers(flat: Array, geometry: Any, start: int) -> Array:
+    """How many elements share the place of each, in the dtype of the memory `flat`."""
+    counts = numpy.zeros_like(flat)
+    _add_at(counts, geometry.shape, geometry.steps, start, counts.dtype.type(1))
+    return storage.strided(counts, geometry.shape, geometry.steps, start)
 
 
 def _memory_of_both(

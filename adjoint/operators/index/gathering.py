@@ -254,8 +254,8 @@ def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp
         theirs = src == places.read(result)
         ties = places.add(own * xp.ones_like(self), theirs * ones)
         share = grad / ties
-        to_self = own * share
-        to_src = theirs * places.read(share)
+        to_self = xp.zero_where(share, xp.logical_not(own | (ties == 0)))
+        to_src = xp.zero_where(places.read(share), xp.logical_not(theirs | (places.read(ties) == 0)))
     if not include_self:
         to_self = places.write(to_self, 0)
     return to_self, to_src
@@ -429,7 +429,8 @@ class _index_fill:
         return xp.index_fill_number(grad, dim, index, 0)
 
     def grad_value(grad, dim, index, xp):
-        return xp.sum(grad - xp.index_fill_number(grad, dim, index, 0), None, False)
+        elsewhere = xp.index_fill_number(xp.zeros_like(grad), dim, index, 1) == 0
+        return xp.sum(xp.zero_where(grad, elsewhere), None, False)
 
 
 index_fill_tensor, index_fill_number = _index_fill.by_tensor, _index_fill.by_number

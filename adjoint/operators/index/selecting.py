@@ -47,7 +47,7 @@ class _masked_fill:
         return xp.masked_fill_number(grad, mask, 0)
 
     def grad_value(grad, mask, xp):
-        return xp.sum(grad * mask, None, False)
+        return xp.sum(xp.masked_fill_number(grad, xp.logical_not(mask), 0), None, False)
 
     def batch(op, batch, value, mask, filling):
         return batch.by("elementwise", OPERATORS["select_where"], (mask, filling.to(value.dtype), value))

@@ -14,6 +14,7 @@ from ...dtypes import Rank, promote
 from ...kernels.math import comparison
 from ...kernels.memory.storages import UntypedStorage
 from ...kernels.runtime.floating import refuse
+from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.runtime.narrow_array import is_narrow, widened
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.versions import shared_counter
@@ -34,8 +35,8 @@ def is_storage(obj, /):
     return isinstance(obj, UntypedStorage)
 
 
-def _function_of(name):
-    """The function of the method `name` that needs nothing but the tensor."""
+def _function_of(name, on_arrays=None):
+    """The function of the method `name` that needs nothing but the tensor; `on_arrays`: what it is in formulas on arrays."""
     method = getattr(Tensor, name)
 
     def function(input=None, *, x=None):
@@ -46,14 +47,14 @@ def _function_of(name):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = method.__doc__
-    return public()(function)
+    return public(on_arrays=on_arrays)(function)
 
 
 for _name in (
-    "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "numel", "resolve_conj",
-    "resolve_neg",
+    "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "numel", "resolve_neg",
 ):  # fmt: skip
     _function_of(_name)
+_function_of("resolve_conj", materialize)
 
 
 @public()

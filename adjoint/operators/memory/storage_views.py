@@ -22,7 +22,7 @@ from ...tape.inference_tensors import share_inference
 from ...tape.interpreters import check_owned
 from ...tape.node import NOWHERE, Node, start
 from ...tape.versions import detach_in_place, shared_counter
-from ...tensor import Tensor, is_recorded
+from ...tensor import Tensor, is_recorded, lazy_bits
 from ..shape.parts import select
 
 
@@ -72,7 +72,7 @@ class view_as_complex:
     def forward(self: Array): ...
 
     def grad_self(grad, xp):
-        return xp.view_as_real(grad)
+        return xp.view_as_real(xp.resolve_conj(grad))
 
 
 @public(on_arrays=numpy.real, numpy_names=True)
@@ -196,7 +196,7 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
     An operation that made the view and read memory in another way, as a conjugate or as pairs, is the last here too.
     """
     last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
-    name, source, result = None if last is None else last.name, base._array, view._array
+    name, source, result = None if last is None else last.name, _with_own_bits(base), _with_own_bits(view)
     if (
         type(source) is numpy.ndarray is type(result)
         and source.dtype.kind == result.dtype.kind
@@ -205,6 +205,11 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
         return _as_strided_node(source, result, base_edge, places)
     edge = _edge_between(source, result, base_edge, name)
     return edge[0] if edge is not base_edge else _as_strided_node(source, result, base_edge)
+
+
+def _with_own_bits(tensor: Tensor) -> Any:
+    """The array of a tensor, or the stand-in of an example of a batch, with the lazy bits of the tensor."""
+    return with_lazy_bits(tensor._array, lazy_bits(tensor) ^ lazy_bits_of(tensor._array))
 
 
 def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:

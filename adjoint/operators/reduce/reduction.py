@@ -114,7 +114,7 @@ class nansum:
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
     def grad_self(grad, self, dim, keepdim, xp):
-        return xp.spread(grad, tuple(self.shape), dim, keepdim) * (self == self)
+        return xp.zero_where(xp.spread(grad, tuple(self.shape), dim, keepdim), self != self)
 
 
 @public(method=True, numpy_names=True)
@@ -162,8 +162,9 @@ def shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
     equal = self == extremum
     if nan_is_one:
         equal = equal | ((self != self) & (extremum != extremum))
-    share = xp.kept(grad, shape, dim, keepdim) / xp.sum(equal, dim, True)
-    return share * equal
+    count = xp.sum(equal, dim, True)
+    share = xp.expand(xp.kept(grad, shape, dim, keepdim) / count, shape)
+    return xp.zero_where(share, xp.logical_not(equal | (count == 0)))
 
 
 def _shared_over_dims(grad, self, result, dim, keepdim, xp):
