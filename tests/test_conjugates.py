@@ -156,3 +156,66 @@ def test_arrays_resolve_themselves():
         numpy.copyto(pending, expected)
         pending[0] = expected[0]
         numpy.testing.assert_array_equal(pending * 1, expected)
+
+
+def real_parts(*tensors):
+    """A number that tells apart all parts of complex tensors."""
+    weights = [torch.arange(1.0, 1 + x.numel(), dtype=torch.float64).reshape(x.shape) for x in tensors]
+    return sum(
+        (((x.real + 2 * x.imag) if x.is_complex() else x) * w).sum() for x, w in zip(tensors, weights, strict=True)
+    )
+
+
+LAZY_VIEWS = {
+    "conj": lambda a: a.conj(),
+    "imag of conj": lambda a: a.conj().imag,
+    "real of conj": lambda a: a.conj().real,
+    "negative": torch._neg_view,
+    "negative conj": lambda a: torch._neg_view(a.conj()),
+    "mH": lambda a: a.mH,
+    "H of a part": lambda a: a[1:, 1:].H,
+    "part of conj": lambda a: a.conj()[0],
+    "step of mH": lambda a: a.mH[::2],
+    "conj of conj": lambda a: a.conj()[1:].conj(),
+    "view of conj": lambda a: a.conj().view(-1)[2:],
+    "diagonal of conj": lambda a: a.conj().diagonal(),
+    "imag": lambda a: a.imag,
+    "view_as_real": lambda a: torch.view_as_real(a)[..., 1],
+}
+
+WRITES = {
+    "div": lambda v, x: v.div_(2),
+    "mul by a number": lambda v, x: v.mul_(1 + 2j if v.is_complex() else 3),
+    "mul by an example": lambda v, x: v.mul_(x[1]),
+    "pow": lambda v, x: v.pow_(2),
+    "exp": lambda v, x: v.exp_(),
+    "reciprocal": lambda v, x: v.reciprocal_(),
+    "assign": lambda v, x: v.__setitem__(0, x[0] * 2),
+    "assign a part": lambda v, x: v[1:].mul_(x[2]),
+    "copy": lambda v, x: v.copy_(torch.complex(x[0], x[1]) if v.is_complex() else x[0] * x[1]),
+    "add lazily": lambda v, x: v.add_(v.conj() if v.is_complex() else torch._neg_view(v)),
+    "zero": lambda v, x: v[:1].zero_(),
+    "fill": lambda v, x: v[:1].fill_(x[0]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("view", LAZY_VIEWS)
+@pytest.mark.one_each("view")
+def test_lazy_views_are_changed_within_transforms_as_one_by_one(view, write):
+    def f(x):
+        a = torch.complex(x, x * 0.5 + 0.1).cumsum(0).repeat(3).view(3, 3) * 1
+        early, v = a.mH, LAZY_VIEWS[view](a)
+        WRITES[write](v, x)
+        return real_parts(a * a, v * v, early * v.sum())
+
+    xs = torch.tensor([[0.3, -0.2, 0.5], [0.1, 0.7, -0.4]], dtype=torch.float64)
+    fn = torch.func
+    for transformed in (fn.grad(f), fn.hessian(f)):
+        expected = torch.stack([transformed(x) for x in xs])
+        torch.testing.assert_close(torch.vmap(transformed)(xs), expected)
+    torch.testing.assert_close(
+        fn.grad(lambda xs: torch.vmap(f)(xs).sum())(xs), torch.stack([fn.grad(f)(x) for x in xs])
+    )
+    assert torch.autograd.gradcheck(f, xs[0].clone().requires_grad_(), check_forward_ad=True)
+    torch.testing.assert_close(fn.hessian(f)(xs[0]), fn.jacrev(fn.jacrev(f))(xs[0]))

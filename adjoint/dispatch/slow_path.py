@@ -85,7 +85,8 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
             return note_created(interpreter.process(op, args, out))
         if out is None and not op.draws:
             with lower(modes.STATE.interpreters[0]):  # outside all interpreters, the fast path is possible again
-                return note_created(applied(op, args))
+                results = applied(op, args)
+            return note_created(results)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)

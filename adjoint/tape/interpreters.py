@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..late_bound import LATE
-from ..tensor import Tensor
+from ..tensor import LEAF, Tensor, can_require_grad
 from ..uninterrupted import uninterrupted
 from . import modes
 
@@ -76,11 +76,14 @@ class Transform:
     were recorded. `arguments`: the tensors that the function was given. The function may change its arguments in place,
     but no other tensor that existed before, if `refuses_captured` is set. `notes_creation`: this transform, or one around
     it, records which tensors the function has created. `is_asked`: operators ask this transform, or one around it, about
-    what they change and create.
+    what they change and create. `records`: it differentiates by a graph. `recorded_batches`: the batching interpreters
+    around the innermost transform, up to this one, that does: what the function creates may get a history within them.
     """
 
     number: int
     is_asked: bool
+    recorded_batches: tuple[Interpreter, ...] = ()
+    records = False
     serial: int = 0
     begun_in_inference: bool
     begun_recording: bool = True
@@ -94,6 +97,12 @@ class Transform:
         self.number = len(outer) + 1
         self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
         self.serial = next(_serials)
+        if self.records:
+            self.recorded_batches = tuple(
+                [level for level in modes.STATE.interpreters if hasattr(level, "shared_by_all")]
+            )
+        elif outer:
+            self.recorded_batches = outer[-1].recorded_batches
         # An interpreter raises the flag itself, for the operators whose arguments it wraps.
         self.is_asked = not isinstance(self, Interpreter) or (outer != () and outer[-1].is_asked)
         self.notes_creation = type(self).notes_creation or (outer != () and outer[-1].notes_creation)
@@ -158,11 +167,37 @@ def note_created(results: Any) -> Any:
         if results._counter is None:
             results._counter = counter = CreationCounter((0, None))
             counter.created_in = transforms[-1].serial
-        return results
+        return within_batches(results) if transforms[-1].recorded_batches else results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):
             note_creation(result)
+    if transforms[-1].recorded_batches and isinstance(results, (tuple, list)):
+        seen = [within_batches(result) if type(result) is Tensor else result for result in results]
+        return type(results)(*seen) if hasattr(results, "_fields") else type(results)(seen)
     return results
+
+
+def within_batches(tensor: Tensor) -> Tensor:
+    """A tensor that a function has created, as a transform sees it that records within batches; any other tensor as it is.
+
+    Its history there, which in-place changes give it, is not that of the tensor outside of the batches.
+    """
+    transforms = modes.STATE.transforms
+    if (
+        not transforms
+        or not transforms[-1].recorded_batches
+        or tensor._base is not None
+        or tensor._edge is LEAF
+        or type(tensor._counter) is not CreationCounter
+        or not can_require_grad(tensor._array)
+    ):
+        return tensor
+    created_in = tensor._counter.created_in
+    for level in transforms[-1].recorded_batches:
+        if level in modes.STATE.interpreters:
+            tensor = level.shared_by_all(tensor)  # type: ignore[attr-defined]
+            tensor._counter.created_in = created_in
+    return tensor
 
 
 def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:

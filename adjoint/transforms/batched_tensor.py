@@ -106,7 +106,9 @@ class BatchedTensor(Tensor, plain=False):
 
     @property
     def data(self) -> Tensor:
-        """Raise: setting it would change all batch elements."""
+        """Raise: setting it would change all batch elements; the data themselves if all batch elements share them."""
+        if self.bdim is None:
+            return BatchedTensor(self.value.data, None, self.level)
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
     @data.setter

@@ -55,6 +55,7 @@ class JvpInterpreter(Interpreter):
 
     def __init__(self) -> None:
         self.holders: list[dict[Any, Tensor | None]] = []  # what holds tangents, to remove them at the end
+        self.outdated: set[Tensor] = set()  # tangents in whose place others have come, of which views find new parts
 
     @uninterrupted
     def leave(self) -> None:
@@ -63,6 +64,7 @@ class JvpInterpreter(Interpreter):
         for holder in self.holders:
             holder.pop(self, None)
         self.holders.clear()
+        self.outdated.clear()
 
     # --- the tangents -------------------------------------------------------------------------------------------
 
@@ -74,7 +76,9 @@ class JvpInterpreter(Interpreter):
         """The tangent of `tensor`; the tangent of a view may have to be derived from that of its base."""
         extra = tensor._extra
         if extra is not None and extra.tangents is not None and self in extra.tangents:
-            return extra.tangents[self]
+            stored = extra.tangents[self]
+            if not self.outdated or stored is None or stored._base not in self.outdated:
+                return stored
         base = tensor._base
         if base is None or base._extra is None or base._extra.tangents is None or not can_require_grad(tensor._array):
             return None
@@ -111,6 +115,7 @@ class JvpInterpreter(Interpreter):
             whole = _empty_like(base, tangent, base.dtype)
             before = self.tangent_of(base)
             present = self._renewed(tensor, whole.zero_() if before is None else whole.copy_(before))
+            self.outdated |= {before} if before is not None else set()
         if tangent is None:
             present.zero_()
         else:
@@ -201,7 +206,9 @@ class JvpInterpreter(Interpreter):
         with lower(self):
             if any(tangent is not None for tangent in given.values()):
                 before = args
-                if is_recorded(target):  # neither the old tangent nor the operands of the new one may change
+                moving = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]
+                recorded = any(is_recorded(item) for item in (*tensors_in(args), *moving) if item is not None)
+                if recorded:  # neither the old tangent nor the operands of the new one may change
                     copy = recording.detached_copy(target)
                     before = tuple(copy if value is target else value for value in args)
                     given = self.given(operator, before)
@@ -339,6 +346,13 @@ class JvpInterpreter(Interpreter):
                 self.attach(output, _laid_out_like(tangent, output))
             share_tangents(output)
         return results
+
+
+def carry_tangents(tensor: Tensor, copy: Tensor) -> None:
+    """Give `copy`, which stands for `tensor`, the tangents of `tensor`."""
+    for level in modes.STATE.interpreters:
+        if isinstance(level, JvpInterpreter) and (tangent := level.tangent_of(tensor)) is not None:
+            level.attach(copy, tangent)
 
 
 def _with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:

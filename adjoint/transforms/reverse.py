@@ -26,7 +26,7 @@ from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from ..tracebacks import ending_at_caller
 from ..uninterrupted import uninterrupted
 from .batched_tensor import BatchedTensor
-from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, check_floating
+from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, carry_tangents, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
 from .vmap import vmap
 from .vmap_interpreter import VmapInterpreter
@@ -48,6 +48,8 @@ class Reverse(Transform):
     `inputs`: the arguments to differentiate, as the function sees them. `outside_recorded`: whether the results can be
     differentiated outside; False if the transform is called under `no_grad`.
     """
+
+    records = True
 
     def __init__(self, refuses_captured: bool = True) -> None:
         self.inputs: list[Tensor] = []
@@ -91,6 +93,10 @@ class Reverse(Transform):
         """Like `is_recorded_outside`, for values whose later derivatives are differentiated instead of the values themselves."""
         if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
             return True
+        return self.is_tracked_in_batch(outputs)
+
+    def is_tracked_in_batch(self, outputs: list[Any]) -> bool:
+        """Whether the graph of `outputs` as they are, within a `vmap` that of the examples, has other leaves than the inputs."""
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         _, leaves = discover([edge_of(output) for output in outputs])
         return any(id(leaf) not in own and not (_is_over(leaf) or self.has_created(leaf)) for leaf in leaves)
@@ -121,12 +127,19 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         else:  # a tensor created in inference mode could not be saved; this copy can
             copy = wrap(tensor._array) if tensor.is_inference() else detached(tensor, shared_counter(tensor))
     else:
-        copy = BatchedTensor(tensor, None, batch)
+        copy = batch.shared_by_all(tensor)
     copy._edge = LEAF
     copy._own_extra().transform = transform.serial  # not the transform: it refers to the copy
-    for level in modes.STATE.interpreters:
-        if isinstance(level, JvpInterpreter) and (tangent := level.tangent_of(tensor)) is not None:
-            level.attach(copy, tangent)
+    carry_tangents(tensor, copy)
+    return copy
+
+
+def _outside_of_batch(tensor: Tensor) -> Tensor:
+    """`tensor` with the history of the whole batch, without that of its examples, whose derivatives nobody asks for any more."""
+    if type(tensor) is not BatchedTensor or not tensor.requires_grad:
+        return tensor
+    copy = tensor.without_history()
+    carry_tangents(tensor, copy)
     return copy
 
 
@@ -212,6 +225,8 @@ def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Ca
             found = reverse.gradients(output, None, outside, outside)
         else:
             found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+        if outside and type(output) is BatchedTensor and not reverse.is_tracked_in_batch([output]):
+            found = [_outside_of_batch(gradient) for gradient in found]
         results = tree_unflatten(found, tree_flatten(copies)[1])
         gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
         value = released(output, outside)
@@ -454,8 +469,11 @@ class Functional(Transform):
 
     def spread(self, value: Any) -> Any:
         """Expand an unbatched tensor that the function has created along the batch; return other values unchanged."""
+        given = value
+        while type(value) is BatchedTensor and value.bdim is None and not value.requires_grad:
+            value = value.value  # which a function that is differentiated has created
         if type(value) is not Tensor or not self.has_created(value):
-            return value
+            return given
         for level in self.batches:
             with lower(level):
                 value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)

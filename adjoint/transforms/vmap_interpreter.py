@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from ..autograd.function import Function, without_setup_context
-from ..autograd.hook_calls import recording_mode
 from ..dispatch import inplace, operands
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
@@ -20,6 +19,7 @@ from ..tensor import Tensor, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
 from .batched_tensor import BatchedTensor
 from .batching import SAME_OF_DIFFERENT, Batch
+from .forward_mode import carry_tangents
 from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 
@@ -98,6 +98,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             ]
             return BatchedTensor(operators.stack(results)[: self.size], 0, self)
 
+    def shared_by_all(self, tensor: Tensor) -> Tensor:
+        """A tensor without the batch dimension as one that may have a history within this `vmap`."""
+        copy = BatchedTensor(tensor, None, self)
+        carry_tangents(tensor, copy)
+        return copy
+
     def shared(self, value: Any) -> Any:
         """An argument in which tensors without the batch dimension are unwrapped."""
         if type(value) is BatchedTensor and value.level is self and value.bdim is None:
@@ -165,17 +171,16 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         other = next((value for value in tensors_in(args[1:]) if self.has(value)), None)
         if operator.random and self.random() == "same" and other is not None:
             raise RuntimeError(SAME_OF_DIFFERENT)
-        lost = not self.wraps(target) and any(self.wraps(v) and is_recorded(v) for v in tensors_in(args[1:]))
-        if (not self.has(target) and other is not None) or lost:
+        within = not self.wraps(target) and any(self.wraps(v) and v.requires_grad for v in tensors_in(args[1:]))
+        if (not self.has(target) and other is not None) or (within and modes.is_recording()):
             raise self._lacks_batch_dimension(operator, target, other)
+        if not self.wraps(target):  # what all examples share is written into it: outside, the change is as any other
+            with lower(self):
+                return inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
         views.check_inplace(target)
         named, _ = operands.operands(operator, args)
 
         def change() -> None:
-            if not self.wraps(target):  # no batched value is written into it
-                with lower(self), recording_mode(False):
-                    inplace.call_inplace(operator, tuple([self.shared(value) for value in args]))
-                return
             before = target
             if any(is_recorded(value) for value in tensors_in(args)):  # a copy, so that saved values do not change
                 with lower(self):

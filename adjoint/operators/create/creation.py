@@ -24,6 +24,7 @@ from ...notices import warn
 from ...tape import mode_switches, modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.inference_tensors import mark_inference
+from ...tape.interpreters import within_batches
 from ...tape.versions import bump
 from ...tensor import LEAF, Tensor, tensor_array, wrap
 from ...tracebacks import shorten
@@ -52,8 +53,10 @@ def leaf(
     if requires_grad is not False:
         check_requires_grad(requires_grad, array.dtype)
         tensor._edge = LEAF if requires_grad else None
-    if modes.FLAGS.special and modes.STATE.inference:
-        mark_inference(tensor)
+    if modes.FLAGS.special:
+        if modes.STATE.inference:
+            mark_inference(tensor)
+        return within_batches(tensor)
     return tensor
 
 

@@ -1,0 +1,152 @@
+"""Every operator that works in place, on parts of a tensor, within compositions of transforms: like its other form."""
+
+import pytest
+
+import adjoint as torch
+from adjoint.operators import OPERATORS
+
+from .test_matrix import DIFFERENTIABLE, IN_PLACE_ONLY, apply, replaced
+
+F = torch.func
+
+# Their first operand is no differentiable one, so that under `vmap` it lacks the batch dimension that is to be written.
+NO_BATCH = frozenset("igamma igammac".split())
+
+FIRST = {
+    case.values[0]: case.values[1]
+    for case in reversed(DIFFERENTIABLE)
+    if OPERATORS[case.values[0]].inplace
+    and not OPERATORS[case.values[0]].view
+    and not OPERATORS[case.values[0]].random
+    and case.values[0] not in IN_PLACE_ONLY | NO_BATCH
+}
+
+PARTS = {
+    "slice": (
+        lambda part, rest: torch.cat([rest, part, rest], -1),
+        lambda whole, shape: whole.narrow(-1, shape[-1], shape[-1]),
+    ),
+    "all": (lambda part, rest: part * 1, lambda whole, shape: whole[...]),
+    "select": (lambda part, rest: torch.stack([rest, part], -1), lambda whole, shape: whole[..., 1]),
+    "step of a view": (
+        lambda part, rest: torch.stack([part, rest], -1),
+        lambda whole, shape: whole.flatten(-2)[..., ::2],
+    ),
+    "transpose": (lambda part, rest: part.transpose(0, -1) * 1, lambda whole, shape: whole.transpose(0, -1)),
+    "squeeze": (lambda part, rest: part.unsqueeze(0) * 1, lambda whole, shape: whole.squeeze(0)),
+    "view": (lambda part, rest: part.reshape(-1) * 1, lambda whole, shape: whole.view(shape)),
+    "diagonal": (
+        lambda part, rest: torch.diag_embed(part) + torch.diag_embed(rest, 1)[..., :-1, :-1],
+        lambda whole, shape: whole.diagonal(0, -2, -1),
+    ),
+    "view of a view": (
+        lambda part, rest: torch.stack([torch.stack([rest, part]), torch.stack([part, rest])]),
+        lambda whole, shape: whole[0][1],
+    ),
+}
+"""How a tensor is put together with a part and more, and how the part is taken from it."""
+
+
+def functions(name, part, complex_numbers):
+    """The operator in place on a part, and out of place, as functions of the differentiable tensors to a number."""
+    call = FIRST[name]
+    args, kwargs, tensors = call.build(complex_numbers)
+    join, take = PARTS[part]
+
+    def function(in_place):
+        def total(*tensors):
+            remaining = iter(tensors if call.before is None else map(call.before, tensors))
+            x, *more = [replaced(value, remaining) for value in args]
+            keywords = {key: replaced(value, remaining) for key, value in kwargs.items()}
+            if in_place:
+                whole = join(x, x * 0.5)
+                taken = take(whole, x.shape)
+                apply(name, call, [taken, *more], keywords, OPERATORS[name].inplace_function)
+            else:
+                taken = apply(name, call, [x, *more], keywords)
+                if taken.dtype != x.dtype:
+                    raise RuntimeError("in place it cannot be")
+                whole = join(taken, x * 0.5)
+                if part == "view of a view":  # where the part stands a second time, it is left as it was
+                    whole = torch.stack([whole[0], torch.stack([x, x * 0.5])])
+            weights = torch.linspace(0.5, 1, whole.numel(), dtype=torch.float64).reshape(whole.shape)
+            return (squares(whole) * weights).sum() + (squares(taken) ** 2).sum() / 8
+
+        return total
+
+    return function(True), function(False), tuple(tensor.detach() for tensor in tensors)
+
+
+def squares(x):
+    return (x * x.conj()).real if x.is_complex() else x * x
+
+
+def derivative(f, order, along):
+    """The derivative of `f` in the direction `along`, by forward (F) and reverse mode (R), the first letter innermost."""
+    for letter in order:
+        f = forward(f, along) if letter == "F" else reverse(f, along)
+    return f
+
+
+def forward(f, along):
+    return lambda *x: F.jvp(f, x, along)[1]
+
+
+def reverse(f, along):
+    def directional(*x):
+        found = F.grad(f, tuple(range(len(x))))(*x)
+        return sum(((g * v.conj()).real if g.is_complex() else g * v).sum() for g, v in zip(found, along, strict=True))
+
+    return directional
+
+
+def is_fit(name, part, complex_numbers):
+    """Whether the operator can be applied to such a part in place."""
+    in_place, out_of_place, tensors = functions(name, part, complex_numbers)
+    try:
+        return bool(torch.isclose(in_place(*tensors), out_of_place(*tensors)))
+    except (RuntimeError, IndexError):  # of no dimensions, or another shape or dtype: which `test_matrix` tries
+        return False
+
+
+@pytest.mark.parametrize(("part", "name"), [(part, name) for part in PARTS for name in FIRST])
+@pytest.mark.one_each("name")
+def test_change_of_a_part(part, name):
+    kinds = [False, True] if FIRST[name].complex_numbers is True else [FIRST[name].complex_numbers == "only"]
+    for complex_numbers in kinds:
+        if is_fit(name, part, complex_numbers):
+            check_change(name, part, complex_numbers)
+
+
+def check_change(name, part, complex_numbers):
+    in_place, out_of_place, tensors = functions(name, part, complex_numbers)
+    along = tuple(torch.arange(x.numel(), dtype=torch.float64).cos().reshape(x.shape).to(x.dtype) for x in tensors)
+    for order in ("RF", "FR", "FF", "RRF"):
+        expected = derivative(out_of_place, order, along)(*tensors)
+        torch.testing.assert_close(derivative(in_place, order, along)(*tensors), expected, msg=order)
+    batch = tuple(torch.stack([x, x * 1.01]) for x in tensors)
+    same_along = tuple(torch.stack([v, v]) for v in along)
+    for order in ("R", "RF"):
+        expected = torch.stack([derivative(out_of_place, order, along)(*(x[i] for x in batch)) for i in range(2)])
+        found = torch.vmap(derivative(in_place, order, along))(*batch)
+        torch.testing.assert_close(found, expected, msg=f"{order} within vmap")
+        found = derivative(lambda *x: torch.vmap(in_place)(*x).sum(), order, same_along)(*batch)
+        torch.testing.assert_close(found, expected.sum(), msg=f"{order} of vmap")
+
+
+def test_operators_are_applied_to_parts():
+    tried = {
+        (part, name) for part in PARTS for name in FIRST if is_fit(name, part, FIRST[name].complex_numbers == "only")
+    }
+    assert {name for _, name in tried} >= {
+        "exp",
+        "sqrt",
+        "tanh",
+        "sigmoid",
+        "reciprocal",
+        "hypot",
+        "cumprod",
+        "index_add",
+    }
+    assert {part for part, _ in tried} == set(PARTS)
+    assert len(tried) > 600
