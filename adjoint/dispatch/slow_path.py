@@ -80,8 +80,7 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
     """Apply `op` in any mode, to any arguments."""
     args = bind(op, args, names)
     if modes.STATE.interpreters:
-        interpreter = innermost(args if out is None else (*args, out))
-        if interpreter is not None:
+        if (interpreter := innermost(args if out is None else (*args, out))) is not None:
             return note_created(interpreter.process(op, args, out))
         if out is None and not op.draws:
             with lower(modes.STATE.interpreters[0]):  # outside all interpreters, the fast path is possible again

@@ -192,12 +192,13 @@ def within_batches(tensor: Tensor) -> Tensor:
         or not can_require_grad(tensor._array)
     ):
         return tensor
-    created_in = tensor._counter.created_in
+    seen: Any = tensor
+    level: Any
     for level in transforms[-1].recorded_batches:
         if level in modes.STATE.interpreters:
-            tensor = level.shared_by_all(tensor)  # type: ignore[attr-defined]
-            tensor._counter.created_in = created_in
-    return tensor
+            seen = level.shared_by_all(seen)
+            seen._counter.created_in = tensor._counter.created_in
+    return seen
 
 
 def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:

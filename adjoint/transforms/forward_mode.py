@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numpy import may_share_memory
-
 from ..autograd.grad_mode import _Mode, enable_grad
 from ..device import strided
 from ..dispatch import inplace, recording
@@ -24,15 +22,15 @@ from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
 from ..dispatch.underived import without_tangent
-from ..kernels.memory import storage
 from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tape.views import CopySlices
-from ..tensor import Tensor, can_require_grad, lazy_bits
+from ..tensor import Tensor, can_require_grad
 from ..uninterrupted import SwitchesAtOnce, uninterrupted
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
+from .tangent_layout import empty_like, laid_out_like, pending_like, window, with_own_memory
 from .tangents import TRANSPOSE, tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -86,7 +84,7 @@ class JvpInterpreter(Interpreter):
         if whole is None:
             return None
         with lower(self):
-            found = _window(whole, base, tensor)
+            found = window(whole, base, tensor)
         self.attach(tensor, found)
         return found
 
@@ -106,13 +104,13 @@ class JvpInterpreter(Interpreter):
                 return
             base = tensor._base
             if base is None:
-                self.attach(tensor, _laid_out_like(tangent, tensor))
+                self.attach(tensor, laid_out_like(tangent, tensor))
                 return
-            whole = _empty_like(base, tangent, base.dtype).zero_()
+            whole = empty_like(base, tangent, base.dtype).zero_()
             present = self._renewed(tensor, whole)
         elif tangent is not None and not _has_batch_dimensions(present, tangent):
             base = tensor if tensor._base is None else tensor._base
-            whole = _empty_like(base, tangent, base.dtype)
+            whole = empty_like(base, tangent, base.dtype)
             before = self.tangent_of(base)
             present = self._renewed(tensor, whole.zero_() if before is None else whole.copy_(before))
             self.outdated |= {before} if before is not None else set()
@@ -128,7 +126,7 @@ class JvpInterpreter(Interpreter):
             self.attach(tensor, whole)
             return whole
         self.attach(base, whole)
-        part = _window(whole, base, tensor)
+        part = window(whole, base, tensor)
         self.attach(tensor, part)
         return part
 
@@ -151,7 +149,7 @@ class JvpInterpreter(Interpreter):
         with lower(self):
             dual = tensor.view(tensor.shape) if tensor.layout is strided else operators.alias(tensor)
             if self.in_inference or not modes.STATE.inference:
-                self.attach(dual, _laid_out_like(tangent, dual))
+                self.attach(dual, laid_out_like(tangent, dual))
         return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
@@ -191,7 +189,7 @@ class JvpInterpreter(Interpreter):
             carried = self.carried(operator, args, given, outputs)
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
             if tangent is not None:
-                self.attach(output, _pending_like(tangent, output))
+                self.attach(output, pending_like(tangent, output))
                 self.remember(operator, output, number)
         return results
 
@@ -276,7 +274,7 @@ class JvpInterpreter(Interpreter):
             )
         return tuple(
             [
-                _with_own_memory(tangent, output, given, operator)
+                with_own_memory(tangent, output, given, operator)
                 if tangent is not None and can_require_grad(output._array)
                 else None
                 for tangent, output in zip(found, outputs, strict=True)
@@ -341,9 +339,9 @@ class JvpInterpreter(Interpreter):
                     self.overwrite(output, tangent)
             elif is_view:
                 check_layout(output, tangent)
-                self.attach(output, _pending_like(tangent, output))
+                self.attach(output, pending_like(tangent, output))
             else:
-                self.attach(output, _laid_out_like(tangent, output))
+                self.attach(output, laid_out_like(tangent, output))
             share_tangents(output)
         return results
 
@@ -353,24 +351,6 @@ def carry_tangents(tensor: Tensor, copy: Tensor) -> None:
     for level in modes.STATE.interpreters:
         if isinstance(level, JvpInterpreter) and (tangent := level.tangent_of(tensor)) is not None:
             level.attach(copy, tangent)
-
-
-def _with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
-    """Return a tangent of a result, copied if it has other strides or shares memory with a tangent in `given`.
-
-    A result has memory of its own, for views and in-place changes, so its tangent needs that too.
-    """
-    if operator.view:
-        return tangent
-    array, strides = tangent._array, output._array.strides
-    if 0 in strides and array.size > 1:  # no layout of elements with memory of their own
-        return tangent.clone()
-    if array.strides == strides:
-        tensors = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]
-        if not any(item is not None and may_share_memory(array, item._array) for item in tensors):
-            return tangent
-        tangent = tangent.clone()
-    return _laid_out_like(tangent, output)
 
 
 def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:
@@ -449,39 +429,6 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         else found.get(id(output))
         for output in outputs
     )
-
-
-def _window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
-    """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
-    scale = 1
-    whole = LATE.lazy_view(whole, lazy_bits(base))
-    if base._array.dtype.kind in "cW" and view._array.dtype.kind not in "cW":
-        whole, scale = operators.view_as_real(whole), 2
-    offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
-    part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
-    return LATE.lazy_view(part, lazy_bits(view))
-
-
-def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """`tangent` with the strides of `primal`, so that views of one are views of the other."""
-    if not primal.layout is tangent.layout is strided or tangent.stride() == primal.stride():
-        return _pending_like(tangent, primal)
-    return _empty_like(primal, tangent).zero_().copy_(tangent)
-
-
-def _empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
-    """Memory for a tangent of `primal` with the same layout and the same lazy conjugation and negation, so that views match."""
-    made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
-    return LATE.lazy_view(made, lazy_bits(primal))
-
-
-def _pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """`tangent` with the same lazy conjugation and negation as `primal`."""
-    if (dense := primal.layout is strided) != (tangent.layout is strided):
-        return tangent.to_dense() if dense else tangent.sparse_mask(primal)
-    if (bits := lazy_bits(primal)) == lazy_bits(tangent):
-        return tangent
-    return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
 
 
 # --- the public functions ---------------------------------------------------------------------------------------

@@ -93,10 +93,7 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
-    """The gradient of the input of `as_strided`: `grad` added up at the places its elements came from.
-
-    Elements of the input that share a place share its gradient in equal parts.
-    """
+    """The gradient of the input of `as_strided`: `grad` added up where its elements came from; elements there share it."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
@@ -106,9 +103,8 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
-    if _overlaps(geometry.shape, geometry.steps):
-        grad = grad / _sharers(flat, geometry, start)
-    _add_at(flat, geometry.shape, geometry.steps, start, grad)
+    overlaps = _overlaps(geometry.shape, geometry.steps)
+    _add_at(flat, geometry.shape, geometry.steps, start, grad / _sharers(flat, geometry, start) if overlaps else grad)
     return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
 
 

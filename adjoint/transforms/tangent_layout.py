@@ -1,0 +1,65 @@
+"""How tangents lie in memory: as their primals do, so that views and in-place changes of one are those of the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import may_share_memory
+
+from ..device import strided
+from ..dispatch.declaration import Operator
+from ..dispatch.decorators import tensors as operators
+from ..kernels.memory import storage
+from ..late_bound import LATE
+from ..tensor import Tensor, lazy_bits
+
+
+def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
+    """Return a tangent of a result, copied if it has other strides or shares memory with a tangent in `given`.
+
+    A result has memory of its own, for views and in-place changes, so its tangent needs that too.
+    """
+    if operator.view:
+        return tangent
+    array, strides = tangent._array, output._array.strides
+    if 0 in strides and array.size > 1:  # no layout of elements with memory of their own
+        return tangent.clone()
+    if array.strides == strides:
+        tensors = [item for each in given.values() for item in (each if isinstance(each, list) else (each,))]
+        if not any(item is not None and may_share_memory(array, item._array) for item in tensors):
+            return tangent
+        tangent = tangent.clone()
+    return laid_out_like(tangent, output)
+
+
+def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
+    """The part of `whole`, which has the layout of `base`, at the position of `view` in `base`."""
+    scale = 1
+    whole = LATE.lazy_view(whole, lazy_bits(base))
+    if base._array.dtype.kind in "cW" and view._array.dtype.kind not in "cW":
+        whole, scale = operators.view_as_real(whole), 2
+    offset = storage.storage_offset(view._array) - scale * storage.storage_offset(base._array)
+    part = whole.as_strided(view.shape, view.stride(), offset + whole.storage_offset())
+    return LATE.lazy_view(part, lazy_bits(view))
+
+
+def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
+    """`tangent` with the strides of `primal`, so that views of one are views of the other."""
+    if not primal.layout is tangent.layout is strided or tangent.stride() == primal.stride():
+        return pending_like(tangent, primal)
+    return empty_like(primal, tangent).zero_().copy_(tangent)
+
+
+def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
+    """Memory for a tangent of `primal` with the same layout and the same lazy conjugation and negation, so that views match."""
+    made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)
+    return LATE.lazy_view(made, lazy_bits(primal))
+
+
+def pending_like(tangent: Tensor, primal: Tensor) -> Tensor:
+    """`tangent` with the same lazy conjugation and negation as `primal`."""
+    if (dense := primal.layout is strided) != (tangent.layout is strided):
+        return tangent.to_dense() if dense else tangent.sparse_mask(primal)
+    if (bits := lazy_bits(primal)) == lazy_bits(tangent):
+        return tangent
+    return LATE.lazy_view(LATE.lazy_view(tangent, bits).clone(), bits)
