@@ -243,3 +243,96 @@ def test_transforms_in_many_threads_do_not_mix(eager_switching):
 
     for results in run_together(8, turn):
         assert all(alone[name] == result for name, result in results)
+
+
+def in_a_thread(function):
+    """What `function()` returns in another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+class Counted(nn.Module):
+    """Computes its weight when it is asked for, and counts that."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def forward(self, weight):
+        self.count += 1
+        return weight * 2
+
+
+def test_choices_of_one_thread_do_not_reach_another():
+    runs = []
+
+    def function(x):
+        y = x.exp()
+        y = y.sin()
+        runs.append(1)
+        return y
+
+    def runs_to_the_end():
+        runs.clear()
+        x = torch.ones(2, requires_grad=True)
+        torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False).sum().backward()
+        return len(runs) == 2
+
+    with torch.utils.checkpoint.set_checkpoint_early_stop(False):
+        assert runs_to_the_end()
+        assert not in_a_thread(runs_to_the_end)
+
+    layer, counted = nn.Linear(2, 2), Counted()
+    nn.utils.parametrize.register_parametrization(layer, "weight", counted)
+    with nn.utils.parametrize.cached():
+        first = layer.weight
+        assert in_a_thread(lambda: layer.weight) is not first
+        in_a_thread(lambda: nn.utils.parametrize.cached().__enter__())
+        assert layer.weight is first
+    with torch.autocast("cpu"):
+        assert not in_a_thread(torch.is_autocast_cpu_enabled)
+
+
+def test_a_trace_in_one_thread_leaves_the_modules_of_others_alone(eager_switching):
+    inside, done, seen = threading.Event(), threading.Event(), []
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            inside.set()
+            done.wait(10)
+            return self.layer(x).relu()
+
+    def other():
+        inside.wait(10)
+        layer = nn.Linear(2, 2)
+        seen.append((layer(torch.ones(2)).shape, torch.fx._symbolic_trace.is_fx_tracing()))
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    traced = torch.fx.symbolic_trace(Net())
+    thread.join()
+    assert seen == [((2,), False)]
+    assert [node.op for node in traced.graph.nodes] == ["placeholder", "call_module", "call_method", "output"]
+
+    def trace(number):
+        return [node.op for node in torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU())).graph.nodes]
+
+    call = nn.Module.__call__
+    assert run_together(8, trace) == [["placeholder", "call_module", "call_module", "output"]] * 8
+    assert nn.Module.__call__ is call
+
+
+def test_tracing_asks_for_attributes_of_its_own_thread_only(eager_switching):
+    layer = nn.Linear(2, 2)
+
+    def turn(number):
+        if number % 2:
+            return torch.fx.symbolic_trace(nn.Linear(2, 2))(torch.zeros(2)).shape
+        return {layer(torch.ones(2)).shape for _ in range(50)}.pop()
+
+    assert run_together(8, turn) == [(2,)] * 8

@@ -6,6 +6,7 @@ import builtins
 import functools
 import inspect
 import math
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
@@ -14,6 +15,7 @@ from typing import Any
 import adjoint as torch
 
 from .._utils import _assert
+from ..forks import lock_across_forks
 from ..tracebacks import frame_of_caller
 from .graph import Graph
 from .graph_module import GraphModule
@@ -25,7 +27,17 @@ _LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
 """The functions that `wrap` has named: the globals in which they stand, by identity and name."""
 
-_tracing = 0
+
+class _Tracing(threading.local):
+    """How many traces are under way in this thread."""
+
+    depth = 0
+
+
+_tracing = _Tracing()
+
+_lock = lock_across_forks()
+"""Held by the thread that traces, which replaces functions for all of them; they do what they did in the others."""
 
 _STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -61,8 +73,8 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
 
 
 def is_fx_tracing() -> bool:
-    """Whether a module is being traced."""
-    return _tracing > 0
+    """Whether this thread traces a module."""
+    return _tracing.depth > 0
 
 
 is_fx_symbolic_tracing = is_fx_tracing
@@ -236,21 +248,20 @@ class Tracer(TracerBase):
         Raises:
             TraceError: if the program needs the value of a stand-in, as in `if x.sum() > 0`.
         """
-        global _tracing
         if isinstance(root, torch.nn.Module):
             self.root, function = root, type(root).forward
         else:
             self.root, function = torch.nn.Module(), root
         self._tensors = self._collect_tensors(self.root)
         self.graph = Graph(tracer_cls=type(self))
-        _tracing += 1
+        _tracing.depth += 1
         try:
-            with ExitStack() as replaced:
+            with _lock, ExitStack() as replaced:
                 self._replace(replaced, function)
                 function, args = self.create_args_for_root(function, isinstance(root, torch.nn.Module), concrete_args)
                 self.create_node("output", "output", (self.create_arg(function(*args)),), {})
         finally:
-            _tracing -= 1
+            _tracing.depth -= 1
         return self.graph
 
     def _replace(self, replaced: ExitStack, function: Any) -> None:
@@ -259,10 +270,13 @@ class Tracer(TracerBase):
         known: dict[str, Any] = {}
 
         def module_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if not _tracing.depth:  # another thread
+                return call(module, *args, **kwargs)
             return self.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
 
         def module_getattr(module: Any, attr: str) -> Any:
-            return self.getattr(attr, read(module, attr), known)
+            value = read(module, attr)
+            return self.getattr(attr, value, known) if _tracing.depth else value
 
         replaced.enter_context(_replaced(torch.nn.Module, "__call__", module_call))
         replaced.enter_context(_replaced(torch.nn.Module, "__getattr__", module_getattr))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from enum import IntEnum
 from importlib.util import find_spec
@@ -24,7 +25,14 @@ __all__ = [
     "unregister_custom_op_symbolic",
 ]
 
-_exporting = 0
+
+class _Exporting(threading.local):
+    """How many exports are under way in this thread."""
+
+    depth = 0
+
+
+_exporting = _Exporting()
 
 
 class OnnxExporterError(RuntimeError):
@@ -92,14 +100,13 @@ def export(
     Raises:
         OnnxExporterError: if the module runs an operator that is not known, or reads an element of what it computes.
     """
-    global _exporting
     if find_spec("onnx") is None:
         raise OnnxExporterError(f"Exporting needs the package onnx: {install('onnx')}")
     program = import_late("adjoint.onnx.program")
     opset = program.DEFAULT_OPSET if opset_version is None else opset_version
     if opset < 15:
         raise ValueError(f"Unsupported ONNX opset version: {opset}. Versions from 15 on are written.")
-    _exporting += 1
+    _exporting.depth += 1
     try:
         made = program.exported(
             model, args, kwargs, input_names, output_names, opset, dynamic_axes or dynamic_shapes, int(training),
@@ -110,7 +117,7 @@ def export(
             raise
         raise OnnxExporterError(str(error)) from error
     finally:
-        _exporting -= 1
+        _exporting.depth -= 1
     if hasattr(f, "write"):
         f.write(made.model_proto.SerializeToString())
     elif f is not None:
@@ -119,8 +126,8 @@ def export(
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a model is being exported."""
-    return _exporting > 0
+    """Whether this thread exports a model."""
+    return _exporting.depth > 0
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int, **options: Any) -> None:

@@ -102,28 +102,31 @@ def noop_context_fn() -> Contexts:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-_early_stop: bool | None = None
-_debug: bool | None = None
+class _Chosen(threading.local):
+    """What contexts of this thread have chosen for all checkpoints in them; None leaves the choice to each of them."""
+
+    early_stop: bool | None = None
+    debug: bool | None = None
+
+
+_chosen = _Chosen()
 
 
 @uninterrupted
 def _put_early_stop(value: bool | None) -> bool | None:
-    global _early_stop
-    before, _early_stop = _early_stop, value
+    before, _chosen.early_stop = _chosen.early_stop, value
     return before
 
 
 @uninterrupted
 def _put_debug(value: bool | None) -> bool | None:
-    global _debug
-    before, _debug = _debug, value
+    before, _chosen.debug = _chosen.debug, value
     return before
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     """Set whether recomputation of functions checkpointed inside stops as soon as backward has all values (the default)."""
-    value: bool | None = enable
-    return PutDuring(_put_early_stop, value)
+    return PutDuring[bool | None](_put_early_stop, enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
@@ -224,9 +227,9 @@ def checkpoint(
         args,
         RandomState(preserve),
         recompute_context,
-        early_stop if _early_stop is None else _early_stop,
+        early_stop if _chosen.early_stop is None else _chosen.early_stop,
         determinism_check == "default",
-        debug if _debug is None else _debug,
+        debug if _chosen.debug is None else _chosen.debug,
     )
     with frame.saving(), forward_context:
         result = function(*args, **kwargs)
@@ -563,14 +566,12 @@ class Recomputation:
 
 def _surroundings() -> Any:
     """Where this code runs, without the hooks of checkpoints around it: these belong to one run of theirs."""
-    found = torch.autograd.graph.surroundings()
+    found, ours = torch.autograd.graph.surroundings(), (Frame, Recomputation)
     hooks = found.modes["saved_tensor_hooks"]
-    found.modes["saved_tensor_hooks"] = tuple(pair for pair in hooks if not _is_of_checkpoint(pair[0]))
+    found.modes["saved_tensor_hooks"] = tuple(
+        each for each in hooks if not isinstance(getattr(each[0], "__self__", 0), ours)
+    )
     return found
-
-
-def _is_of_checkpoint(hook: Any) -> bool:
-    return isinstance(getattr(hook, "__self__", None), (Frame, Recomputation))
 
 
 def _metadata(tensor: torch.Tensor) -> dict[str, Any]:
