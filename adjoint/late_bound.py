@@ -50,10 +50,10 @@ MODULES = {
     "replay": "operators.memory.storage_views",
     "run_accumulate_grad": "autograd.hook_calls",
     "share_inference": "tape.inference_tensors",
-    "sparse_ufunc": "kernels.sparse.arithmetic",
     "share_memory": "multiprocessing.sharing",
     "share_storage": "multiprocessing.sharing",
     "subclassed": "tape.torch_function",
+    "sum_of_gradients": "kernels.sparse.arithmetic",
     "vmap": "transforms.reverse",
 }
 """The modules that implement the fields that may be called before their modules are imported."""
@@ -93,8 +93,8 @@ class LateBound:
         "share_inference",
         "share_memory",
         "share_storage",
-        "sparse_ufunc",
         "subclassed",
+        "sum_of_gradients",
         "text_within_transforms",
         "vmap",
         "wrap_public_functions",
@@ -184,9 +184,6 @@ class LateBound:
     share_inference: Callable[[Tensor, Tensor], Tensor]
     """Make the first tensor, an alias of the second, an inference tensor if the second is one."""
 
-    sparse_ufunc: Callable[[Any, Any, Any], Any]
-    """Apply a ufunc of NumPy's to arrays of which one is sparse."""
-
     share_memory: Callable[[Tensor], None]
     """Move the memory of a tensor to where processes share it."""
     share_storage: Callable[[UntypedStorage], None]
@@ -194,6 +191,9 @@ class LateBound:
 
     subclassed: Callable[[type[Tensor]], None]
     """Called with each new class of tensors."""
+
+    sum_of_gradients: Callable[[Any, Any, Any], Any]
+    """The sum of two arrays of which one is sparse, in a tuple of one array if that is given third."""
 
     text_within_transforms: Callable[[Any], str | None]
     """The text of a tensor that a transform wraps; None until transforms are imported."""

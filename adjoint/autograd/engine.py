@@ -16,12 +16,14 @@ from operator import attrgetter
 from typing import Any
 
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
+from ..kernels.runtime.sparse_array import SparseArray
 from ..late_bound import LATE
 from ..tape import mode_switches, modes
+from ..tape.evaluation import SPECIAL, evaluated, recorded
 from ..tape.modes import FLAGS, STATE
 from ..tape.node import Node, explain
-from ..tape.torch_function import WRAPPERS, recorded
-from ..tensor import Tensor
+from ..tape.torch_function import WRAPPERS
+from ..tensor import Tensor, ndarray
 from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch, run_callbacks
@@ -102,9 +104,12 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
                 results = (None,) * len(edges)
         else:
             try:
-                if not create_graph:
+                kind = type(grad)
+                if kind is ndarray or not (create_graph or kind in SPECIAL):
                     results = node.backward(grad, retain_graph, edges)
-                elif WRAPPERS.open:
+                elif not create_graph:
+                    results = evaluated(node, grad, retain_graph, edges)
+                elif WRAPPERS.open or kind is list or type(grad._array) is SparseArray:
                     results = recorded(node, grad, retain_graph, edges)
                 else:
                     results = node.backward_recorded(grad, retain_graph, edges)

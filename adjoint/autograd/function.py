@@ -34,7 +34,7 @@ class FunctionNode(FunctionCtx, Node):
     """The node of a custom function, and its `ctx`."""
 
     __slots__ = ()
-    runs_undefined = True
+    runs_undefined = takes_stand_ins = True
     _forward_cls: type[Function]
     to_save: Any = None
     saved_for_forward: Any = None

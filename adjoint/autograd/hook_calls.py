@@ -7,9 +7,9 @@ from typing import Any
 from ..kernels.runtime.lazy_conj import materialize
 from ..late_bound import LATE
 from ..tape import modes
+from ..tape.evaluation import evaluated, recorded
 from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
-from ..tape.torch_function import recorded
 from ..tensor import Tensor, as_array, ndarray
 from ..uninterrupted import uninterrupted
 from .accumulate import accumulate, made
@@ -141,7 +141,7 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
     if undefined and not node.runs_undefined:
         return (None,) * len(node._edges)
     try:
-        return recorded(node, grad, retain_graph, edges) if create_graph else node.backward(grad, retain_graph, edges)
+        return (recorded if create_graph else evaluated)(node, grad, retain_graph, edges)
     except Exception as error:
         explain(error, node)
         raise

@@ -17,6 +17,7 @@ from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
+from ..kernels.sparse.layouts import to_dense
 from ..late_bound import LATE
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
@@ -35,7 +36,7 @@ from .recording import record_change, wanted_edges, with_tensors
 from .signatures import overload
 from .slow_path import compute
 from .sparse_layouts import change as change_sparse
-from .sparse_layouts import computed_sparse, writing_kernel
+from .sparse_layouts import computed_sparse, node_class_on_tensors, writing_kernel
 
 getframe = sys._getframe
 
@@ -78,7 +79,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         record_change(op, args, tensors, edges, lambda: None)
         return target
     if type(target._array) is SparseArray:
-        record_change(op, args, tensors, edges, change_sparse(op, target, arrays, compute))
+        record_change(op, args, tensors, edges, change_sparse(op, target, arrays, compute), True)
         return target
     array = target._array
     # Not the kernel that works in place if promotion has copied the target.
@@ -104,7 +105,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
         else:
             compute(op, arrays, change_kernel)
 
-    record_change(op, args, tensors, edges, change)
+    record_change(op, args, tensors, edges, change, special in (SparseArray, Narrow))
     return target
 
 
@@ -132,7 +133,12 @@ def inplace_result(op: Operator, arrays: list[Any], tensors: dict[str, Any], spe
         if special is None:
             result = as_array(compute(op, arrays))
         else:
-            result = as_array((computed_narrow if special is Narrow else computed_sparse)(op, arrays, compute))
+            result = (
+                computed_narrow(op, arrays, compute)
+                if special is Narrow
+                else to_dense(computed_sparse(op, arrays, compute, "_"))
+            )
+            result = as_array(result)
     except NotImplementedError:
         if op.promote and (kind := result_dtype(op, tensors)):
             check_castable(kind, target.dtype)
@@ -161,10 +167,15 @@ def call_inplace_view(op: Operator, args: tuple[Any, ...]) -> Tensor:
         return LATE.dispatched_inplace(op, args)
     tensors, arrays = operands(op, args)
     edges = wanted_edges(op, args)
-    result = with_lazy_bits(compute(op, arrays), lazy_bits_of(target._array))
+    is_sparse = type(target._array) is SparseArray
+    if is_sparse:
+        result = computed_sparse(op, arrays, compute, "_")
+    else:
+        result = with_lazy_bits(compute(op, arrays), lazy_bits_of(target._array))
     recording = any(edge is not None for edge in edges) and modes.is_recording()
     if recording:
-        node: Any = object.__new__(op.inplace_node_class)
+        kind: Any = op.inplace_node_class
+        node: Any = object.__new__(node_class_on_tensors(kind) if is_sparse else kind)
         start(node, tuple([None if edge is NOWHERE else edge for edge in edges]), 1)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), None)
         if modes.STATE.saved_tensor_hooks:

@@ -11,6 +11,8 @@ from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
+from ..kernels.runtime.sparse_array import SparseArray
+from ..kernels.sparse.layouts import as_written_to, overwrite
 from ..notices import warn
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
@@ -244,6 +246,7 @@ def check_overlap(target: Tensor) -> None:
     if (
         0 in array.strides
         and array.size
+        and type(array) is not SparseArray
         and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
     ):
         raise RuntimeError(
@@ -255,6 +258,15 @@ def check_overlap(target: Tensor) -> None:
 def store(result: Any, target: Tensor) -> None:
     """Write `result` to `target`, and give `target` its shape."""
     about_to_change(target)
+    array: Any = target._array
+    if type(result) is SparseArray or type(array) is SparseArray:
+        result = as_written_to(array, result)
+    if type(array) is SparseArray:
+        if result.shape == array.shape:
+            overwrite(array, result)
+        else:
+            target._array = result.astype(array.dtype)
+        return
     resize(target, result.shape, preserved_order(result))
     if result.dtype == target._array.dtype:
         copy_(target._array, result)

@@ -151,8 +151,13 @@ def detached_copy(tensor: Tensor) -> Tensor:
     return copy
 
 
-def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any) -> None:
-    """Run `change`, which changes the first of `args` in place, and append its node to the history of the tensor."""
+def record_change(
+    op: Operator, args: tuple[Any, ...], tensors: Any, edges: list[Any], change: Any, on_tensors: bool = False
+) -> None:
+    """Run `change`, which changes the first of `args` in place, and append its node to the history of the tensor.
+
+    `on_tensors`: as for `record`.
+    """
     target: Tensor = args[0]
     recording = (
         modes.is_recording() and any(edge is not None for edge in edges) and can_require_grad(target._array)
@@ -161,7 +166,6 @@ def record_change(op: Operator, args: tuple[Any, ...], tensors: Any, edges: list
     if recording:
         edges = [None if edge is NOWHERE else edge for edge in edges]
         kind: Any = op.inplace_node_class
-        on_tensors = type(target._array) in (SparseArray, Narrow)
         node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
         start(node, tuple(edges), 2)
         op.saving.inputs(node, edges, with_tensors(op, args, tensors), target)

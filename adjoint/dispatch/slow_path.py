@@ -34,7 +34,7 @@ from .narrow import computed_narrow, is_narrow_now
 from .operands import given_arrays, operands
 from .out import check_out, in_dtype_of, write_out
 from .recording import computed_in_one_dtype, make_view, record, wanted_edges
-from .sparse_layouts import computed_sparse
+from .sparse_layouts import computed_sparse, dense_arguments
 
 getframe = sys._getframe
 
@@ -96,7 +96,12 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
         check_places(op, args)
     elif out is not None:
         check_out(op, out, tensors)
-    results, several = result_arrays(op, args, tensors, arrays, special, ordered=out is None)
+    try:
+        results, several = result_arrays(op, args, tensors, arrays, special, ordered=out is None)
+    except (NotImplementedError, RuntimeError, IndexError):
+        if special is not SparseArray or not modes.STATE.dense_if_refused:
+            raise
+        return applied(op, dense_arguments(args))
     if out is not None:
         return put(results, out) if special is Meta else write_out(op, results, out, tensors, several)
     outputs = [wrap(result) for result in results]

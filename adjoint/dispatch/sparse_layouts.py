@@ -14,7 +14,8 @@ from typing import Any
 from ..codegen.backend import NUMPY
 from ..first_use import import_late
 from ..kernels.runtime.sparse_array import SparseArray
-from ..tape import modes
+from ..kernels.sparse.layouts import as_written_to, overwrite
+from ..tape.evaluation import on_tensors
 from ..tensor import Tensor, as_array, wrap
 from .declaration import Operator
 from .out import check_castable
@@ -41,20 +42,20 @@ def writing_kernel(op: Operator) -> Any:
     return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
 
 
-def computed_sparse(op: Operator, arrays: list[Any], compute: Callable[..., Any]) -> Any:
-    """The results of `op` on arrays of which one is sparse."""
+def computed_sparse(op: Operator, arrays: list[Any], compute: Callable[..., Any], mark: str = "") -> Any:
+    """The results of `op` on arrays of which one is sparse; `mark`: what its name ends with, in place."""
     kernel = sparse_kernel(op)
     result = NotImplemented if kernel is None else compute(op, arrays, kernel)
     if result is NotImplemented:
-        raise refusal(op, arrays)
+        raise refusal(op, arrays, mark)
     return result
 
 
-def refusal(op: Operator, arrays: list[Any]) -> NotImplementedError:
+def refusal(op: Operator, arrays: list[Any], mark: str) -> NotImplementedError:
     """The error for an operator that does not support the layout."""
     flat = [item for value in arrays for item in (value if isinstance(value, list) else [value])]
     found = next(array for array in flat if isinstance(array, SparseArray))
-    name = op.aten_name if op.aten == "default" else f"{op.aten_name}.{op.aten}"
+    name = op.aten_name + mark + ("" if op.aten == "default" else f".{op.aten}")
     error = NotImplementedError(
         f"Could not run 'aten::{name}' with arguments from the '{found.words}CPU' backend. This could be because the operator "
         "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom build)."
@@ -63,41 +64,37 @@ def refusal(op: Operator, arrays: list[Any]) -> NotImplementedError:
     return error
 
 
+def dense_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with dense tensors in place of sparse ones, also in sequences."""
+    return tuple([[*map(_dense, value)] if _has_tensors(value) else _dense(value) for value in args])
+
+
+def _has_tensors(value: Any) -> bool:
+    return type(value) in (list, tuple) and any(isinstance(item, Tensor) for item in value)
+
+
+def _dense(value: Any) -> Any:
+    return value.to_dense() if isinstance(value, Tensor) and type(value._array) is SparseArray else value
+
+
 def change(op: Operator, target: Tensor, arrays: list[Any], compute: Callable[..., Any]) -> Any:
     """A function that puts the result of `op` in place of what `target` stores; wrong arguments are refused before."""
-    result = as_array(computed_sparse(op, arrays, compute))
     array: Any = target._array
-    if not isinstance(result, SparseArray) or result.parts.layout != array.parts.layout:
-        raise RuntimeError(
-            f"the result of {op.function_name}_ is not of the layout of the tensor that it is written to"
-        )
+    result = as_written_to(array, as_array(computed_sparse(op, arrays, compute, "_")))
     if result.shape != array.shape:
         raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the shape {list(result.shape)}")
-    kind = target.dtype
-    check_castable(wrap(result).dtype, kind)
-    parts = result.parts if result.dtype == array.dtype else result.astype(array.dtype).parts
-
-    def put() -> None:
-        array.parts = parts
-
-    return put
+    check_castable(wrap(result).dtype, target.dtype)
+    return lambda: overwrite(array, result)
 
 
-@cache
 @cache
 def node_class_on_tensors(kind: Any) -> Any:
     """The node class of an operation with operands or results that are sparse or narrow: its formulas always run on tensors."""
-
-    def backward(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
-        before = modes.STATE.grad_enabled
-        modes.set_grad(False)
-        try:
-            several = type(grad) is list
-            given = [None if item is None else wrap(item) for item in grad] if several else wrap(as_array(grad))
-            results = node.backward_recorded(given, retain_graph, edges)
-        finally:
-            modes.set_grad(before)
-        return tuple([result._array if isinstance(result, Tensor) else result for result in results])
-
-    members = {"__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__, "backward": backward}
+    members = {
+        "__slots__": (),
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "backward": on_tensors,
+        "takes_stand_ins": True,
+    }
     return type(kind.__name__, (kind,), members)

@@ -15,6 +15,7 @@ import numpy
 
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.narrow_array import widened
+from ..kernels.sparse.layouts import to_dense
 from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
@@ -38,7 +39,7 @@ class Statistics:
     def of(cls, array: Any) -> Statistics:
         """Compute the statistics of `array`; extremes are of the finite elements, or of their absolute values if complex."""
         shape, kind = array.shape, str(array.dtype)
-        array = widened(array)
+        array = widened(to_dense(array))
         if array.dtype.kind in "biuSU":
             finite, nans, infinities = array, 0, 0
         else:
@@ -176,10 +177,11 @@ def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
 
 
 def elements(value: Any) -> Any:
-    """Return the array of a tensor (for a batched tensor, the array of the whole batch); an array is returned as it is."""
+    """The elements of a tensor (for a batched tensor, those of the whole batch), or of an array, as a dense array."""
     while hasattr(value, "level"):
         value = value.value
-    return value._array if isinstance(value, Tensor) else numpy.asarray(value)
+    array = to_dense(value._array if isinstance(value, Tensor) else value)
+    return array if isinstance(array, numpy.ndarray) else numpy.asarray(array)
 
 
 def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor], line: str | None = None) -> None:

@@ -80,6 +80,8 @@ class _ThreadState(threading.local):
     # Whether `__torch_dispatch__` of classes is called.
     asks_dispatching = True
     function_modes: tuple[Any, ...] = ()
+    # Whether operators that have no kernel for a sparse layout compute on the dense elements; see `evaluation`.
+    dense_if_refused = False
     # Calls public functions with arguments of the types that autocast chooses, or None; what autocast does in this thread,
     # None by default; and the parameters in a half type that it keeps. See `amp`.
     autocast: Callable[..., Any] | None = None

@@ -9,6 +9,7 @@ import numpy
 from ..device import device as device_class
 from ..dtypes import dtype, from_numpy
 from ..tensor import Tensor, as_array, wrap
+from .evaluation import evaluated, recorded
 from .modes import is_grad_enabled
 
 
@@ -41,6 +42,8 @@ class NodeInterface:
     """How many gradients there are: one for each output, but for last ones that have none; None for as many as outputs."""
     runs_undefined: ClassVar[bool] = False
     """Whether the node also runs if no gradient has arrived."""
+    takes_stand_ins: ClassVar[bool] = False
+    """Whether `backward` is prepared for gradients that are not plain arrays."""
     renumbered: ClassVar[bool] = False
     """Whether any node has been given another sequence number than that of its making."""
 
@@ -92,10 +95,10 @@ class NodeInterface:
             return None if len(self._edges) == 1 else (None,) * len(self._edges)
         if is_grad_enabled():
             grad = list(grads) if type(self._grad_shape) is list else grads[0]
-            results = self.backward_recorded(grad, True, self._edges)
+            results = recorded(self, grad, True, self._edges)
         else:
             arrays = [None if grad is None else grad._array for grad in grads]
-            raw = self.backward(arrays if type(self._grad_shape) is list else arrays[0], True, self._edges)
+            raw = evaluated(self, arrays if type(self._grad_shape) is list else arrays[0], True, self._edges)
             results = tuple(None if array is None else wrap(as_array(array)) for array in raw)
         return results[0] if len(results) == 1 else results
 

@@ -292,11 +292,3 @@ class _WrapperState:
 
 
 WRAPPERS = _WrapperState()
-
-
-def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
-    """Run `node.backward_recorded(grad, retain_graph, edges)` without overrides, except in custom functions."""
-    if not WRAPPERS.open or node.runs_undefined:  # only custom functions have `runs_undefined`
-        return node.backward_recorded(grad, retain_graph, edges)
-    with DisableTorchFunction():
-        return node.backward_recorded(grad, retain_graph, edges)

@@ -15,6 +15,7 @@ import numpy
 from ..dtypes import from_numpy
 from ..kernels.memory import storage
 from ..kernels.runtime.lazy_conj import materialize, with_lazy_bits
+from ..kernels.sparse.layouts import to_dense
 from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, is_recorded, lazy_bits
 from . import modes
@@ -175,6 +176,7 @@ class CopySlices(Node):
     """
 
     __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")
+    takes_stand_ins = True
     function: Node | None
 
     def name(self) -> str:
@@ -197,7 +199,7 @@ class CopySlices(Node):
     def backward(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inside the view, pass the gradient through the operation; outside, pass it unchanged."""
         function = self._function(retain_graph)
-        whole, part = self._split(grad)
+        whole, part = self._split(to_dense(grad))
         inner = function.backward(_for_function(function, part.copy()), True, _inner(function, edges))
         if inner[0] is None and function.runs_undefined:  # a custom function that returns no gradient
             return (None, *inner[1:])
@@ -237,7 +239,7 @@ class CopySlices(Node):
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
         """Like `backward`, on tensors."""
         whole = grad.new_empty_strided(self.base.shape, self.base.steps)
-        whole.copy_(LATE.lazy_view(grad, self.bits[0]))
+        whole.copy_(LATE.lazy_view(grad.to_dense(), self.bits[0]))
         offset = self._offset()
         if self.other_kind == "c":
             shape, steps = (*self.view.shape, 2), (*(2 * step for step in self.view.steps), 1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy
-
 from ...kernels.runtime.floating import OFF, WARNINGS, restore
 from ...tape import anomaly, modes
-from ...tape.anomaly import Statistics
+from ...tape.anomaly import Statistics, elements
 from ...tape.edges import edge_of
+from ...tape.evaluation import evaluated
 from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tensor import Tensor, ndarray
@@ -294,12 +293,12 @@ def _tried(root: Tensor, order: list[Node]) -> Explanation:
         if grad is None:
             continue
         try:
-            results = node.backward(grad, True, node._edges)
+            results = evaluated(node, grad, True, node._edges)
         except Exception as error:  # noqa: BLE001  (the user's error, or that of a freed graph)
             return Explanation(f"Its backward cannot be tried: {_of_error(error)}")
         if any(result is not None and has_nan(result) for result in results):
-            grads = [Statistics.of(numpy.asarray(each)) for each in listed(grad) if each is not None]
-            made = [None if each is None else Statistics.of(numpy.asarray(each)) for each in results]
+            grads = [Statistics.of(elements(each)) for each in listed(grad) if each is not None]
+            made = [None if each is None else Statistics.of(elements(each)) for each in results]
             return _of_nan_gradient(node, grads, made)
         for edge, result in zip(node._edges, results, strict=True):
             if edge is not None and result is not None:

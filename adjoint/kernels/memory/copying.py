@@ -14,6 +14,7 @@ from ...late_bound import LATE
 from ...notices import warn
 from ..runtime.floating import HALVES, unwarned
 from ..runtime.layout import row_major
+from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes
@@ -154,6 +155,8 @@ def filled_like(array: Array, value: Array) -> Array:
 def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     """A copy with elements of `dtype`; the imaginary part is dropped, with a warning, where that is real."""
     array = real_part(array, dtype)
+    if memory_format is None and isinstance(array, Unread):
+        return array.astype(dtype)
     if type(array) is Narrow or is_narrow(dtype):
         result = empty_like(array, dtype, memory_format)
         result[...] = cast(array, dtype)

@@ -75,7 +75,9 @@ class SparseArray(Unread):
     parts: Any
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-        return LATE.sparse_ufunc(ufunc, inputs, out)
+        if ufunc is not numpy.add:
+            raise self.error(self.refusal)
+        return LATE.sum_of_gradients(*inputs, out)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> SparseArray:
         """The same with elements of another dtype."""
@@ -88,6 +90,11 @@ class SparseArray(Unread):
     def conj(self) -> SparseArray:
         """The complex conjugates."""
         return sparse(self.parts.with_values(self.parts.values.conj()), self.shape)
+
+    @property
+    def real(self) -> SparseArray:
+        """The real parts."""
+        return sparse(self.parts.with_values(self.parts.values.real), self.shape)
 
     def __deepcopy__(self, memo: Any) -> SparseArray:
         return self.copy()

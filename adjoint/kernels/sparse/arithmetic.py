@@ -22,7 +22,9 @@ def mapped(array: SparseArray, function: Any, *args: Any, **options: Any) -> Spa
 def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`self + alpha * other`: sparse if both are."""
     if not isinstance(other, SparseArray):
-        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        if isinstance(self.parts, Coordinates):
+            raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        return to_dense(self) + (other if alpha == 1 else _scaled(other, alpha))
     if self.shape != other.shape:
         if isinstance(self, SparseArray):
             raise RuntimeError(
@@ -36,7 +38,6 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
         other = sparse(other.parts.with_values(_scaled(other.parts.values, alpha)), other.shape)
     if not isinstance(self, SparseArray):
         return self + to_dense(other)
-    layout = self.parts.layout
     first, second = coordinates(self).parts, coordinates(other).parts
     if len(first.indices) != len(second.indices):
         raise RuntimeError(
@@ -46,7 +47,7 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     if first.coalesced and second.coalesced:
         indices = numpy.concatenate((first.indices, second.indices), axis=1)
         joined = coalesce(coo(indices, numpy.concatenate((first.values, second.values)), self.shape))
-        return like(joined, layout)
+        return like(joined, self)
     return _merged(first, second, self.shape)
 
 
@@ -127,11 +128,10 @@ def mul(self: Any, other: Any) -> Any:
             "the sparse one"
         )
     other = numpy.broadcast_to(other, shape)
-    layout = self.parts.layout
     whole = coordinates(self)
     parts = whole.parts
     found = elements_at(other, parts.indices, ())
-    return like(sparse(parts.with_values(numpy.multiply(parts.values, found)), shape), layout)
+    return like(sparse(parts.with_values(numpy.multiply(parts.values, found)), shape), self)
 
 
 def _product(first: SparseArray, second: SparseArray) -> SparseArray:
@@ -140,16 +140,15 @@ def _product(first: SparseArray, second: SparseArray) -> SparseArray:
         raise RuntimeError(
             f"mul operands have incompatible sizes: {list(first.shape)} and {list(second.shape)} of sparse operands must be equal"
         )
-    layout = first.parts.layout
     one, two = coordinates(first).parts, coordinates(second).parts
     if not (one.coalesced and two.coalesced):
         found = elements_at(first, two.indices, one.values.shape[1:])
-        return like(coo(two.indices, numpy.multiply(found, two.values), first.shape, two.coalesced), layout)
+        return like(coo(two.indices, numpy.multiply(found, two.values), first.shape, two.coalesced), first)
     count = one.indices.shape[1]
     both = keys(numpy.concatenate((one.indices, two.indices), axis=1), first.shape[: len(one.indices)])
     _, left, right = numpy.intersect1d(both[:count], both[count:], assume_unique=True, return_indices=True)
     values = numpy.multiply(one.values[left], two.values[right])
-    return like(coo(one.indices[:, left], values, first.shape, True), layout)
+    return like(coo(one.indices[:, left], values, first.shape, True), first)
 
 
 def div(self: Any, other: Any) -> Any:
@@ -181,32 +180,17 @@ def power(self: Any, exponent: Any) -> Any:
 
 def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
     """`grad` where `self` is greater than `threshold`."""
-    return mul(grad, mapped(self, lambda values: (values > threshold).astype(values.dtype)))
+    above = mapped(self, lambda values: values > threshold) if isinstance(self, SparseArray) else self > threshold
+    return mul(grad, above.astype(grad.dtype))
 
 
-def ufunc(function: Any, inputs: Any, out: Any) -> Any:
-    """A ufunc of NumPy's that formulas of gradients call, of arrays of which one is sparse."""
-    form = _UFUNCS.get(function)
-    if form is None:
-        raise NotImplementedError(f"{function.__name__} of sparse arrays")
-    result = form(*(value if isinstance(value, numpy.ndarray) else numpy.asarray(value) for value in inputs))
-    if not out:
-        return result
-    numpy.copyto(out[0], to_dense(result), casting="unsafe")
-    return out[0]
+def sum_of_gradients(first: Any, second: Any, out: Any) -> Any:
+    """The sum of two gradients of which one is sparse; `out`: the first, if it is dense and the sum is written there."""
+    if out:
+        return add_(first, second)
+    if isinstance(first, SparseArray) and not isinstance(second, SparseArray):
+        first, second = second, first
+    return add(first, second)
 
 
-def _sum_of_gradients(first: Any, second: Any) -> Any:
-    return add(first, second) if isinstance(second, SparseArray) else add(second, first)
-
-
-_UFUNCS: dict[Any, Any] = {
-    numpy.add: _sum_of_gradients,
-    numpy.subtract: sub,
-    numpy.multiply: mul,
-    numpy.true_divide: div,
-    numpy.negative: lambda value: sparse(value.parts.with_values(-value.parts.values), value.shape),
-    numpy.conjugate: lambda value: value.conj(),
-}
-
-LATE.sparse_ufunc = ufunc
+LATE.sum_of_gradients = sum_of_gradients

@@ -171,9 +171,36 @@ def layout_name(layout: str) -> str:
     return layout.title().replace("_", "")
 
 
-def like(array: Any, layout: str) -> Any:
-    """An array of coordinates in the layout `layout`."""
-    return array if layout == "sparse_coo" else compress(coalesce(array), layout)
+def like(array: Any, model: SparseArray) -> Any:
+    """An array of coordinates in the layout of `model`."""
+    parts = model.parts
+    if isinstance(parts, Coordinates):
+        return array
+    return compress(coalesce(array), parts.layout, parts.values.shape[1:3] if parts.in_blocks else None)
+
+
+def as_written_to(array: Any, result: Any) -> Any:
+    """`result` as it is written over `array`: in the layout of `array`.
+
+    Raises:
+        RuntimeError: if `array` is sparse and the result is not.
+    """
+    if not isinstance(array, SparseArray):
+        return to_dense(result)
+    parts = array.parts
+    if not isinstance(result, SparseArray):
+        raise RuntimeError(f"a dense result cannot be written to a tensor of layout {layout_name(parts.layout)}")
+    return result if result.parts.layout == parts.layout else like(coordinates(result), array)
+
+
+def overwrite(array: SparseArray, result: SparseArray) -> None:
+    """Write `result`, of the shape and the layout of `array`, over it; compressed values at the same places stay where they are."""
+    old, new = array.parts, result.parts
+    values = new.values.astype(array.dtype, copy=False)
+    if isinstance(old, Compressed) and new.starts is old.starts and new.places is old.places:
+        old.values[...] = values
+    else:
+        array.parts = new.with_values(values)
 
 
 def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:

@@ -100,13 +100,12 @@ def _with_dense(self: SparseArray, mat2: Array) -> Array:
 
 def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
     """The product of two sparse matrices, in the layout of the first."""
-    layout = self.parts.layout
     if _is_for_scipy(self, mat2):
         product = _by_scipy(self) @ _by_scipy(mat2)
         product.sort_indices()
         rows = numpy.repeat(numpy.arange(self.shape[0]), numpy.diff(product.indptr))
         indices = numpy.stack((rows, product.indices)).astype(numpy.int64)
-        return like(coo(indices, product.data, (self.shape[0], mat2.shape[1]), True), layout)
+        return like(coo(indices, product.data, (self.shape[0], mat2.shape[1]), True), self)
     left, right = coordinates(_matrix(self)).parts, _matrix(mat2).parts
     rows, inner = left.indices
     counts = numpy.diff(right.starts)[inner]
@@ -114,7 +113,7 @@ def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
     chosen = numpy.repeat(right.starts[:-1][inner], counts) + within
     indices = numpy.stack((numpy.repeat(rows, counts), right.places[chosen]))
     values = numpy.repeat(left.values, counts) * right.values[chosen]
-    return like(coalesce(coo(indices, values, (self.shape[0], mat2.shape[1]))), layout)
+    return like(coalesce(coo(indices, values, (self.shape[0], mat2.shape[1]))), self)
 
 
 def mv(self: Any, vec: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ..reduce import moments
+from ..runtime.shapes import normalize_dim, normalize_dims
 from ..runtime.sparse_array import Coordinates, SparseArray
 from .layouts import Array, coalesce, coo, coordinates, keys, layout_name, like, summed
 
@@ -31,7 +32,7 @@ def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any 
         )
     if layout == "sparse_csr" and not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
-    dims = sorted({d % array.ndim for d in ((dim,) if isinstance(dim, int) else dim or range(array.ndim))})
+    dims = normalize_dims(dim, array.ndim)
     parts = coalesce(coordinates(array)).parts
     count = len(parts.indices)
     inner = tuple(d - count + 1 for d in dims if d >= count)
@@ -48,9 +49,9 @@ def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any 
     else:
         indices = parts.indices[left]
     if len(left) == count:
-        return like(coo(indices, values, shape, parts.coalesced), array.parts.layout)
-    layout = array.parts.layout if len(shape) > 1 else "sparse_coo"
-    return like(coo(*summed(indices, values, shape[: len(indices)]), shape, True), layout)
+        return like(coo(indices, values, shape, parts.coalesced), array)
+    result = coo(*summed(indices, values, shape[: len(indices)]), shape, True)
+    return like(result, array) if len(shape) > 1 else result
 
 
 def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
@@ -59,9 +60,9 @@ def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
 
     parts = self.parts
     count = len(parts.indices)
-    dims = {d % self.ndim for d in dim}
+    dims = normalize_dims(dim, self.ndim)
     left = [d for d in range(count) if d not in dims]
-    inner = tuple(d - count + 1 for d in sorted(dims) if d >= count)
+    inner = tuple(d - count + 1 for d in dims if d >= count)
     kept = tuple(n for d, n in enumerate(self.shape) if d >= count and d not in dims)
     if left:
         if not isinstance(grad, SparseArray):
@@ -98,7 +99,7 @@ def log_softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> Sp
 
 def _softmax(array: SparseArray, dim: int, logarithm: bool) -> SparseArray:
     array = coalesce(array)
-    dim %= array.ndim
+    dim = normalize_dim(dim, array.ndim)
     parts, count = array.parts, len(array.parts.indices)
     values = parts.values
     if dim >= count:
@@ -136,7 +137,7 @@ def _softmax_backward(
     from .layouts import sparse_mask
 
     output = coalesce(output)
-    dim %= output.ndim
+    dim = normalize_dim(dim, output.ndim)
     parts, count = output.parts, len(output.parts.indices)
     given = sparse_mask(grad, output).parts.values
     weights = numpy.exp(parts.values) if logarithm else parts.values

@@ -7,7 +7,9 @@ from typing import Any
 import numpy
 
 from ...device import preserve_format
+from ..runtime.shapes import normalize_dim, require_dims
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
+from ..shape import view
 from .layouts import coo, coordinates, like, to_dense
 
 _OTHER_ORDER = {
@@ -18,7 +20,8 @@ _OTHER_ORDER = {
 def permute(array: SparseArray, dims: Any) -> Any:
     """The dimensions in another order; the sparse ones stay before the dense ones."""
     parts = array.parts
-    dims = [dim % array.ndim for dim in dims]
+    view.permute(array, tuple(dims))  # raises if there are no such dimensions
+    dims = [normalize_dim(dim, array.ndim) for dim in dims]
     if dims == sorted(dims):
         return array
     shape = tuple([array.shape[dim] for dim in dims])
@@ -36,9 +39,9 @@ def permute(array: SparseArray, dims: Any) -> Any:
 
 def transpose(array: SparseArray, dim0: int, dim1: int) -> Any:
     """Two dimensions exchanged."""
-    dims = list(range(array.ndim))
-    dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
-    return permute(array, dims)
+    dim0, dim1 = normalize_dim(dim0, array.ndim), normalize_dim(dim1, array.ndim)
+    exchanged = {dim0: dim1, dim1: dim0}
+    return permute(array, [exchanged.get(dim, dim) for dim in range(array.ndim)])
 
 
 def t(array: SparseArray) -> Any:
@@ -48,9 +51,20 @@ def t(array: SparseArray) -> Any:
     return permute(array, range(array.ndim)[::-1])
 
 
+def _dim_of(function: str, array: SparseArray, dim: int) -> int:
+    """`dim` counted from the front.
+
+    Raises:
+        IndexError: if there is no such dimension.
+    """
+    if not array.ndim:
+        raise IndexError(f"{function}() cannot be applied to a 0-dim tensor.")
+    return normalize_dim(dim, array.ndim)
+
+
 def select(array: SparseArray, dim: int, index: int) -> Any:
     """The slice at one place of a dimension."""
-    dim %= array.ndim
+    dim = _dim_of("select", array, dim)
     length = array.shape[dim]
     if not -length <= index < length:
         raise IndexError(
@@ -60,8 +74,6 @@ def select(array: SparseArray, dim: int, index: int) -> Any:
     whole = coordinates(array)
     parts = whole.parts
     shape = array.shape[:dim] + array.shape[dim + 1 :]
-    if not isinstance(array.parts, Coordinates):
-        return to_dense(coo(*_row(parts, dim, index), shape))
     count = len(parts.indices)
     if dim >= count:
         return coo(parts.indices, numpy.take(parts.values, index, dim - count + 1), shape, parts.coalesced)
@@ -78,7 +90,7 @@ def _row(parts: Coordinates, dim: int, index: int) -> tuple[Any, Any]:
 
 def index_select(array: SparseArray, dim: int, index: Any) -> Any:
     """The slices at several places of a dimension, one after the other."""
-    dim %= array.ndim
+    dim = _dim_of("index_select", array, dim)
     length = array.shape[dim]
     if index.size and (index.min() < -length or index.max() >= length):
         raise IndexError(f"index_select(): index out of range for dimension {dim} of size {length}")
@@ -88,7 +100,7 @@ def index_select(array: SparseArray, dim: int, index: Any) -> Any:
     shape = (*array.shape[:dim], len(index), *array.shape[dim + 1 :])
     if dim >= count:
         values = numpy.take(parts.values, index, dim - count + 1)
-        return like(coo(parts.indices, values, shape, parts.coalesced), array.parts.layout)
+        return like(coo(parts.indices, values, shape, parts.coalesced), array)
     order = numpy.argsort(parts.indices[dim], kind="stable")
     ordered = parts.indices[dim][order]
     begins, ends = numpy.searchsorted(ordered, index, "left"), numpy.searchsorted(ordered, index, "right")
@@ -99,7 +111,7 @@ def index_select(array: SparseArray, dim: int, index: Any) -> Any:
     indices = parts.indices[:, chosen]
     indices[dim] = places
     result = coo(indices, parts.values[chosen], shape, parts.coalesced and dim == 0)
-    return like(result, array.parts.layout)
+    return like(result, array)
 
 
 def narrow(array: SparseArray, dim: int, start: int, length: int) -> Any:
@@ -109,6 +121,7 @@ def narrow(array: SparseArray, dim: int, start: int, length: int) -> Any:
 
 def unbind(array: SparseArray, dim: int = 0) -> Any:
     """The slices along a dimension."""
+    require_dims(array, dim)
     return tuple(select(array, dim, index) for index in range(array.shape[dim]))
 
 
@@ -118,9 +131,21 @@ def cat(arrays: Any, dim: int = 0) -> Any:
         place = next(place for place, array in enumerate(arrays) if not isinstance(array, SparseArray))
         raise RuntimeError(f"Concatenating sparse tensors, but a dense tensor was found at position {place}.")
     first = arrays[0]
-    dim %= first.ndim
+    dim = normalize_dim(dim, first.ndim)
     parts = [coordinates(array).parts for array in arrays]
     count = len(parts[0].indices)
+    kept = first.shape[:dim] + first.shape[dim + 1 :]
+    for place, (array, part) in enumerate(zip(arrays, parts, strict=True)):
+        if array.ndim != first.ndim or array.shape[:dim] + array.shape[dim + 1 :] != kept:
+            raise RuntimeError(
+                f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), but found "
+                f"shape: {list(array.shape)} at position {place}."
+            )
+        if len(part.indices) != count:
+            raise RuntimeError(
+                f"All tensors must have the same sparse_dim and dense_dim: {count}, {first.ndim - count}, but tensor at position "
+                f"{place} has {len(part.indices)}, {array.ndim - len(part.indices)}."
+            )
     lengths = [array.shape[dim] for array in arrays]
     shape = (*first.shape[:dim], sum(lengths), *first.shape[dim + 1 :])
     columns, values, before = [], [], 0
@@ -139,7 +164,7 @@ def cat(arrays: Any, dim: int = 0) -> Any:
         values.append(own)
         before += length
     joined = coo(numpy.concatenate(columns, axis=1), numpy.concatenate(values), shape)
-    return like(joined, first.parts.layout)
+    return like(joined, first)
 
 
 def stack(arrays: Any, dim: int = 0) -> Any:
@@ -152,7 +177,7 @@ def stack(arrays: Any, dim: int = 0) -> Any:
                 f"{place}"
             )
     parts = [unsqueeze(array, dim) if isinstance(array, SparseArray) else array for array in arrays]
-    return NotImplemented if any(part is NotImplemented for part in parts) else cat(parts, dim % (arrays[0].ndim + 1))
+    return NotImplemented if any(part is NotImplemented for part in parts) else cat(parts, dim)
 
 
 def unsqueeze(array: SparseArray, dim: int) -> Any:
@@ -160,7 +185,7 @@ def unsqueeze(array: SparseArray, dim: int) -> Any:
     parts = array.parts
     if not isinstance(parts, Coordinates):
         return NotImplemented
-    dim %= array.ndim + 1
+    dim = normalize_dim(dim, array.ndim + 1)
     shape = (*array.shape[:dim], 1, *array.shape[dim:])
     count = len(parts.indices)
     if dim <= count:
@@ -176,6 +201,13 @@ def zeros(array: SparseArray) -> SparseArray:
         return coo(numpy.zeros((len(parts.indices), 0), numpy.int64), values, array.shape, True)
     starts, places = numpy.zeros_like(parts.starts), numpy.zeros(0, parts.places.dtype)
     return sparse(Compressed(parts.layout, starts, places, values), array.shape)
+
+
+def fill(array: Any, value: Any) -> Any:
+    """`value` in place of every element that an array of a compressed layout stores."""
+    if not isinstance(array, SparseArray) or isinstance(array.parts, Coordinates):
+        return NotImplemented
+    return sparse(array.parts.with_values(numpy.full_like(array.parts.values, to_dense(value))), array.shape)
 
 
 def clone(array: SparseArray, *, memory_format: Any = None) -> SparseArray:

@@ -21,6 +21,7 @@ from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.addresses import may_share_memory
 from ...kernels.runtime.lazy_conj import materialize
+from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape.joining import masked_fill_
 from ...tape import modes
 from ...tape.packing import Packed, pack, shown
@@ -330,6 +331,8 @@ def setitem(input, key, value):
             and assign(input, key, value)
         ):
             return
+        if type(input._array) is SparseArray:
+            raise TypeError("Cannot assign to a sparse tensor")
         if key is False:
             return
         indices: Sequence[Any] = ()

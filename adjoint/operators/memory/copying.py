@@ -136,6 +136,7 @@ def sum_to_size(self, /, *sizes, size=None):
     node="FillBackward2",
     batch="elementwise",
     aten="Scalar",
+    sparse="shapes.fill",
     narrow="converts",
 )
 class fill:
@@ -157,6 +158,7 @@ class fill:
     node="FillBackward3",
     vmap_name="fill_",
     aten_name="fill",
+    sparse="shapes.fill",
     narrow="converts",
 )
 class fill_tensor:

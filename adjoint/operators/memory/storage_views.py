@@ -13,6 +13,7 @@ from ...dispatch.slow_path import call
 from ...kernels.memory.bounds import whole
 from ...kernels.runtime.addresses import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
+from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
 from ...late_bound import LATE
 from ...tape import modes, views
@@ -80,6 +81,8 @@ def real(input):
     """The real part, a view; a real tensor itself."""
     if input._array.dtype.kind not in "cW":
         return input
+    if type(input._array) is SparseArray:
+        return tensors.with_values(input, real(tensors.values(input)))
     return select(view_as_real(input.conj() if input.is_conj() else input), input._array.ndim, 0)
 
 

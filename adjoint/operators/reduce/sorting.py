@@ -161,8 +161,8 @@ class logcumsumexp:
         if _is_complex(self):
             weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
             return xp.exp(weights + self).conj()
-        least = xp.zeros_like(grad) + _least(self)
-        ones = xp.ones_like(grad)  # the logarithm of 0 has no derivative, not even one that is not used
+        least = xp.zeros_like(self) + _least(self)
+        ones = xp.ones_like(self)  # the logarithm of 0 has no derivative, not even one that is not used
         positive = xp.where(grad > 0, xp.log(xp.where(grad > 0, grad, ones)), least)
         negative = xp.where(grad < 0, xp.log(xp.where(grad < 0, -grad, ones)), least)
         up = xp.exp(_reversed_logcumsumexp(positive - result, dim, xp) + self)

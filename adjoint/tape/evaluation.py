@@ -1,0 +1,76 @@
+"""Evaluating the formulas of a node on gradients of any kind.
+
+Formulas on arrays are given plain arrays only. If the elements of a gradient are somewhere else (it is sparse, narrow, lazily
+conjugated or on `meta`), the formulas run on tensors, so that each operator finds out how to compute on what it is given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.runtime.lazy_conj import LazyConjNeg
+from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.narrow_array import Narrow
+from ..kernels.runtime.sparse_array import SparseArray
+from ..tensor import Tensor, as_array, wrap
+from . import modes
+from .modes import STATE
+from .torch_function import WRAPPERS, DisableTorchFunction
+
+STAND_INS = frozenset((SparseArray, Narrow, LazyConjNeg, Meta))
+"""The types of arrays whose elements are not where those of their class are."""
+
+SPECIAL = STAND_INS | {list}
+"""The types of gradients for which `evaluated` is due: `list`, because one of several may be a stand-in."""
+
+
+def evaluated(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
+    """What `node.backward` computes from a gradient (a list, for several outputs), which is no plain array."""
+    given = grad if type(grad) is list else (grad,)
+    if node.takes_stand_ins or STAND_INS.isdisjoint(map(type, given)):
+        results: tuple[Any, ...] = node.backward(grad, retain_graph, edges)
+        return results
+    return on_tensors(node, grad, retain_graph, edges)
+
+
+def on_tensors(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
+    """What formulas on tensors, which are not recorded, compute from arrays, as arrays."""
+    before = STATE.grad_enabled
+    modes.set_grad(False)
+    try:
+        given = (
+            [None if item is None else wrap(as_array(item)) for item in grad]
+            if type(grad) is list
+            else wrap(as_array(grad))
+        )
+        results = recorded(node, given, retain_graph, edges)
+    finally:
+        modes.set_grad(before)
+    return tuple([result._array if isinstance(result, Tensor) else result for result in results])
+
+
+def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
+    """Run `node.backward_recorded(grad, retain_graph, edges)` without overrides, except in custom functions."""
+    if node.runs_undefined:  # only custom functions have `runs_undefined`
+        return node.backward_recorded(grad, retain_graph, edges)
+    if not node.takes_stand_ins and is_sparse(grad):
+        before, STATE.dense_if_refused = STATE.dense_if_refused, True
+        try:
+            return formulas(node, grad, retain_graph, edges)
+        finally:
+            STATE.dense_if_refused = before
+    return formulas(node, grad, retain_graph, edges)
+
+
+def formulas(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
+    """The same for a node of an operator."""
+    if not WRAPPERS.open:
+        return node.backward_recorded(grad, retain_graph, edges)
+    with DisableTorchFunction():
+        return node.backward_recorded(grad, retain_graph, edges)
+
+
+def is_sparse(grad: Any) -> bool:
+    """Whether a gradient (of a list, one of them), which is a tensor, is sparse."""
+    given = grad if type(grad) is list else (grad,)
+    return any(item is not None and type(item._array) is SparseArray for item in given)
