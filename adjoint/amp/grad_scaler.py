@@ -24,6 +24,13 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf": None}
 
 
+def stored(grad: Any) -> Any:
+    """The elements of a gradient; of a sparse one, those that it stores, added up where several have one place."""
+    if grad.layout is torch.strided:
+        return grad
+    return (grad.coalesce() if grad.is_sparse else grad).values()
+
+
 class GradScaler:
     """Scales losses, unscales gradients, and leaves out the steps whose gradients are not finite.
 
@@ -124,7 +131,7 @@ class GradScaler:
         infinite = False
         with torch.no_grad():
             for grad in grads:
-                infinite = infinite or not bool(torch.isfinite(grad).all())
+                infinite = infinite or not bool(torch.isfinite(stored(grad)).all())
                 grad.mul_(inverse)
         state["found_inf"], state["stage"] = infinite, OptState.UNSCALED
 

@@ -203,7 +203,7 @@ class LBFGS(Optimizer):
     def _gather_flat_grad(self) -> torch.Tensor:
         parts = []
         for param in self._params:
-            grad = torch.zeros_like(param) if param.grad is None else param.grad
+            grad = torch.zeros_like(param) if param.grad is None else param.grad.to_dense()
             parts.append((torch.view_as_real(grad) if torch.is_complex(grad) else grad).reshape(-1))
         return torch.cat(parts)
 

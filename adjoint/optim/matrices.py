@@ -195,6 +195,8 @@ class Muon(Optimizer):
                 continue
             if param.is_complex():
                 raise RuntimeError("Muon does not support complex parameters")
+            if grad.is_sparse:
+                raise RuntimeError("Muon does not support sparse gradients")
             state = self.state[param]
             if not state:
                 state["momentum_buffer"] = torch.zeros_like(grad)

@@ -151,6 +151,19 @@ VALUES = {
     ],
     "deepcopy": lambda t: __import__("copy").deepcopy(s(t)),
     "pickle": lambda t: __import__("pickle").loads(__import__("pickle").dumps(u(t))),
+    "dense mul_": lambda t: d(t).mul_(s(t, False)),
+    "fill_ of csr": lambda t: c(t).fill_(3.0),
+    "transposed csr": lambda t: (lambda x: (x.t().mul_(3), x))(c(t)),
+    "t_": lambda t: [s(t, False).t_(), s(t, False).transpose_(0, 1)],
+    "out": lambda t: [t.add(u(t), u(t), out=u(t)), t.mul(u(t), 2, out=u(t)), t.add(c(t), c(t), out=c(t))],
+    "out of one": lambda t: t.neg(s(t, False), out=u(t)),
+    "csr add dense": lambda t: c(t) + d(t),
+    "part of csr": lambda t: [c(t)[1], c(t)[1, 2], c(t).select(1, 0), c(t).unbind()[0]],
+    "divided and rounded": lambda t: u(t) // 2,
+    "sums of integers": lambda t: [t.sparse.sum(u(t).int(), 0), t.sparse.sum(u(t).int()), u(t).int().coalesce().dtype],
+    "bmm": lambda t: [t.bmm(t.stack([s(t, False)] * 2), t.ones(2, 3, 2)), t.addmv(t.ones(2), c(t), t.ones(3))],
+    "addmm of csr": lambda t: t.addmm(t.ones(2, 2), c(t), c(t).t().to_dense().to_sparse_csr()),
+    "real": lambda t: t.real(s(t, False) * (1 + 2j)),
 }  # fmt: skip
 
 
@@ -201,6 +214,12 @@ GRADIENTS = {
     "pow": differentiated(lambda t, x: (x**2).to_dense(), s),
     "sparse.sum": differentiated(lambda t, x: t.sparse.sum(x), s),
     "select": differentiated(lambda t, x: x[0], s),
+    "complex": differentiated(lambda t, x: x * (s(t, False) * (1 + 2j)).to_dense().real, s),
+    "two sparse": lambda t: [
+        grad.to_dense() for grad in differentiated(lambda t, x, y: t.sparse.mm(x, y), s, lambda t: s(t, False).t())(t)[1]
+    ],
+    "written to dense": differentiated(lambda t, x, y: (x * 1).mul_(y), d, s),
+    "bmm": differentiated(lambda t, x, y: t.bmm(x, y), lambda t: t.stack([s(t, False)] * 2), lambda t: t.ones(2, 3, 2)),
     "gather": differentiated(lambda t, x: x.gather(1, t.tensor([[0, 0], [2, 1]]), sparse_grad=True), d),
 }  # fmt: skip
 
@@ -255,7 +274,26 @@ ERRORS = {
     "columns": lambda t: t.sparse_csr_tensor([0, 2, 4], [0, 1, 0, 3], [1.0, 2, 3, 4], (2, 2), check_invariants=True),
     "bsr": lambda t: t.ones(3, 4).to_sparse_bsr((2, 2)),
     "softmax": lambda t: t.sparse.softmax(c(t), 1),
+    "assigned": lambda t: c(t).__setitem__(0, 1.0),
+    "assigned element": lambda t: u(t).__setitem__((0, 1), 5.0),
+    "dimension": lambda t: u(t).sum(2),
+    "dimension of select": lambda t: u(t).select(-3, 0),
+    "dimension of transpose": lambda t: u(t).transpose(5, 0),
+    "repeated dimension": lambda t: u(t).permute(0, 0),
+    "dimensions missing": lambda t: u(t).permute(0),
+    "dimension of cat": lambda t: t.cat([u(t), u(t)], 2),
+    "cat of other shapes": lambda t: t.cat([u(t), u(t).t()], 1),
+    "cat of other densities": lambda t: t.cat([u(t), d(t).to_sparse(1)]),
+    "sum of other densities": lambda t: u(t) + d(t).to_sparse(1),
+    "unbind of nothing": lambda t: u(t).sum().to_sparse().unbind(),
+    "exp_": lambda t: u(t).exp_(),
+    "fill_": lambda t: u(t).fill_(0),
+    "mask": lambda t: u(t).sparse_mask(d(t)),
+    "bmm of matrices": lambda t: t.bmm(u(t), t.ones(2, 3, 2)),
+    "bmm of other sizes": lambda t: t.bmm(t.stack([u(t)] * 2), t.ones(2, 2, 2)),
+    "bmm of sparse": lambda t: t.bmm(t.ones(2, 2, 2), t.stack([u(t)] * 2)),
     "Adam": lambda t: step(t, t.optim.Adam),
+    "Muon": lambda t: step(t, t.optim.Muon),
     "RMSprop": lambda t: step(t, t.optim.RMSprop),
     "NAdam": lambda t: step(t, t.optim.NAdam),
     "Adafactor": lambda t: step(t, t.optim.Adafactor),
@@ -343,7 +381,22 @@ def created(t):
     return grad, t.autograd.grad(grad.coalesce().values().sum(), weight)
 
 
-@pytest.mark.parametrize("program", [accumulated, bag, functional, created])
+def scaled(t):
+    layer, scaler = table(t), t.amp.GradScaler("cpu", init_scale=4.0)
+    optimizer, seen = t.optim.SGD(layer.parameters(), lr=0.5), []
+    for factor in (1.0, float("inf")):
+        optimizer.zero_grad()
+        scaler.scale((layer(t.tensor([0, 3, 0])) * factor).sum()).backward()
+        seen.append(str(layer.weight.grad))
+        scaler.unscale_(optimizer)
+        seen.append(str(layer.weight.grad))
+        scaler.step(optimizer)
+        scaler.update()
+        seen += [str(layer.weight), scaler.get_scale()]
+    return seen
+
+
+@pytest.mark.parametrize("program", [accumulated, bag, functional, created, scaled])
 def test_sparse_gradients_of_tables(program):
     assert outcome(adjoint, program) == outcome(torch, program)
 

@@ -77,7 +77,7 @@ class SparseArray(Unread):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
         if ufunc is not numpy.add:
             raise self.error(self.refusal)
-        return LATE.sum_of_gradients(*inputs, out)
+        return LATE.sum_of_gradients(inputs[0], inputs[1], out)
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> SparseArray:
         """The same with elements of another dtype."""
@@ -91,10 +91,10 @@ class SparseArray(Unread):
         """The complex conjugates."""
         return sparse(self.parts.with_values(self.parts.values.conj()), self.shape)
 
-    @property
-    def real(self) -> SparseArray:
-        """The real parts."""
+    def _real(self) -> SparseArray:
         return sparse(self.parts.with_values(self.parts.values.real), self.shape)
+
+    real: Any = property(_real)
 
     def __deepcopy__(self, memo: Any) -> SparseArray:
         return self.copy()

@@ -41,8 +41,8 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     first, second = coordinates(self).parts, coordinates(other).parts
     if len(first.indices) != len(second.indices):
         raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but {len(first.indices)} != "
-            f"{len(second.indices)}"
+            f"add: expected 'self' and 'other' to have same density, but 'self' has {len(first.indices)} sparse dimensions while "
+            f"'other' has {len(second.indices)} sparse dimensions"
         )
     if first.coalesced and second.coalesced:
         indices = numpy.concatenate((first.indices, second.indices), axis=1)
@@ -158,6 +158,8 @@ def div(self: Any, other: Any) -> Any:
 
 def div_rounded(self: Any, other: Any, rounding_mode: str = "floor") -> Any:
     """`self / other`, rounded, where `other` is a number or has no dimensions."""
+    if isinstance(self, SparseArray) and isinstance(self.parts, Coordinates):
+        self = coalesce(self)
     return _divided(self, other, "floor division", pointwise.div_rounded, rounding_mode)
 
 

@@ -35,7 +35,7 @@ def keys(indices: Array, shape: tuple[int, ...]) -> Array:
 def coalesce(array: SparseArray) -> SparseArray:
     """The same with sorted coordinates, where elements at equal coordinates are added up."""
     parts = array.parts
-    if parts.coalesced:
+    if isinstance(parts, Compressed) or parts.coalesced:
         return array
     indices, values = summed(parts.indices, parts.values, array.shape[: len(parts.indices)])
     return coo(indices, values, array.shape, True)
@@ -51,7 +51,7 @@ def summed(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array
     starts = numpy.flatnonzero(numpy.concatenate(([True], numbers[1:] != numbers[:-1])))
     indices, values = indices[:, order[starts]], values[order]
     if len(starts) < len(values):
-        values = numpy.add.reduceat(values, starts, axis=0)
+        values = numpy.add.reduceat(values, starts, axis=0, dtype=values.dtype)
     return indices, values
 
 
@@ -194,7 +194,7 @@ def as_written_to(array: Any, result: Any) -> Any:
 
 
 def overwrite(array: SparseArray, result: SparseArray) -> None:
-    """Write `result`, of the shape and the layout of `array`, over it; compressed values at the same places stay where they are."""
+    """Write `result`, of the shape and the layout of `array`, over it; compressed values at the same places keep their memory."""
     old, new = array.parts, result.parts
     values = new.values.astype(array.dtype, copy=False)
     if isinstance(old, Compressed) and new.starts is old.starts and new.places is old.places:
@@ -205,6 +205,10 @@ def overwrite(array: SparseArray, result: SparseArray) -> None:
 
 def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
     """The elements of `array` at the places that `mask` stores, in its layout."""
+    if not isinstance(mask, SparseArray):
+        raise NotImplementedError(
+            "Could not run 'aten::_nnz' with arguments from the 'CPU' backend. The mask of sparse_mask() must be sparse."
+        )
     if array.shape != mask.shape:
         raise RuntimeError(
             f"sparse_mask(): operands have incompatible sizes; self has size {list(array.shape)} but mask has size "

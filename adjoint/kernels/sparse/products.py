@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy
 
+from ...dtypes import from_numpy
 from ...first_use import computed_once, import_late
 from ..runtime.floating import widen
-from ..runtime.sparse_array import SparseArray, sparse
+from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from .layouts import (
     Array,
     coalesce,
@@ -123,9 +124,54 @@ def mv(self: Any, vec: Any) -> Any:
     return _with_dense(self, to_dense(vec))
 
 
+def addmv(self: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * self + alpha * (mat @ vec)`, where `mat` is sparse."""
+    if isinstance(self, SparseArray) or isinstance(vec, SparseArray):
+        return NotImplemented
+    return _combined(self, mv(mat, vec), beta, alpha)
+
+
+def _combined(added: Array, product: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * added + alpha * product`, in the dtype of the product; nothing of `added` if `beta` is 0."""
+    product = product if alpha == 1 else product * numpy.asarray(alpha).astype(product.dtype)
+    if beta == 0:
+        return product
+    return (added if beta == 1 else added * numpy.asarray(beta).astype(product.dtype)) + product
+
+
+def bmm(self: Any, mat2: Any) -> Any:
+    """The products of two stacks of matrices, the first of which is sparse."""
+    if isinstance(mat2, SparseArray):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    parts = self.parts
+    if not isinstance(parts, Coordinates):
+        return NotImplemented
+    count, dense = len(parts.indices), self.ndim - len(parts.indices)
+    if dense:
+        raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 0 dense dims, but has {dense}")
+    if count != 3:
+        raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 3 sparse dims, but has {count}")
+    if mat2.ndim != 3:
+        raise RuntimeError(f"bmm_sparse: Tensor 'mat2' must have 3 dims, but has {mat2.ndim}")
+    for one, other in ((0, 0), (2, 1)):
+        if self.shape[one] != mat2.shape[other]:
+            raise RuntimeError(f"bmm_sparse: 'self.size({one})' and 'mat2.size({other})' must match")
+    if self.dtype != mat2.dtype:
+        names = [from_numpy(array.dtype).scalar_type for array in (self, mat2)]
+        raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
+    batch, height, inner = self.shape
+    numbers, rows, columns = parts.indices
+    diagonal = coo(
+        numpy.stack((numbers * height + rows, numbers * inner + columns)), parts.values, (batch * height, batch * inner)
+    )
+    return _with_dense(diagonal, mat2.reshape(batch * inner, mat2.shape[2])).reshape(batch, height, mat2.shape[2])
+
+
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * self + alpha * (mat1 @ mat2)`."""
     product = mm(mat1, mat2)
+    if not isinstance(self, SparseArray) and isinstance(product, SparseArray) and isinstance(product.parts, Compressed):
+        product = to_dense(product)
     if isinstance(product, SparseArray) != isinstance(self, SparseArray):
         names = [layout_name(x.parts.layout) if isinstance(x, SparseArray) else "Strided" for x in (mat1, mat2, self)]
         raise RuntimeError(
@@ -136,10 +182,7 @@ def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
         scaled = sparse(self.parts.with_values(self.parts.values * beta), self.shape)
         return add(scaled, product, alpha=alpha)
-    product = product if alpha == 1 else product * numpy.asarray(alpha).astype(product.dtype)
-    if beta == 0:
-        return product
-    return (self if beta == 1 else self * numpy.asarray(beta).astype(product.dtype)) + product
+    return _combined(self, product, beta, alpha)
 
 
 def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> SparseArray:

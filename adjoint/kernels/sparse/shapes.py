@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ...device import preserve_format
+from ..memory.copying import convert
 from ..runtime.shapes import normalize_dim, require_dims
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from ..shape import view
@@ -233,4 +234,5 @@ def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
 
 def to_dtype(array: SparseArray, dtype: Any, memory_format: Any = None) -> SparseArray:
     """Elements of another dtype."""
-    return array.astype(dtype.numpy)
+    converted: Any = convert(array, dtype.numpy)
+    return converted

@@ -71,7 +71,7 @@ class mm:
         return batch.apply(op, (whole.flatten(0, 1), second)).unflatten(0, whole.shape[:2])
 
 
-@operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear", narrow=" bmm")
+@operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear", sparse="products.bmm", narrow=" bmm")
 class bmm:
     """The products of two stacks of matrices."""
 
@@ -186,6 +186,7 @@ class addmm:
     same_out=STRICT,
     deprecated_order=("beta", "alpha"),
     tangent="affine",
+    sparse="products.addmv",
 )
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
@@ -347,6 +348,8 @@ def _batched(input, other, left, right):
     The other may then be multiplied with all of them as with one tall matrix.
     """
     a, b = input._array.shape, other._array.shape
+    if left == right == 3 and a[0] == b[0] and input.layout is not strided:
+        return bmm(input, other)
     if right < left and right <= 2 and (other.requires_grad or _evenly_strided(input)):
         return _folded(input, other)
     if left < right and left <= 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...device import sparse_coo
+from ...device import sparse_coo, strided
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import operator, public, publish
 from ...kernels.linalg import matmul as dense_products
@@ -80,10 +80,10 @@ class _sparse_sparse_matmul:
     def forward(self: Array, other: Array): ...
 
     def grad_self(grad, self, other, xp):
-        return xp.mm(grad, xp.transpose(other, 0, 1).conj())
+        return xp.sparse_mask(xp.mm(grad, xp.transpose(other, 0, 1).conj()), xp.coalesced(self))
 
     def grad_other(grad, self, other, xp):
-        return xp.mm(xp.transpose(self, 0, 1).conj(), grad)
+        return xp.sparse_mask(xp.mm(xp.transpose(self, 0, 1).conj(), grad), xp.coalesced(other))
 
 
 def _is_sparse(tensor: Tensor) -> bool:
@@ -242,7 +242,8 @@ def sparse_sum(input, dim=None, dtype=None):
     if dim is None:
         return total(stored_values(coalesce(input)))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    return _sparse_sum(input, dims)
+    result = _sparse_sum(input, dims)
+    return result if result.layout is strided else result.to(input.dtype)
 
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
