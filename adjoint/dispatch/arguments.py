@@ -144,7 +144,7 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     if len(forms) < 2:
         expected = "".join(f", but expected ({form})" for form in forms)
     else:
-        reasons = ["" if names else mismatch(form, args) for form in forms]
+        reasons = [unknown_names(form, args, names) if names else mismatch(form, args) for form in forms]
         listed = [f" * ({form})\n{reason}" for form, reason in zip(forms, reasons, strict=True)]
         expected = ", but expected one of:\n" + "".join(listed)
     return TypeError(f"{call.name}() received an invalid combination of arguments - got ({got}){expected}")
@@ -158,6 +158,18 @@ def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]
         if last is not None:
             del rest[last]
     return tuple(rest)
+
+
+def unknown_names(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) -> str:
+    """A line with the keywords that a form does not have, if it can have as many arguments."""
+    parameters = [part.partition(" = ") for part in form.split(", ") if part != "*"]
+    left = {words.rpartition(" ")[2]: bool(default) for words, default, _ in parameters[len(args) :]}
+    unknown = names.keys() - left.keys()
+    missing = any(not optional and name not in names for name, optional in left.items())
+    if missing or not unknown or len(args) + len(names) > len(parameters):
+        return ""
+    listed = ", ".join(name for name in names if name in unknown)
+    return f"      didn't match because some of the keywords were incorrect: {listed}\n"
 
 
 def mismatch(form: str, args: tuple[Any, ...]) -> str:

@@ -175,6 +175,7 @@ def public(
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         own_name = name or function.__name__
+        function.__name__ = function.__qualname__ = own_name  # errors name it
         if forms:
             FORMS[own_name] = forms
         names = (own_name, *alias)

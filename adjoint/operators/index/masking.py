@@ -104,7 +104,15 @@ def where(condition, input=None, other=None, *, out=None, **names):
     tensor([0., 2.])
     """
     if names:
-        input, other = names.pop("self", names.pop("x", input)), names.pop("x2", other)
+        rest = dict(names)
+        if input is None:
+            input = rest.pop("self", rest.pop("x", None))
+        if other is None:
+            other = rest.pop("x2", None)
+        if rest and (input is None or other is None):
+            raise invalid_arguments("where", condition, **names)
+        if rest:
+            raise TypeError(f"where() got an unexpected keyword argument '{next(iter(rest))}'")
     if type(input) is Tensor and type(other) is Tensor and out is None:
         return select_where(condition, input, other)
     if input is None and other is None:

@@ -211,7 +211,7 @@ class repeat:
 
 
 @public(namespace=None, method=("repeat",))
-def repeat_method(input, *repeats, **names):
+def repeat_method(input, /, *repeats, **names):
     """The tensor repeated along each dimension; new dimensions come first."""
     repeats = sizes_of(repeats, names, "repeat", "repeats")
     if len(repeats) < input._array.ndim:
@@ -231,7 +231,7 @@ def tile(input, dims):
 
 
 @public(namespace=None, method=("tile",))
-def tile_method(input, *dims, **names):
+def tile_method(input, /, *dims, **names):
     """The method of `adjoint.tile`: repetitions one by one or as a sequence."""
     return tile(input, sizes_of(dims, names, "tile", "dims"))
 
@@ -356,7 +356,7 @@ def flip_function(input, dims):
 
 
 @public(namespace=None, method=("flip",))
-def flip_method(input, *dims, **names):
+def flip_method(input, /, *dims, **names):
     """The method of `adjoint.flip`: dimensions one by one or as a sequence."""
     return flip(input, sizes_of(dims, names, "flip", "dims"))
 

@@ -296,11 +296,10 @@ def chunk(input, chunks, dim=0):
         "Tensor input, int sections, int dim = 0",
     ),
 )
-def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
+def tensor_split(input=None, indices_or_sections=None, /, dim=0, **names):
     """Views of dimension `dim`: a number of nearly equal ones, or cut at the given indices."""
-    for name in ("indices", "sections", "tensor_indices_or_sections"):
-        indices_or_sections = names.get(name, indices_or_sections)
-    input, dim = names.get("x", input), names.get("axis", dim)
+    if names:
+        input, indices_or_sections, dim = _split_by_names(names, input, indices_or_sections, dim)
     number = not isinstance(indices_or_sections, Tensor) and is_of_type(indices_or_sections, "Int")
     if not (number or isinstance(indices_or_sections, (tuple, list, Tensor))) or not is_of_type(dim, "Int"):
         given = (indices_or_sections,) if is_of_type(dim, "Int") else (indices_or_sections, dim)
@@ -319,6 +318,21 @@ def tensor_split(input=None, indices_or_sections=None, dim=0, **names):
     else:
         bounds = [0, *indices_or_sections, size]
     return tuple(slice(input, dim, start, end, 1) for start, end in itertools.pairwise(bounds))
+
+
+def _split_by_names(names, input, where, dim):
+    """The arguments of `tensor_split`, some of which are given by PyTorch's or NumPy's names; raises if one has no such name."""
+    rest = dict(names)
+    found = [value for value in (input, where) if value is not None]
+    if input is None:
+        input = rest.pop("input", rest.pop("x", None))
+    if where is None:
+        name = next((one for one in ("indices", "sections", "tensor_indices_or_sections") if one in rest), None)
+        where = rest.pop(name, None)
+    dim = rest.pop("axis", dim)
+    if rest:
+        raise invalid_arguments("tensor_split", *found, *([dim] if dim else []), **names)
+    return input, where, dim
 
 
 def _cuts_from(tensor):

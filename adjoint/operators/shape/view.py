@@ -25,15 +25,27 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
     """Sizes given one by one, as one sequence, or (in `names`) by keyword.
 
     Raises:
-        TypeError: if they are no integers, or there are none.
+        TypeError: if they are no integers, or there are none, or there are other keywords.
     """
-    if not sizes:
-        if name not in names:
-            raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
+    if names and (sizes or len(names) > 1 or name not in names):
+        raise _unexpected(sizes, names, function, name)
+    if names:
         return checked_sizes(names[name], function, name, None)
+    if not sizes:
+        raise _unexpected(sizes, names, function, name)
     if len(sizes) == 1 and type(sizes[0]) is not int:
         return checked_sizes(sizes if is_of_type(sizes[0], "Int") else sizes[0], function, name, 1)
     return checked_sizes(sizes, function, name, 1, one_by_one=True)
+
+
+def _unexpected(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str) -> TypeError:
+    """The error for keywords besides the one that gives all sizes, or for sizes that are also given by keyword."""
+    if not sizes and name not in names:
+        return TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
+    unknown = next((one for one in names if one != name), None)
+    if unknown is None:
+        return TypeError(f"{function}() got multiple values for argument '{name}'")
+    return TypeError(f"{function}() got an unexpected keyword argument '{unknown}'")
 
 
 def checked_sizes(
@@ -141,14 +153,16 @@ def view(input, /, *size, dtype=None, **names):
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    if len(size) == 1 and isinstance(size[0], dtypes.dtype):
-        dtype = size[0]
-    if isinstance(dtype, dtypes.dtype):
-        return view_dtype(input, dtype)
+    if dtype is not None:
+        names["dtype"] = dtype
+    if len(size) + len(names) == 1:
+        (only,) = size or (dtype,)
+        if isinstance(only, dtypes.dtype):
+            return view_dtype(input, only)
     try:
         return view_shape(input, sizes_of(size, names, "view"))
     except TypeError:
-        raise invalid_arguments("view", *size) from None
+        raise invalid_arguments("view", *size, **dict(sorted(names.items()))) from None
 
 
 @sequential_fallback
