@@ -15,7 +15,7 @@ from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
 from ...dispatch.signatures import type_name
 from ...first_use import import_late
-from ...kernels.create import creation as kernels
+from ...kernels.create.data import array_from_data, check_array
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import in_words_of_pytorch, whole
 from ...kernels.runtime.meta_array import in_place_of
@@ -241,7 +241,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if hasattr(data, "without_history"):  # a tensor with a batch dimension
             copy = data.without_history(copy=True)
             return copy if dtype is None else copy.to(dtype)
-        return leaf(kernels.array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
+        return leaf(array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
     except Exception as error:
         shorten(error)
         raise
@@ -256,7 +256,9 @@ def as_tensor(data, *, dtype=None, device=None):
         return data if place is None and dtype is None else data.to(place, dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
         return leaf(_adopted(data), False, device)
-    return leaf(kernels.array_from_data(data, dtype, tensor_array), False, device)
+    if hasattr(data, "__dlpack__") and not isinstance(data, (numpy.ndarray, numpy.generic)):
+        return from_dlpack(data).to(device or cpu, dtype)
+    return leaf(array_from_data(data, dtype, tensor_array), False, device)
 
 
 @public()
@@ -271,7 +273,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if result is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return leaf(kernels.array_from_data(obj, dtype, tensor_array), bool(requires_grad), device)
+        return leaf(array_from_data(obj, dtype, tensor_array), bool(requires_grad), device)
     if isinstance(obj, Tensor) and requires_grad is None and obj.requires_grad:
         warn(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
@@ -335,7 +337,7 @@ def from_numpy(ndarray, /):
 
 def _adopted(array):
     """The memory of a NumPy array as a tensor's, with a warning where it may not be written to."""
-    kernels.check_array(array)
+    check_array(array)
     if not array.flags.writeable:
         _warn_of_reading("NumPy array", "array")
     return storage.adopt(array)

@@ -10,7 +10,7 @@ from ... import dtypes
 from ...device import Size, cpu, device, strided
 from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public
-from ...kernels.create.creation import array_from_data
+from ...kernels.create.data import array_from_data
 from ...kernels.memory import storages
 from ...late_bound import LATE
 from ...notices import warn

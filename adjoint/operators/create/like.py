@@ -11,6 +11,7 @@ from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
 from ...first_use import import_late
 from ...kernels.create import creation as kernels
+from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying
 from ...kernels.runtime.sparse_array import SparseArray
 from ...tensor import Tensor, tensor_array
@@ -142,5 +143,5 @@ def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, lay
     if isinstance(data, Tensor):
         warn_of_copy("tensor.new_tensor", data)
     kind = checked_dtype(dtype, "new_tensor") or input.dtype
-    array = kernels.array_from_data(data, kind, tensor_array)
+    array = array_from_data(data, kind, tensor_array)
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)

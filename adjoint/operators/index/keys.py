@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ...kernels.create.creation import array_from_data
+from ...kernels.create.data import array_from_data, is_sequence
 from ...notices import warn
 from ...tensor import Tensor, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice
@@ -21,11 +21,9 @@ def key_items(key: Any) -> tuple[Any, ...]:
         return key
     if isinstance(key, str):
         raise TypeError("new(): invalid data type 'str'")
-    if (
-        isinstance(key, list)
-        and len(key) < 32
-        and any(isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis for item in key)
-    ):
+    if isinstance(key, (int, _slice, Tensor)) or type(key) is numpy.ndarray or key is None:
+        return (key,)
+    if is_sequence(key) and len(key) < 32 and any(map(_is_part_of_key, key)):
         warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
             "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
@@ -35,14 +33,18 @@ def key_items(key: Any) -> tuple[Any, ...]:
     return (key,)
 
 
+def _is_part_of_key(item: Any) -> bool:
+    return isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis or is_sequence(item)
+
+
 def as_part(part: Any) -> Any:
     """One item of a key: lists and arrays become tensors, integer tensors without dimensions integers."""
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
-    if isinstance(part, (list, tuple, range, numpy.ndarray)):
+    if isinstance(part, (list, tuple, numpy.ndarray)) or (not isinstance(part, (int, Tensor)) and is_sequence(part)):
         if isinstance(part, (list, tuple)) and any(isinstance(item, str) for item in part):
             raise TypeError("new(): invalid data type 'str'")
-        array = array_from_data(list(part) if isinstance(part, range) else part, unwrap=tensor_array)
+        array = array_from_data(part, unwrap=tensor_array)
         if array.dtype.kind == "c":
             raise TypeError("'complex' object cannot be interpreted as an integer")
         keep = array.dtype.char in "?B" and (array.size or isinstance(part, numpy.ndarray))
@@ -54,8 +56,6 @@ def as_part(part: Any) -> Any:
         if kind.kind in "iu" and kind.char not in "liqB":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return part
-    if isinstance(part, str):
-        raise TypeError("new(): invalid data type 'str'")
     if isinstance(part, numpy.bool_):
         return bool(part)
     if hasattr(part, "__index__"):

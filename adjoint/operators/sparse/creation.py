@@ -9,7 +9,7 @@ import numpy
 from ... import dtypes
 from ...device import LAYOUTS
 from ...dispatch.decorators import public
-from ...kernels.create import creation as arrays
+from ...kernels.create.data import array_from_data
 from ...kernels.sparse import layouts as kernels
 from ...tape.aliases import detached
 from ...tensor import LEAF, Tensor, can_require_grad, tensor_array, wrap
@@ -19,13 +19,13 @@ from .layouts import compressed_of_parts, coo_of_parts
 
 
 def _as_indices(data: Any) -> Tensor:
-    tensor = data if isinstance(data, Tensor) else wrap(arrays.array_from_data(data, None, tensor_array))
+    tensor = data if isinstance(data, Tensor) else wrap(array_from_data(data, None, tensor_array))
     return tensor if tensor._array.dtype == numpy.int64 else tensor.detach().to(dtypes.int64)
 
 
 def _as_values(data: Any, dtype: Any) -> Tensor:
     if not isinstance(data, Tensor):
-        return wrap(arrays.array_from_data(data, dtype, tensor_array))
+        return wrap(array_from_data(data, dtype, tensor_array))
     return data if dtype is None else data.to(dtype)
 
 
@@ -142,7 +142,7 @@ def _compressed(
         raise RuntimeError("sparse_compressed_tensor() expected a compressed layout")
     kind = repr(layout).removeprefix("torch.")
     starts, places = (
-        data if isinstance(data, Tensor) else wrap(arrays.array_from_data(data, None, tensor_array))
+        data if isinstance(data, Tensor) else wrap(array_from_data(data, None, tensor_array))
         for data in (compressed, plain)
     )
     elements = _as_values(values, checked_dtype(dtype, name))
