@@ -19,6 +19,7 @@ from ..dispatch.operands import result_dtype
 from ..dispatch.slow_path import applied
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
+from .examples import check_example
 
 Rule: TypeAlias = Callable[..., Any]
 """`rule(op, batch, *args)` returns the results with the batch dimension first, or None to request the sequential fallback."""
@@ -85,7 +86,10 @@ class Batch:
             if op.draws and not op.inplace:  # the tensor says what is drawn, not only how much
                 raise RuntimeError(SAME_OF_DIFFERENT)
             return sequential(op, self, *args, same=True)
-        result = rule_of(op)(op, self, *args)
+        rule = rule_of(op)
+        if rule not in _PER_EXAMPLE and not op.view and not op.random:
+            check_example(op, args)
+        result = rule(op, self, *args)
         return sequential(op, self, *args) if result is None else result
 
     def by(self, mechanism: str, op: Operator, args: tuple[Any, ...]) -> Any:
@@ -237,6 +241,9 @@ def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
         f"{op.aten_name}. Please rewrite what you are doing with operators whose results have one shape for the whole batch."
     )
 
+
+_PER_EXAMPLE = (sequential, elementwise, along_dims)
+"""Rules by which an operator refuses what it refuses of one example."""
 
 MECHANISMS: dict[str, Rule] = {
     "sequential": sequential,

@@ -1,0 +1,82 @@
+"""What an operator refuses of one example of a batch it refuses of the batch: other ranks, sizes and dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..dispatch.declaration import Operator
+from ..dispatch.operands import operands
+from ..dispatch.slow_path import compute
+from ..kernels.linalg import LinAlgError
+from ..kernels.runtime.lazy_conj import LazyConjNeg
+from ..kernels.runtime.meta_array import Unread
+from ..tensor import Tensor, wrap
+
+_MOST = 4096
+
+_accepted: set[Any] = set()
+"""The shapes, dtypes and parameters that operators have accepted of one example."""
+
+
+def check_example(op: Operator, args: tuple[Any, ...]) -> None:
+    """Raise what `op` raises for the first example; once it has accepted one, no other of these shapes is tried.
+
+    The operator is applied to copies, so that it changes nothing. Whatever depends on elements is not refused here.
+    """
+    key: list[Any] = [op.name]
+    for value in args:
+        if isinstance(value, Tensor):
+            array = value._array
+            key.append((array.shape, array.dtype.char))
+        elif not _describe(value, key):
+            return
+    signature = tuple(key)
+    if signature in _accepted:
+        return
+    example = tuple([_first(value) for value in args])
+    if any(value is None and given is not None for value, given in zip(example, args, strict=True)):
+        return
+    try:
+        compute(op, operands(op, example)[1])
+    except LinAlgError:
+        return
+    if len(_accepted) >= _MOST:
+        _accepted.clear()
+    _accepted.add(signature)
+
+
+_PLAIN = (int, float, complex, str, bool, type(None), dtypes.dtype)
+
+
+def _describe(value: Any, key: list[Any]) -> bool:
+    """Append what tells an argument that is no tensor from others; False if it is of no plain kind."""
+    if type(value) in _PLAIN:
+        key.append((type(value), value))
+        return True
+    if type(value) is not list and type(value) is not tuple:
+        return False
+    key.append(len(value))
+    for item in value:
+        if isinstance(item, Tensor):
+            key.append((item._array.shape, item._array.dtype.char))
+        elif not _describe(item, key):
+            return False
+    return True
+
+
+def _first(value: Any) -> Any:
+    """The first example, in memory of its own; None for a tensor without ordinary elements."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_first(item) for item in value])
+    if not isinstance(value, Tensor):
+        return value
+    whole: Any = value
+    while hasattr(whole, "bdim"):
+        whole = whole.value
+    array, kind = value._array, type(whole._array)
+    if not (kind is numpy.ndarray or issubclass(kind, LazyConjNeg)) or (array.size and not whole._array.size):
+        return None
+    return wrap(numpy.array(array.view(numpy.ndarray) if isinstance(array, Unread) else array))
