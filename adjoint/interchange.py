@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from .kernels.runtime.meta_array import check_item, check_numpy
 from .kernels.runtime.narrow_array import plain
 from .kernels.runtime.sparse_array import SparseArray
 from .late_bound import LATE
+from .notices import warn
 from .tracebacks import ending_at_caller, shorten
 
 
@@ -26,6 +28,14 @@ class DLDeviceType(enum.IntEnum):
     """The device types of the DLPack protocol that tensors may have."""
 
     kDLCPU = 1
+
+
+@functools.cache
+def _warn_of_lost_history() -> None:
+    warn(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+        "Consider using tensor.detach() first."
+    )
 
 
 @methods_of_tensor
@@ -161,10 +171,14 @@ class Interchange(ArrayAttributes):
 
     @ending_at_caller
     def __float__(self) -> float:
+        if self.requires_grad:
+            _warn_of_lost_history()
         return float(self._only_number("double"))
 
     @ending_at_caller
     def __complex__(self) -> complex:
+        if self.requires_grad:
+            _warn_of_lost_history()
         return complex(self._only_number(None))
 
     def _only_number(self, real: str | None) -> Any:

@@ -308,6 +308,8 @@ def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
         if array.ndim < 2:
             raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")
     check_solvable("cholesky_solve", factor, b)
+    if factor.dtype.char not in "fdFD":
+        raise refuse("cholesky_solve_cpu", factor)
     lower = factor.mT.conj() if upper else factor
     inner = substituted(lower, b, False, False)
     return numpy.ascontiguousarray(substituted(lower.mT.conj(), inner, True, False).mT).mT
@@ -322,6 +324,8 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
             "cholesky_inverse: A must be batches of square matrices, but they are "
             f"{factor.shape[-2]} by {factor.shape[-1]} matrices"
         )
+    if factor.dtype.char not in "fdFD":
+        raise refuse("cholesky_inverse_out_cpu", factor)
     zero = numpy.diagonal(factor, axis1=-2, axis2=-1) == 0
     if zero.any():
         prefix, where = batch_prefix(factor, zero.any(-1))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ..runtime.floating import HALVES, refuse
+from ..runtime.floating import HALVES, refuse, widen
 
 Array = numpy.ndarray[Any, Any]
 
@@ -235,11 +235,12 @@ def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
 
 def affine_grid(theta: Array, size: tuple[int, ...], align_corners: bool) -> Array:
     """The grid of the places that affine maps `(N, d, d + 1)` say for the pixels of images of a size."""
-    result = _base(size, align_corners, theta.dtype) @ theta.swapaxes(-1, -2)
-    return result.reshape(theta.shape[0], *size[2:], theta.shape[1])
+    maps = widen(theta).swapaxes(-1, -2)
+    result = _base(size, align_corners, maps.dtype) @ maps
+    return result.astype(theta.dtype, copy=False).reshape(theta.shape[0], *size[2:], theta.shape[1])
 
 
 def affine_grid_backward(grad: Array, size: tuple[int, ...], align_corners: bool) -> Array:
     """The transpose of `affine_grid`."""
-    flat = grad.reshape(grad.shape[0], math.prod(grad.shape[1:-1]), grad.shape[-1])
-    return flat.swapaxes(-1, -2) @ _base(size, align_corners, grad.dtype)
+    flat = widen(grad).reshape(grad.shape[0], math.prod(grad.shape[1:-1]), grad.shape[-1])
+    return (flat.swapaxes(-1, -2) @ _base(size, align_corners, flat.dtype)).astype(grad.dtype, copy=False)

@@ -278,8 +278,15 @@ def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
 
 def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
     """The variance that the running one is moved to: of `count` elements, with one degree of freedom taken off."""
-    variance = 1.0 / numpy.square(invstd.astype(numpy.float64)) - eps
-    return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
+    with unwarned():
+        variance = 1.0 / numpy.square(invstd.astype(numpy.float64)) - eps
+        return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
+
+
+def move(running: ndarray, towards: ndarray, momentum: float) -> None:
+    """Move running statistics, in place, by `momentum` towards those of a batch."""
+    with unwarned():
+        running[...] = momentum * towards + (1 - momentum) * running
 
 
 # ---------------------------------------------------------------------------------------------------------------------

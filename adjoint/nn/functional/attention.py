@@ -10,6 +10,17 @@ import adjoint as torch
 
 from .declared import operators
 
+_SHOWN = {
+    "Long": "long int", "Int": "int", "Short": "short int", "Byte": "unsigned char", "Char": "signed char",
+    "Half": "c10::Half", "BFloat16": "c10::BFloat16", "ComplexFloat": "c10::complex<float>",
+    "ComplexDouble": "c10::complex<double>",
+}  # fmt: skip
+"""How types are written in messages of C++; others as they are, in small letters."""
+
+
+def _shown(dtype: torch.dtype) -> str:
+    return _SHOWN.get(dtype.scalar_type, dtype.scalar_type.lower())
+
 
 def scaled_dot_product_attention(
     query: torch.Tensor,
@@ -44,6 +55,11 @@ def scaled_dot_product_attention(
         )
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if attn_mask is not None and attn_mask.dtype not in (torch.bool, query.dtype, torch.float32):
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{_shown(attn_mask.dtype)} and  query.dtype: {_shown(query.dtype)} instead."
+        )
     if scale is None:
         scale = 1 / math.sqrt(max(query.size(-1), 1))  # of products of nothing, which are 0, as well
     if query.dtype in _HALVES and query.dtype == key.dtype == value.dtype:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import adjoint as torch
@@ -80,8 +81,14 @@ def _sizes(
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         sizes = _each(size, dims)
+        for length in sizes:
+            if isinstance(length, (bool, str)) or not hasattr(length, "__index__"):
+                raise TypeError(
+                    "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
+                    f"with types [{', '.join(str(type(each)) for each in sizes)}]"
+                )
         _check_count("output size of", "output size in (o1, o2, ...,oK)", input, sizes)
-        return tuple(int(length) for length in sizes), (None,) * dims
+        return tuple(index(length) for length in sizes), (None,) * dims
     factors = _each(scale_factor, dims)
     _check_count("scale_factor of shape", "scale_factor in (s1, s2, ...,sK)", input, factors)
     new = tuple(math.floor(length * factor) for length, factor in zip(input.shape[2:], factors, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import adjoint as torch
@@ -188,7 +189,15 @@ def group_norm(
     bias: torch.Tensor | None = None,
     eps: float = 1e-5,
 ) -> torch.Tensor:
-    """Normalize each group of channels of each sample together (Wu and He, 2018)."""
+    """Normalize each group of channels of each sample together (Wu and He, 2018).
+
+    Raises:
+        ValueError: if there is one value in each group.
+    """
+    if input.dim() > 1 and num_groups:
+        samples, channels, *places = input.shape
+        size = [samples * channels // num_groups, num_groups, *places]
+        _require_several_values(size, size[0] * math.prod(places))
     return torch.operators.group_norm(input, num_groups, weight, bias, eps)
 
 

@@ -109,7 +109,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences `(length, *)` as one tensor `(longest, batch, *)`, or `(batch, longest, *)`.
+    """Sequences `(length, *)` as one tensor `(longest, batch, *)`, or `(batch, longest, *)`, of the dtype of the first one.
 
     >>> from adjoint.nn.utils.rnn import pad_sequence
     >>> pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
@@ -127,7 +127,7 @@ def pad_sequence(
     longest = max(part.size(0) for part in parts)
     padding = parts[0].new_full((longest, *parts[0].shape[1:]), padding_value)
     padded = []
-    for part in parts:
+    for part in (part.to(padding.dtype) for part in parts):
         missing = padding[part.size(0) :]
         padded += [part, missing] if padding_side == "right" else [missing, part]
     result = torch.cat(padded).reshape((len(parts), longest, *parts[0].shape[1:]))

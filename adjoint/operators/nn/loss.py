@@ -308,6 +308,10 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
 @public(namespace=None)
 def kl_div(input, target, reduction="mean", log_target=False):
     """The Kullback-Leibler divergence of `target` from log-probabilities, pointwise."""
+    if input.is_complex() or target.is_complex():
+        raise RuntimeError("kl_div: Complex inputs not supported.")
+    if not (input.is_floating_point() and target.is_floating_point()):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:

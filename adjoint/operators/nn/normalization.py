@@ -235,8 +235,7 @@ def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
         batch = (mean.detach(), (invstd.detach() ** -2 - eps) * (count / (count - 1)))
     for each, towards in zip(running, batch, strict=True):
         if is_readable(each):
-            array = each._array
-            array[...] = momentum * towards + (1 - momentum) * array
+            kernels.move(each._array, towards, momentum)
         else:
             each.mul_(1 - momentum).add_((towards if isinstance(towards, Tensor) else wrap(towards)) * momentum)
 

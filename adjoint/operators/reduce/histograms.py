@@ -8,7 +8,7 @@ from ...dispatch.decorators import public
 from ...dispatch.out import store
 from ...dispatch.return_types import return_type
 from ...kernels.reduce import histograms as kernels
-from ...kernels.runtime.floating import type_name
+from ...kernels.runtime.floating import quietly, type_name
 from ...tensor import Tensor, wrap
 
 _NAMES = {
@@ -76,8 +76,9 @@ def _found(input, bins, range, weight, density):
         kernels.check_points(points)
         edges = [each.resolve_neg()._array for each in bins]
     else:
-        edges = kernels.edges_of(points, list(bins), range)
-    counts = kernels.histogram(points, edges, None if weight is None else weight._array, density, not given)
+        edges = quietly(kernels.edges_of, points, list(bins), range)
+    weights = None if weight is None else weight._array
+    counts = quietly(kernels.histogram, points, edges, weights, density, not given)
     return wrap(counts), [each.clone() for each in bins] if given else [wrap(each) for each in edges]
 
 
