@@ -1,0 +1,106 @@
+"""Arguments of functional layers that are refused, in PyTorch's words, and dtypes that results keep."""
+
+import warnings
+
+import pytest
+
+import adjoint as torch
+import adjoint.nn.functional as F
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic", "area", "nearest-exact"])
+@pytest.mark.parametrize("size", [2.0, (2.0, 2.0), (2, 2.5), True, "2"], ids=str)
+def test_sizes_of_images_are_integers(mode, size):
+    image = torch.ones(1, 1, 4, 4)
+    with pytest.raises(TypeError, match="expected size to be one of int or Tuple"):
+        F.interpolate(image, size=size, mode=mode)
+    assert F.interpolate(image, size=torch.tensor(2), mode=mode).shape == (1, 1, 2, 2)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (1, 4, 1), (1, 4, 1, 1)])
+def test_groups_of_one_value_cannot_be_normalized(shape):
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training, got input size"):
+        F.group_norm(torch.ones(shape), 4)
+    with pytest.raises(ValueError, match="Expected more than 1 value"):
+        torch.nn.GroupNorm(4, 4)(torch.ones(shape))
+    assert F.group_norm(torch.ones(2, *shape[1:]), 4).shape == (2, *shape[1:])
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.int32, torch.uint8, torch.float16, torch.bfloat16, torch.complex64]
+)
+def test_masks_of_attention_are_of_bool_or_of_its_dtype(dtype):
+    query = torch.ones(1, 2, 3, 4)
+    with pytest.raises(RuntimeError, match="Expected attn_mask dtype to be bool or float or to match query dtype"):
+        F.scaled_dot_product_attention(query, query, query, attn_mask=torch.ones(3, 3).to(dtype))
+    for kind in (torch.bool, torch.float32):
+        F.scaled_dot_product_attention(query, query, query, attn_mask=torch.ones(3, 3).to(kind))
+
+
+def test_divergences_are_of_real_floating_point_numbers():
+    real, whole = torch.ones(2, 3), torch.ones(2, 3, dtype=torch.int64)
+    for pair in ((whole, real), (real, whole), (whole, whole), (real > 0, real)):
+        for log_target in (False, True):
+            with pytest.raises(RuntimeError, match="kl_div: Integral inputs not supported"):
+                F.kl_div(*pair, reduction="sum", log_target=log_target)
+    for pair in ((real * 1j, real), (real, real * 1j), (whole, real * 1j)):
+        with pytest.raises(RuntimeError, match="kl_div: Complex inputs not supported"):
+            F.kl_div(*pair, reduction="sum")
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.bfloat16])
+def test_cholesky_factors_are_of_types_that_lapack_has(dtype):
+    factor = torch.eye(3).to(dtype)
+    with pytest.raises(NotImplementedError, match='"cholesky_inverse_out_cpu" not implemented for'):
+        torch.cholesky_inverse(factor)
+    with pytest.raises(NotImplementedError, match='"cholesky_solve_cpu" not implemented for'):
+        torch.cholesky_solve(factor, factor)
+
+
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_padded_sequences_have_the_dtype_of_the_first_one(batch_first, padding_side):
+    whole, real = torch.ones(2, dtype=torch.int64), torch.ones(3) * 1.5
+    pad = torch.nn.utils.rnn.pad_sequence
+    for first, second in ((whole, real), (real, whole), (real, real.double())):
+        found = pad([first, second], batch_first, padding_side=padding_side)
+        assert found.dtype == first.dtype
+        assert found.sum() == first.sum() + second.to(first.dtype).sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_grids_have_the_dtype_of_their_maps(dims, dtype):
+    maps = torch.randn(2, dims, dims + 1).to(dtype).requires_grad_()
+    grid = F.affine_grid(maps, (2, 1, *[3] * dims), align_corners=False)
+    assert grid.dtype == dtype
+    exact = F.affine_grid(maps.detach().double(), (2, 1, *[3] * dims), align_corners=False)
+    torch.testing.assert_close(grid.double(), exact, rtol=2e-2, atol=2e-2)
+    assert torch.autograd.grad(grid.sum(), maps)[0].dtype == dtype
+
+
+def test_a_scalar_made_of_a_tensor_with_a_history_warns_once():
+    from adjoint import interchange
+
+    x = torch.ones((), requires_grad=True)
+    for convert in (float, complex):
+        interchange._warn_of_lost_history.cache_clear()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            int(x), bool(x), x.item(), float(x.detach())
+            assert not caught
+            convert(x), convert(x)
+        assert [str(each.message)[:42] for each in caught] == ["Converting a tensor with requires_grad=Tru"]
+
+
+def test_extreme_statistics_are_no_accident():
+    large = torch.full((2, 3, 4), 3e38)
+    large[0] *= -1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (large, large * torch.inf, torch.zeros(2, 3, 4)):
+            running = torch.zeros(3), torch.ones(3)
+            F.batch_norm(x, *running, training=True)
+            F.instance_norm(x, *running, use_input_stats=True, eps=0.0)
+        torch.histogramdd(torch.tensor([[-3e38, 3e38], [3e38, 1.0]]), bins=[2, 2], density=True)
+        torch.histogramdd(torch.ones(2, 2), bins=[2, 2], range=[5.0, 6.0, 5.0, 6.0], density=True)
