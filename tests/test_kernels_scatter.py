@@ -1,10 +1,12 @@
 import itertools
 import math
+import tracemalloc
 
 import ml_dtypes
 import numpy
 import pytest
 
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.kernels.index import flattened, indexing, scatter
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
@@ -81,6 +83,74 @@ def test_scatter_reduce(reduce, include_self, dtype):
             total = total / len(values) if dtype == "f8" else total // len(values)
         expected[target] = total
     numpy.testing.assert_allclose(scatter.scatter_reduce(x, 1, index, source, reduce, include_self), expected)
+
+
+EXPANDED = [
+    ((9, 6), 0, (0,)),
+    ((9, 6), 1, (1,)),
+    ((9, 6), 1, (0, 1)),
+    ((3, 9, 6), 1, (1,)),
+    ((3, 9, 6), 1, (0, 1)),
+    ((3, 9, 6), 2, (1, 2)),
+    ((3, 9, 2, 5), -1, (3,)),
+    ((3, 9, 2, 5), 1, (0, 1)),
+]
+"""Shapes, a dimension, and in which dimensions an index is not expanded."""
+
+
+def expanded(shape, dim, kept, times=1):
+    """An array, an expanded index, and what is written."""
+    shape = tuple(size * times for size in shape)
+    sizes = [length + 2 if axis == dim % len(shape) else length for axis, length in enumerate(shape)]
+    index = indices(shape[dim], [size if axis in kept else 1 for axis, size in enumerate(sizes)])
+    return sample(shape), numpy.broadcast_to(index, sizes), sample(sizes, seed=2)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", BFLOAT16], ids=str)
+@pytest.mark.parametrize("times", [1, 8], ids=["small", "large"])
+@pytest.mark.parametrize(("shape", "dim", "kept"), EXPANDED)
+@pytest.mark.one_each("shape", "times")
+def test_an_expanded_index_is_the_same_as_its_copy(shape, dim, kept, times, dtype):
+    x, index, src = expanded(shape, dim, kept, times)
+    x, src, copy = x.astype(dtype), src.astype(dtype), index.copy()
+    same = numpy.testing.assert_array_equal
+    same(scatter.gather(x, dim, index), scatter.gather(x, dim, copy))
+    same(scatter.gather(x.T.copy().T, dim, index), scatter.gather(x, dim, copy))
+    for reduce in (None, "add", "multiply"):
+        same(scatter.scatter(x, dim, index, src, reduce), scatter.scatter(x, dim, copy, src, reduce))
+        same(scatter.scatter(x, dim, index, 2, reduce), scatter.scatter(x, dim, copy, 2, reduce))
+    scattered = x.T.copy().T
+    same(scatter.scatter_(scattered, dim, index, src, "add"), scatter.scatter(x, dim, copy, src, "add"))
+    for reduce, include_self in itertools.product(("sum", "prod", "mean", "amax", "amin"), (True, False)):
+        found = scatter.scatter_reduce(x, dim, index, src, reduce, include_self)
+        same(found, scatter.scatter_reduce(x, dim, copy, src, reduce, include_self))
+
+
+@pytest.mark.parametrize(("shape", "dim", "kept"), EXPANDED)
+def test_an_expanded_index_is_checked(shape, dim, kept):
+    x, index, src = expanded(shape, dim, kept)
+    with pytest.raises(RuntimeError, match="is out of bounds for dimension"):
+        scatter.gather(x, dim, numpy.broadcast_to(index[(slice(0, 1),) * index.ndim] + 99, index.shape))
+    before = x.copy()
+    with pytest.raises(RuntimeError, match="is out of bounds for dimension"):
+        scatter.scatter_(x, dim, numpy.broadcast_to(index - 99, index.shape), src, "add")
+    numpy.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(("shape", "dim", "kept"), [case for case in EXPANDED if len(case[0]) == 3 and case[1] == 1])
+def test_an_expanded_index_is_not_copied(shape, dim, kept):
+    x, index, src = expanded(shape, dim, kept, times=20)
+    x, src = x.astype("f4"), src.astype("f4")
+    for call in (
+        lambda: scatter.scatter_(x, dim, index, src, "add"),
+        lambda: scatter.scatter_reduce_(x, dim, index, src, "amax"),
+    ):
+        call()  # kernels are compiled
+        tracemalloc.start()
+        call()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < src.nbytes / 2 or not LOOPS.enabled
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])

@@ -64,12 +64,40 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
                 f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
                 f"{list(x.shape)} apart from dimension {dim}"
             )
+    if 0 in index.strides and (slices := _slices(x.shape, dim, index)) is not None:
+        shape, dim, index_of_slices = slices
+        return take_rows(x.reshape(shape), index_of_slices, dim).reshape(index.shape)
     if LOOPS.takes(index.size, MOVED):
         found = LOOPS.run("index.lookup.gather", x, dim, index)
         if found is not None and found is not NotImplemented:
             return asarray(found)
     require_in_bounds(index, x.shape, dim)
     return asarray(x.reshape(-1).take(_positions(x, dim, index)))
+
+
+def _slices(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[int, ...], int, ndarray] | None:
+    """An index for each element as one for each slice, if it is expanded: without a copy of it.
+
+    That is a shape in which to see an array of `shape`, a dimension of it, and a vector of indices along that; None if
+    the index differs within slices, or there are others that it does not name. Raises if an index is out of bounds.
+    """
+    sizes = index.shape
+    if sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:
+        return None
+    alike = [count == 1 or stride == 0 for count, stride in zip(sizes, index.strides, strict=True)]
+    if not all(alike[dim + 1 :]):
+        return None
+    if all(alike[:dim]):
+        index = index[tuple(slice(None) if axis == dim else 0 for axis in range(index.ndim))]
+        require_in_bounds(index, shape, dim)
+        return shape, dim, index
+    inner = math.prod(shape[dim + 1 :])
+    if inner == 1:
+        return None
+    outer, length = math.prod(shape[:dim]), shape[dim]
+    index = index[(..., *(0,) * (index.ndim - dim - 1))].reshape(outer, -1)
+    require_in_bounds(index, shape, dim)
+    return (outer * length, inner), 0, (index + numpy.arange(0, outer * length, length)[:, None]).reshape(-1)
 
 
 def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
@@ -119,6 +147,9 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
 _ALONE = {None: "put", "add": "add", "multiply": "multiply"}
 """What compiled loops are told of a reduction."""
 
+_UFUNCS = {None: None, "add": numpy.add, "multiply": numpy.multiply}
+"""What combines two numbers, if it is not the later one that stays."""
+
 
 def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
     """A copy of `x` with `src` written or combined, by a compiled loop; None if there is none, or an index is out of bounds."""
@@ -158,6 +189,8 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         raise RuntimeError("reduce argument must be either add or multiply.")
     if index.size == 0:
         return x
+    if 0 in index.strides and (slices := _slices(x.shape, dim, index)) is not None:
+        return _scatter_slices(x, *slices, _source(x, index, src), _UFUNCS[reduce])
     require_in_bounds(index, x.shape, dim)
     values = _source(x, index, src)
     if _combined(x, dim, index, values, _ALONE[reduce]):
@@ -165,7 +198,42 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
     positions = _positions(x, dim, index).reshape(-1)
     if reduce is None:
         return write_at(x, positions, values.reshape(-1))
-    return combine_at(x, numpy.add if reduce == "add" else numpy.multiply, positions, values.reshape(-1))
+    return combine_at(x, _UFUNCS[reduce], positions, values.reshape(-1))
+
+
+def _scatter_slices(
+    x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, ufunc: Any, first: Any = None
+) -> ndarray:
+    """Write slices along `dim` of `x`, seen in `shape`, or combine them by a `ufunc`, with `first` in place of what is there."""
+    if numpy.may_share_memory(x, values):
+        values = values.copy()
+    whole = numpy.ascontiguousarray(x if ufunc is None else widen(x))
+    target, places = whole.reshape(shape), (slice(None),) * dim + (index,)
+    sizes = (*shape[:dim], len(index), *shape[dim + 1 :])
+    values = values.reshape(sizes) if values.ndim else numpy.broadcast_to(values, sizes)
+    if first is not None:
+        target[places] = first
+    if ufunc is None:
+        target[places] = values
+    else:
+        combine_slices(target, dim, index, row_major(widen(values)), ufunc)
+    if whole is not x:
+        x[...] = whole
+    return x
+
+
+def _reduce_slices(
+    x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, reduce: str, include_self: bool
+) -> ndarray:
+    """As `scatter_reduce_`, with slices along `dim` of `x`, seen in `shape`."""
+    ufunc = _REDUCTIONS[reduce]
+    _scatter_slices(x, shape, dim, index, values, ufunc, None if include_self else _identity(ufunc, x.dtype))
+    if reduce == "mean":
+        counts = numpy.bincount(index, minlength=shape[dim]).reshape(
+            [-1 if axis == dim else 1 for axis in range(len(shape))]
+        )
+        _make_means(x, numpy.broadcast_to(counts, shape).reshape(x.shape), include_self)
+    return x
 
 
 def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
@@ -236,9 +304,11 @@ def scatter_reduce_(
     if reduce == "sum" and include_self:
         return scatter_(x, dim, index, src, "add")
     ufunc = _REDUCTIONS[reduce]
+    values = _source(x, index, src)
+    if 0 in index.strides and (slices := _slices(x.shape, dim, index)) is not None:
+        return _reduce_slices(x, *slices, values, reduce, include_self)
     require_in_bounds(index, x.shape, dim)
     positions = _positions(x, dim, index).reshape(-1)
-    values = _source(x, index, src)
     if not include_self:
         write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
     if not _combined(x, dim, index, values, ufunc.__name__):
@@ -256,10 +326,7 @@ def _require_reducible(x: ndarray, reduce: str) -> None:
 
 def _make_means(x: ndarray, counts: ndarray, include_self: bool) -> None:
     """Make sums means: of so many elements, and the one that was there if `include_self`."""
-    if include_self:
-        counts += 1
-    else:
-        numpy.maximum(counts, 1, out=counts)
+    counts = counts + 1 if include_self else numpy.maximum(counts, 1)
     divide = numpy.floor_divide if x.dtype.kind in "iu" else numpy.true_divide
     x[...] = divide(widen(x), counts.astype(compute_dtype(x.dtype)))
 
@@ -424,19 +491,7 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
     if x.ndim == 0:
         x += source * x.dtype.type(index.size)
         return x
-    whole = numpy.ascontiguousarray(widen(x))
-    index = index.reshape(-1).astype(_INT64, copy=False)
-    if dim == 0:
-        add_rows(
-            whole.reshape(len(x), math.prod(x.shape[1:])),
-            index,
-            widen(source).reshape(len(index), math.prod(x.shape[1:])),
-        )
-    else:
-        combine_slices(whole, dim, index, widen(source), numpy.add)
-    if whole is not x:
-        x[...] = whole
-    return x
+    return _scatter_slices(x, x.shape, dim, index.reshape(-1), source, numpy.add)
 
 
 def slice_positions(shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
@@ -532,23 +587,16 @@ def index_reduce(
     result = copied(x)
     if not source.size:
         return result
-    x, source = result.reshape(result.shape or 1), source.reshape(source.shape or 1)
-    index = index.astype(_INT64, copy=False).reshape(-1)
-    ufunc = _REDUCTIONS[reduce]
-    if not include_self:
-        x[(slice(None),) * dim + (index,)] = _identity(ufunc, x.dtype)
-    whole = widen(x)
-    combine_slices(whole, dim, index, widen(source), ufunc)
-    if whole is not x:
-        x[...] = whole
-    if reduce == "mean":
-        counts = numpy.bincount(index, minlength=x.shape[dim])
-        _make_means(x, counts.reshape([-1 if d == dim else 1 for d in range(x.ndim)]), include_self)
-    return result
+    return _reduce_slices(result, result.shape or (1,), dim, index.reshape(-1), source, reduce, include_self)
 
 
 def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
     """`x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    index = index.astype(_INT64, copy=False)
+    if ufunc is numpy.add and dim == 0:
+        inner = math.prod(x.shape[1:])
+        add_rows(x.reshape(-1, inner), index, source.reshape(-1, inner))
+        return
     if _combined(x, dim, index, source, ufunc.__name__):
         return
     if source.size < _SLICE * index.size:
