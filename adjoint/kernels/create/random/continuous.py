@@ -24,7 +24,7 @@ from ..mt19937 import Stream
 from . import libm
 from .libm import each, rounded
 from .targets import as_real, c_name, require_floating, round_to, store
-from .uniform import TILE, fractions, fractions53, is_filled_at_once
+from .uniform import TILE, fractions, fractions53, in_parts, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8
@@ -221,10 +221,9 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
             f"specified {type_name(out.dtype)}"
         )
     scale = -1.0 / lambd
-    with stream.lock:
-        values = fractions53(stream, out.size)
-    numpy.negative(values, out=values)
-    return _store_function(out, math.log1p, numpy.log1p, values, lambda y: scale * y)
+    return _fill_by_function(
+        stream, out, lambda n: -fractions53(stream, n), math.log1p, numpy.log1p, lambda y: scale * y
+    )
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:
@@ -243,12 +242,15 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {c_name(out.dtype)}"
         )
-    with stream.lock:
-        values = fractions53(stream, out.size)
-    values -= 0.5
-    values *= math.pi
-    # Rounded once: a product that is too small for a number keeps its sign where nothing is added to it.
-    return _store_function(out, math.tan, numpy.tan, values, lambda y: fma64(y, sigma, median) if median else y * sigma)
+    return _fill_by_function(
+        stream,
+        out,
+        lambda n: (fractions53(stream, n) - 0.5) * math.pi,
+        math.tan,
+        numpy.tan,
+        # Rounded once: a product that is too small for a number keeps its sign where nothing is added to it.
+        lambda y: fma64(y, sigma, median) if median else y * sigma,
+    )
 
 
 def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.0) -> ndarray:
@@ -264,10 +266,11 @@ def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.
     if not out.size:
         return out
     require_floating("log_normal_cpu", out.dtype)
-    with stream.lock:
-        values = pairwise_normals(stream, out.size, mean, std, numpy.dtype(numpy.float64))
+    float64 = numpy.dtype(numpy.float64)
     with unwarned():
-        return _store_function(out, _exp, numpy.exp, values, lambda y: y)
+        return _fill_by_function(
+            stream, out, lambda n: pairwise_normals(stream, n, mean, std, float64), _exp, numpy.exp, lambda y: y
+        )
 
 
 def _exp(x: float) -> float:
@@ -277,7 +280,14 @@ def _exp(x: float) -> float:
         return math.inf
 
 
-def _store_function(out: ndarray, number: Number, function: Function, x: ndarray, finish: Function) -> ndarray:
-    if out.dtype == numpy.float64:
-        return store(out, finish(each(number, x)))
-    return store(out, rounded(number, function, x, finish))
+def _fill_by_function(
+    stream: Stream, out: ndarray, draw: Callable[[int], ndarray], number: Number, function: Function, finish: Function
+) -> ndarray:
+    """Fill `out` with `finish` of a function of the float64 numbers that `draw` gives; returns `out`."""
+
+    def make(n: int) -> ndarray:
+        drawn = draw(n)
+        return finish(each(number, drawn)) if out.dtype == numpy.float64 else rounded(number, function, drawn, finish)
+
+    with stream.lock:
+        return in_parts(out, make)

@@ -12,10 +12,11 @@ from ....codegen.acceleration import accelerated
 from ...memory.copying import empty_like
 from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
 from ...runtime.narrow_array import is_narrow
+from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .libm import each
-from .targets import memory_order, require_floating, round_to, store
+from .targets import memory_order, require_floating, round_to
 from .uniform import (
     FLOAT32,
     FLOAT64,
@@ -139,15 +140,18 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
     if out.dtype.kind == "b":
         raise refuse("geometric_cpu", out.dtype)
     _require_real("geometric_cpu", out.dtype)
-    with stream.lock:
-        drawn = fractions53(stream, out.size)
     base = math.log1p(-p)
-    with unwarned():
+
+    def make(n: int) -> ndarray:
+        drawn = fractions53(stream, n)
         quotients = numpy.log(drawn) / base
-    nearest = numpy.rint(quotients)
-    doubtful = (numpy.abs(quotients - nearest) <= nearest * 2.0**-48) & (drawn > 0.0)
-    quotients[doubtful] = each(math.log, drawn[doubtful]) / base
-    return store(out, numpy.ceil(quotients))
+        nearest = numpy.rint(quotients)
+        doubtful = (numpy.abs(quotients - nearest) <= nearest * 2.0**-48) & (drawn > 0.0)
+        quotients[doubtful] = each(math.log, drawn[doubtful]) / base
+        return numpy.ceil(quotients)
+
+    with stream.lock, unwarned():
+        return in_parts(out, make)
 
 
 def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: bool = False) -> ndarray:
@@ -166,15 +170,23 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
     with stream.lock:
         if replacement and num_samples > 1:
             return _with_replacement(stream, probs, num_samples)
-        waiting = exponential_(stream, numpy.empty(probs.shape, probs.dtype))
+        ranks = exponential_(stream, numpy.empty(probs.shape, probs.dtype))
     work = compute_dtype(probs.dtype)
-    with unwarned():
-        ranks = (probs.astype(work) / waiting.astype(work)).astype(probs.dtype)
-    if num_samples == 1:
-        best: ndarray = ranks.argmax(-1, keepdims=True)
-        return best
-    order = numpy.argsort(-ranks.astype(work), axis=-1, kind="stable")
-    return order[..., :num_samples].astype(numpy.int64, order="C")
+    rows, shares = ranks.reshape(-1, ranks.shape[-1]), probs.reshape(-1, ranks.shape[-1])
+    result = numpy.empty((len(rows), num_samples), numpy.int64)
+
+    def choose(start: int, stop: int) -> None:
+        waiting = rows[start:stop]
+        with unwarned():
+            waiting[...] = shares[start:stop].astype(work, copy=False) / waiting.astype(work, copy=False)
+        if num_samples == 1:
+            waiting.argmax(-1, result[start:stop, 0])
+        else:
+            order = numpy.argsort(-waiting.astype(work, copy=False), axis=-1, kind="stable")
+            result[start:stop] = order[:, :num_samples]
+
+    parallel_rows(choose, len(rows), 2 * rows.shape[1] * work.itemsize)
+    return result.reshape(*probs.shape[:-1], num_samples)
 
 
 def _check_probabilities(probs: ndarray, num_samples: int, replacement: bool) -> None:
@@ -197,7 +209,7 @@ def _check_probabilities(probs: ndarray, num_samples: int, replacement: bool) ->
             raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
         if not (probs < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
-    elif not ((probs >= 0) & (probs < math.inf)).all():
+    elif not (probs >= 0).all() or not (probs < math.inf).all():
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if not (probs.sum(-1, dtype=numpy.float64) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
