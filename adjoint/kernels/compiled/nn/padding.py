@@ -136,6 +136,8 @@ def padded_backward(grad: ndarray, self: ndarray, padding: Sequence[int], mode: 
     if grad.dtype.char not in "fd" or not _fits(grad, lengths) or self.dtype != grad.dtype or not grad.dtype.isnative:
         return NotImplemented
     origins, sizes, new = _tables(lengths, tuple(padding), mode)
+    if grad.shape != (*self.shape[: self.ndim - dims], *new):
+        return NotImplemented
     result = numpy.empty(self.shape, grad.dtype)
     planes, function = grad.size // math.prod(new), add_rows.compiled(T=type_of(grad.dtype), W=_width(grad))
     row = 3 * math.prod(new) * grad.itemsize

@@ -317,7 +317,7 @@ def avg_pool_backward(
     """The gradient of the input of `avg_pool`: each mean's share added to the elements of its window."""
     windows = windows_of(f"avg_pool{dims}d", tuple(input_shape), kernel_size, stride, padding, (1,), ceil_mode)
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
-    if not _fits(grad) or not size:
+    if not _fits(grad) or not size or grad.shape != (*input_shape[:-dims], *windows.sizes):
         return NotImplemented
     divisors = _divisors(windows, count_include_pad, divisor_override, grad.dtype.char)
     result, table = numpy.empty(input_shape, grad.dtype), _table(windows)
