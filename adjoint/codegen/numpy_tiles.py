@@ -14,25 +14,20 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
+from ..kernels.runtime.layout import memory_for
 from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows, scratch
 
 Dtype = numpy.dtype[Any]
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
-    """Memory for an elementwise result, in NumPy's order of the operands unless it must be `contiguous`."""
-    first = arrays[0]
-    shape = first.shape
+    """Memory for an elementwise result, in the order of the operands unless it must be `contiguous`."""
+    shape = arrays[0].shape
     if all(array.shape == shape and array.flags.c_contiguous for array in arrays):
         return numpy.empty(shape, dtype)
     if contiguous:
         return numpy.empty(numpy.broadcast_shapes(*[array.shape for array in arrays]), dtype)
-    if len(arrays) == 1:
-        return numpy.empty_like(first, dtype, "K")
-    flags: Any = ["zerosize_ok"]
-    given: Any = [*arrays, None]
-    access: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    return numpy.nditer(given, flags, access, [None] * len(arrays) + [dtype]).operands[-1]
+    return memory_for(arrays, dtype)
 
 
 def run_tiles(

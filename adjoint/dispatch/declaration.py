@@ -201,6 +201,10 @@ class Operator:
             elementwise = self.promote is not None and self.sequence is None
         operands = tuple(self.tensors) if elementwise is True else elementwise or ()
         self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
+        follows = bool(operands) or (
+            self.tangent == "elementwise" and not getattr(self.kernel.expression, "contiguous", False)
+        )
+        self.operand: str | None = self.tensors[0] if follows and len(self.tensors) == 1 and not self.view else None
 
     def _read_formulas(self) -> None:
         members = self.declaration.__dict__

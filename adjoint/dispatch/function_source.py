@@ -238,7 +238,7 @@ def body(op: Operator, leave: str, caller: int) -> list[str]:
         lines.append(f"{', '.join(arrays)} = array")
     elif not op.view:
         lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
-    if op.operands:
+    if op.operands or op.operand:
         lines += layout_lines(op)
     for name, array in zip(outputs, arrays, strict=True):
         lines += wrap_lines(op, name, array)
@@ -291,9 +291,16 @@ def many_body(op: Operator, caller: int) -> list[str]:
 def layout_lines(op: Operator) -> list[str]:
     """Preserve the memory order of an operand that is not row-major; of a second operand only if it is a view.
 
-    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view.
+    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view, and that of one operand
+    unless it has elements repeatedly.
     """
     arrays = [f"{name}_array" for name in op.operands]
+    if op.operand:
+        array = f"{op.operand}_array"
+        return [
+            f"if {public_name(op.operand)}._base is not None and array.strides != {array}.strides:",
+            f"    array = laid_out(array, ({array},))",
+        ]
     optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)
     if len(arrays) > 2 or optional:
         others = [

@@ -136,8 +136,8 @@ def result_arrays(
         return results, several
     if op.view and (bits := lazy_bits_of(tensors[op.tensors[0]]._array)):
         results = [with_lazy_bits(result, bits) for result in results]
-    if op.operands and ordered:
-        given = [tensors[name] for name in op.operands]
+    if ordered and (names := op.operands or (op.operand and (op.operand,))):
+        given = [tensors[name] for name in names]
         results[0] = laid_out(results[0], [None if item is None else without_lazy_bits(item._array) for item in given])
     return (on_meta(op, results) if special is Meta else results), several
 

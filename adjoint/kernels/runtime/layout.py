@@ -71,11 +71,22 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
             if type(item) is not numpy.ndarray or item.flags.c_contiguous:
                 continue
             steps = item.strides
-            if any(steps) and (rank > 2 or steps[-1] != item.itemsize):
+            if any(steps) and (rank > 2 or steps[-1] != item.itemsize or steps[0] == steps[-1]):
                 break  # one element says nothing; rows without gaps between their elements are in row-major order too
         else:
             return result
     return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))
+
+
+def memory_for(operands: Sequence[Array], dtype: numpy.dtype[Any]) -> Array:
+    """Memory for an elementwise result of `operands`, in that order."""
+    result = numpy.empty(numpy.broadcast_shapes(*[item.shape for item in operands]), dtype)
+    windows = tuple([(item.shape, item.strides) for item in operands])
+    wanted = _wanted_order(result.shape, result.strides, result.itemsize, windows)
+    if wanted is None:
+        return result
+    sizes, places = wanted
+    return numpy.empty(sizes, dtype).transpose(places)
 
 
 def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
@@ -113,7 +124,7 @@ def _steps_over(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int
     """The strides of an array of shape `own` broadcast to `shape`; 0 where an element is repeated."""
     steps = [0] * (len(shape) - len(own))
     for size, step, wanted in zip(own, strides, shape[len(steps) :], strict=True):
-        steps.append(0 if size == 1 and wanted != 1 else step)
+        steps.append(0 if size == 1 and wanted != 1 else abs(step))
     return steps
 
 
