@@ -37,7 +37,8 @@ def peaks(case: str, rounds: int) -> dict[str, Peak]:
     }
 
 
-def _resident(field: str) -> int:
+def resident(field: str) -> int:
+    """A figure of the memory of this process, in bytes."""
     with Path("/proc/self/status").open() as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(field))
 
@@ -48,13 +49,13 @@ def _measure(module: str, name: str) -> Peak:
     from benchmarks.models import GROUP
 
     library = load_library(module)
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     case = next(case for case in GROUP.cases if case.name == name)
     library.manual_seed(0)
     step = case.prepare(library)
     for _ in range(STEPS):
         step()
-    most = _resident("VmHWM")
+    most = resident("VmHWM")
     return Peak(most, most - before)
 
 

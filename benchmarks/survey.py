@@ -9,34 +9,35 @@ from benchmarks.cases import Group, Timed
 GROUP = Group("survey")
 
 
-def operands(torch: ModuleType) -> dict[str, Any]:
-    """What the expressions below name."""
-    x = torch.randn(128, 1024)
-    a = torch.randn(8, 64, 64)
+def operands(torch: ModuleType, times: int = 1) -> dict[str, Any]:
+    """What the expressions below name; those of many rows, planes or matrices with so many times as many."""
+    rows, batch = 128 * times, 8 * times
+    x = torch.randn(rows, 1024)
+    a = torch.randn(batch, 64, 64)
     return {
         "x": x,
-        "y": torch.randn(128, 1024),
-        "p": torch.rand(128, 1024) * 3 + 0.1,
-        "u": torch.rand(128, 1024) * 1.8 - 0.9,
+        "y": torch.randn(rows, 1024),
+        "p": torch.rand(rows, 1024) * 3 + 0.1,
+        "u": torch.rand(rows, 1024) * 1.8 - 0.9,
         "v": torch.randn(1024),
         "h": x.bfloat16(),
         "w": torch.randn(256, 1024).bfloat16(),
-        "z": torch.randn(128, 512, dtype=torch.complex64),
-        "n": torch.randint(1, 100, (128, 1024)),
-        "m": torch.randint(1, 8, (128, 1024)),
+        "z": torch.randn(rows, 512, dtype=torch.complex64),
+        "n": torch.randint(1, 100, (rows, 1024)),
+        "m": torch.randint(1, 8, (rows, 1024)),
         "b": x > 0,
-        "i": torch.randint(0, 1024, (128, 64)),
-        "k": torch.randint(0, 128, (4096,)),
-        "t": torch.randint(0, 1024, (128,)),
-        "r": torch.randn(4096, 64),
+        "i": torch.randint(0, 1024, (rows, 64)),
+        "k": torch.randint(0, 128, (4096 * times,)),
+        "t": torch.randint(0, 1024, (rows,)),
+        "r": torch.randn(4096 * times, 64),
         "e": torch.randn(128, 64),
         "a": a,
         "s": a @ a.mT + 64 * torch.eye(64),
-        "q": torch.randn(8, 64, 4),
-        "c": torch.randn(4, 16, 32, 32),
-        "l": torch.randn(8, 32, 256),
-        "d": torch.randn(2, 8, 16, 16, 16),
-        "g": torch.rand(4, 32, 32, 2) * 2 - 1,
+        "q": torch.randn(batch, 64, 4),
+        "c": torch.randn(4 * times, 16, 32, 32),
+        "l": torch.randn(batch, 32, 256),
+        "d": torch.randn(2 * times, 8, 16, 16, 16),
+        "g": torch.rand(4 * times, 32, 32, 2) * 2 - 1,
         "torch": torch,
         "F": torch.nn.functional,
     }
@@ -58,7 +59,7 @@ x.logsumexp(0) | x.cumsum(0) | u.cumprod(1) | x.cummax(1)[0] | x.logcumsumexp(1)
 x.sort(1)[0] | x.topk(10, 1)[0] | x.quantile(0.3, 1) | x.renorm(2, 0, 1.0) | x.cov() | x[:, :64].corrcoef() | x.softmax(0)
 x.log_softmax(0) | F.mse_loss(x, y) | F.l1_loss(x, y) | F.smooth_l1_loss(x, y) | F.huber_loss(x, y) | F.kl_div(x, p)
 F.binary_cross_entropy(x.sigmoid(), b.float()) | F.binary_cross_entropy_with_logits(x, b.float()) | F.cross_entropy(x, t)
-F.nll_loss(x, t) | F.multi_margin_loss(x, t) | F.poisson_nll_loss(x, p) | F.multilabel_margin_loss(x, i.new_zeros(128, 1024))
+F.nll_loss(x, t) | F.multi_margin_loss(x, t) | F.poisson_nll_loss(x, p) | F.multilabel_margin_loss(x, torch.zeros_like(n))
 F.multilabel_soft_margin_loss(x, b.float()) | F.soft_margin_loss(x, b * 2.0 - 1) | F.gaussian_nll_loss(x, y, p)
 F.hinge_embedding_loss(x, b * 2.0 - 1) | F.margin_ranking_loss(x, y, b * 2.0 - 1) | F.triplet_margin_loss(x, y, p)
 F.cosine_embedding_loss(x, y, b[:, 0] * 2.0 - 1) | x.t().contiguous() | x.flip(1) | x.roll(3, 1) | x.repeat(2, 2)
@@ -67,8 +68,8 @@ x.unfold(1, 8, 4).sum(2) | F.pad(x, (3, 3)) | x[:, ::2].clone() | x.masked_fill(
 x.gather(1, i) | x.index_select(0, t % 128) | x[t % 128] | x.take(n) | x.take_along_dim(i, 1) | x.scatter(1, i, y)
 x.scatter_add(1, i, y) | x.scatter_reduce(1, i, y[:, :64], "amax") | x.index_add(0, t % 128, y) | x.index_copy(0, t % 128, y)
 x.index_fill(0, t % 128, 1.0) | x.index_reduce(0, t % 128, p, "prod") | x.put(n, y) | F.embedding(k, e)
-F.embedding_bag(k.view(64, 64), e) | F.embedding_bag(k, e, torch.arange(0, 4096, 16))
-torch.segment_reduce(r, "sum", lengths=torch.full((64,), 64)) | x @ y.t() | x @ v | F.linear(x, y) | torch.outer(v, v)
+F.embedding_bag(k.view(-1, 64), e) | F.embedding_bag(k, e, torch.arange(0, 4096, 16))
+torch.segment_reduce(r, "sum", lengths=torch.full((len(r) // 64,), 64)) | x @ y.t() | x @ v | F.linear(x, y) | torch.outer(v, v)
 x.addmm(x @ x.t(), y) | torch.bmm(a, a) | a @ q | torch.einsum("bij,bjk->bik", a, a) | torch.tensordot(e, e, ((1,), (1,)))
 torch.cdist(e, e) | F.pdist(e) | torch.kron(e, e[:8, :8]) | torch.cross(x[:, :3], y[:, :3], dim=1)
 F.bilinear(e, e, a[:, :64]) | torch.linalg.inv(s) | torch.linalg.det(a / 8) | torch.linalg.slogdet(s)[1]
@@ -114,35 +115,35 @@ def expressions(text: str) -> Iterator[str]:
         yield from line.split(" | ")
 
 
-def _forward(expression: str) -> Callable[[ModuleType], Timed]:
-    def prepare(torch: ModuleType) -> Timed:
-        names = operands(torch)
-        return eval(f"lambda: {expression}", names)
-
-    return prepare
+def forward(expression: str, names: dict[str, Any]) -> Timed:
+    """What computes an expression of `operands`."""
+    timed: Timed = eval(f"lambda: {expression}", names)
+    return timed
 
 
-def _with_backward(expression: str) -> Callable[[ModuleType], Timed]:
-    def prepare(torch: ModuleType) -> Timed:
-        names = operands(torch)
-        operation = eval(f"lambda: {expression}", names)
-        given = [names[name] for name in operation.__code__.co_names if len(name) == 1 and name != "F"]
-        input = next(each for each in given if each.is_floating_point() or each.is_complex()).requires_grad_()
-        result = operation().detach()
-        direction = torch.randn(result.shape).to(result.dtype)
+def with_backward(expression: str, names: dict[str, Any]) -> Timed:
+    """What computes an expression of `operands`, and the gradient of the first of them that may have one."""
+    operation = eval(f"lambda: {expression}", names)
+    torch = names["torch"]
+    given = [names[name] for name in operation.__code__.co_names if len(name) == 1 and name != "F"]
+    input = next(each for each in given if each.is_floating_point() or each.is_complex()).requires_grad_()
+    result = operation().detach()
+    direction = torch.randn(result.shape).to(result.dtype)
 
-        def step():
-            input.grad = None
-            operation().backward(direction)
-            return input.grad
+    def step():
+        input.grad = None
+        operation().backward(direction)
+        return input.grad
 
-        return step
+    return step
 
-    return prepare
+
+def _case(timed: Callable[[str, dict[str, Any]], Timed], expression: str) -> Callable[[ModuleType], Timed]:
+    return lambda torch: timed(expression, operands(torch))
 
 
 for each in expressions(DIFFERENTIABLE):
-    GROUP.case(each)(_forward(each))
-    GROUP.case(f"{each}, f+b")(_with_backward(each))
+    GROUP.case(each)(_case(forward, each))
+    GROUP.case(f"{each}, f+b")(_case(with_backward, each))
 for each in expressions(OTHERS):
-    GROUP.case(each)(_forward(each))
+    GROUP.case(each)(_case(forward, each))
