@@ -32,6 +32,7 @@ GROUPS = (
     "survey",
     "loading",
     "memory",
+    "operator_memory",
     "distributed",
 )
 WIDTH = 62
@@ -134,6 +135,23 @@ def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     return results
 
 
+def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """By how much single operators whose names match `only` raise the peak of memory, printed line by line and returned."""
+    from benchmarks import operator_memory
+
+    names = [name for name, _ in operator_memory.cases() if only.search(name)]
+    heading = "operator memory: growth of the peak"
+    print(f"\n{heading:<{WIDTH}}{'adjoint':>11}{'torch':>11}")
+    results = []
+    for start in range(0, len(names), operator_memory.TOGETHER):
+        part = names[start : start + operator_memory.TOGETHER]
+        ours, theirs = (operator_memory.growths(module, part) for module in ("adjoint", "torch"))
+        for name in part:
+            results.append({"group": "operator_memory", "case": name, "adjoint": ours[name], "torch": theirs[name]})
+            print(f"{name[:WIDTH]:<{WIDTH}}{ours[name] / 1e6:>8.1f} MB{theirs[name] / 1e6:>8.1f} MB", flush=True)
+    return results
+
+
 def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """Collectives and data-parallel steps in two processes, printed and returned; nothing without mpi4py."""
     from importlib.util import find_spec
@@ -184,7 +202,12 @@ def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, A
     return [result.as_dict() for result in results]
 
 
-RUNNERS = {"startup": run_startup, "memory": run_memory, "distributed": run_distributed}
+RUNNERS = {
+    "startup": run_startup,
+    "memory": run_memory,
+    "operator_memory": run_operator_memory,
+    "distributed": run_distributed,
+}
 """The groups that are not timed case by case in one process."""
 
 

@@ -19,6 +19,9 @@ from benchmarks.survey import DIFFERENTIABLE, OTHERS, expressions, forward, oper
 TIMES = 16
 """The operands are so many times those of the survey: some 8 MB each."""
 
+TOGETHER = 30
+"""So many cases are measured by copies of one process."""
+
 RANDOM = """
 torch.multinomial(p, 1) | torch.multinomial(p, 9, True) | torch.multinomial(p[:, :64], 9) | torch.bernoulli(x.sigmoid())
 torch.poisson(p) | torch.normal(x, p) | torch.binomial(p.round(), b * 0.5) | torch.rand(x.shape) | torch.randn(x.shape)
