@@ -5,7 +5,8 @@ from numpy import ndarray
 
 from ..memory.copying import clone
 from ..runtime.floating import type_name
-from .scatter import combine_at, few_places, out_of_bounds, take_rows, write_at
+from .places import few_places, out_of_bounds
+from .scatter import combine_at, take_rows, write_at
 
 _INT64 = numpy.dtype(numpy.int64)
 

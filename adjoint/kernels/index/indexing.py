@@ -18,7 +18,8 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
-from .scatter import add_rows, copied, few_places, out_of_bounds, take_rows
+from .places import few_places, out_of_bounds
+from .scatter import add_rows, copied, take_rows
 
 Indices = Sequence[ndarray | None]
 

@@ -17,9 +17,9 @@ from ..reduce.sorting import argsort
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim, require_dims
+from .places import few_places, flat_positions, out_of_bounds, require_in_bounds, slice_positions, slices_of
 
 _INT64 = numpy.dtype(numpy.int64)
-_UINT64 = numpy.dtype(numpy.uint64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
@@ -30,14 +30,6 @@ _ROW_ELEMENTS = 1 << 14  # from here on, and for rows of 16 elements on, rows ar
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Along one dimension, one index for each element
-
-
-def few_places(x: ndarray, dim: int, index: ndarray) -> bool:
-    """Whether `index` holds a few places, in bounds, in an array of one dimension."""
-    if x.ndim != 1 or index.ndim != 1 or index.dtype is not _INT64 or not 0 < index.size < MOVED:
-        return False
-    unsigned = index.view(_UINT64)  # in which negative numbers are large ones
-    return bool(-1 <= dim <= 0 and unsigned.item(unsigned.argmax()) < x.size and not LOOPS.every_size)
 
 
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
@@ -64,7 +56,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
                 f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
                 f"{list(x.shape)} apart from dimension {dim}"
             )
-    if 0 in index.strides and (slices := _slices(x.shape, dim, index)) is not None:
+    if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         shape, dim, index_of_slices = slices
         return take_rows(x.reshape(shape), index_of_slices, dim).reshape(index.shape)
     if LOOPS.takes(index.size, MOVED):
@@ -72,60 +64,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
         if found is not None and found is not NotImplemented:
             return asarray(found)
     require_in_bounds(index, x.shape, dim)
-    return asarray(x.reshape(-1).take(_positions(x, dim, index)))
-
-
-def _slices(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[int, ...], int, ndarray] | None:
-    """An index for each element as one for each slice, if it is expanded: without a copy of it.
-
-    That is a shape in which to see an array of `shape`, a dimension of it, and a vector of indices along that; None if
-    the index differs within slices, or there are others that it does not name. Raises if an index is out of bounds.
-    """
-    sizes = index.shape
-    if sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:
-        return None
-    alike = [count == 1 or stride == 0 for count, stride in zip(sizes, index.strides, strict=True)]
-    if not all(alike[dim + 1 :]):
-        return None
-    if all(alike[:dim]):
-        index = index[tuple(slice(None) if axis == dim else 0 for axis in range(index.ndim))]
-        require_in_bounds(index, shape, dim)
-        return shape, dim, index
-    inner = math.prod(shape[dim + 1 :])
-    if inner == 1:
-        return None
-    outer, length = math.prod(shape[:dim]), shape[dim]
-    index = index[(..., *(0,) * (index.ndim - dim - 1))].reshape(outer, -1)
-    require_in_bounds(index, shape, dim)
-    return (outer * length, inner), 0, (index + numpy.arange(0, outer * length, length)[:, None]).reshape(-1)
-
-
-def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
-    """Raise unless all of `index` are indices along `dim` of an array of this shape."""
-    length = shape[dim] if shape else 1
-    wrong = out_of_bounds(index, length)
-    if wrong is not None:
-        raise RuntimeError(
-            f"index {wrong} is out of bounds for dimension {dim % max(len(shape), 1)} with size {length}"
-        )
-
-
-def _positions(x: ndarray, dim: int, index: ndarray) -> ndarray:
-    """Where in the flattened `x` each entry of `index` along `dim`, which is in bounds, points."""
-    index = index.astype(_INT64, copy=False)
-    if x.ndim == 2 == index.ndim:
-        columns = x.shape[1]
-        if dim == 0:
-            return index * columns + numpy.arange(index.shape[1])
-        return index + numpy.arange(0, len(index) * columns, columns)[:, None]
-    stride = math.prod(x.shape[dim + 1 :])
-    positions = index * stride if stride != 1 else index
-    for axis, count in enumerate(index.shape):
-        if axis != dim and count > 1:
-            step = math.prod(x.shape[axis + 1 :])
-            offsets = numpy.arange(0, count * step, step).reshape((-1,) + (1,) * (index.ndim - axis - 1))
-            positions = positions + offsets
-    return positions
+    return asarray(x.reshape(-1).take(flat_positions(x, dim, index)))
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
@@ -189,13 +128,13 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         raise RuntimeError("reduce argument must be either add or multiply.")
     if index.size == 0:
         return x
-    if 0 in index.strides and (slices := _slices(x.shape, dim, index)) is not None:
+    if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         return _scatter_slices(x, *slices, _source(x, index, src), _UFUNCS[reduce])
     require_in_bounds(index, x.shape, dim)
     values = _source(x, index, src)
     if _combined(x, dim, index, values, _ALONE[reduce]):
         return x
-    positions = _positions(x, dim, index).reshape(-1)
+    positions = flat_positions(x, dim, index).reshape(-1)
     if reduce is None:
         return write_at(x, positions, values.reshape(-1))
     return combine_at(x, _UFUNCS[reduce], positions, values.reshape(-1))
@@ -305,10 +244,10 @@ def scatter_reduce_(
         return scatter_(x, dim, index, src, "add")
     ufunc = _REDUCTIONS[reduce]
     values = _source(x, index, src)
-    if 0 in index.strides and (slices := _slices(x.shape, dim, index)) is not None:
+    if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         return _reduce_slices(x, *slices, values, reduce, include_self)
     require_in_bounds(index, x.shape, dim)
-    positions = _positions(x, dim, index).reshape(-1)
+    positions = flat_positions(x, dim, index).reshape(-1)
     if not include_self:
         write_at(x, positions, asarray(_identity(ufunc, x.dtype)))
     if not _combined(x, dim, index, values, ufunc.__name__):
@@ -456,16 +395,6 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     return asarray(x.take(index, dim))
 
 
-def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
-    """The first index that is less than `first` or not less than `length`, if there is one."""
-    if LOOPS.takes(index.size, MOVED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
-        return None
-    # Where extrema are is cheaper to find than what they are.
-    if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
-        return None
-    return int(index[(index < first) | (index >= length)].reshape(-1)[0])
-
-
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """A copy of `x` to whose slices along `dim` named by `index` those of `source`, times `alpha`, are added.
 
@@ -492,17 +421,6 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
         x += source * x.dtype.type(index.size)
         return x
     return _scatter_slices(x, x.shape, dim, index.reshape(-1), source, numpy.add)
-
-
-def slice_positions(shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
-    """Where in the flattened array the elements of slices along `dim` are: (outer, number of slices, inner)."""
-    inner = math.prod(shape[dim + 1 :])
-    outer = math.prod(shape[:dim])
-    return (
-        numpy.arange(0, outer * shape[dim] * inner, shape[dim] * inner or 1)[:outer].reshape(-1, 1, 1)
-        + (index * inner).reshape(-1, 1)
-        + numpy.arange(inner)
-    )
 
 
 def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name: str = "index_add_") -> None:

@@ -14,7 +14,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
 from ..index.masking import clamp
-from ..index.scatter import out_of_bounds
+from ..index.places import out_of_bounds
 from ..reduce.reduction import total as total_of
 from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name, widen
 from ..runtime.parallel import parallel_rows

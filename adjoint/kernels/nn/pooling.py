@@ -18,7 +18,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import accelerated
-from ..index.scatter import out_of_bounds
+from ..index.places import out_of_bounds
 from ..reduce import reduction
 from ..runtime.floating import HALVES, is_floating, is_inexact, refuse, type_name, widen
 from ..runtime.layout import row_major

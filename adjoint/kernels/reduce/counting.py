@@ -12,7 +12,8 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, MOVED
-from ..index.scatter import index_add_, out_of_bounds, take_rows
+from ..index.places import out_of_bounds
+from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
 from ..runtime.layout import row_major

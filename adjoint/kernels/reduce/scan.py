@@ -15,7 +15,8 @@ from ...codegen.acceleration import LOOPS, MOVED
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
-from ..index.scatter import require_in_bounds, scatter_add_
+from ..index.places import require_in_bounds
+from ..index.scatter import scatter_add_
 from ..runtime.floating import is_inexact, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim

@@ -9,8 +9,8 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import is_readable
+from ...kernels.index.places import out_of_bounds
 from ...kernels.index.scatter import one_hot as one_hot_array
-from ...kernels.index.scatter import out_of_bounds
 from ...kernels.nn import loss as kernels
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import wrap
