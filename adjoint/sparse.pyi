@@ -1,7 +1,7 @@
 """Types of functions of tensors. Written by scripts/write_type_stubs.py; do not edit."""
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
-from collections.abc import Sequence
+from collections.abc import Callable as _Callable, Sequence
 from typing import TypeAlias
 from adjoint.device import layout as _layout
 from adjoint.dtypes import dtype as _dtype
@@ -13,6 +13,7 @@ _Dims: TypeAlias = _int | Sequence[_int]
 from adjoint.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...
+def as_sparse_gradcheck(gradcheck: _Callable[..., _bool]) -> _Callable[..., _bool]: ...
 def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = ...) -> Tensor: ...
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = ...) -> Tensor: ...
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...

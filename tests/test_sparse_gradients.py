@@ -3,6 +3,7 @@
 import pytest
 
 import adjoint as torch
+from adjoint.autograd.gradcheck import GradcheckError
 from adjoint.nn import functional
 
 DENSE = [[0.0, 2.0], [3.0, 0.0], [0.0, 0.0]]
@@ -257,3 +258,45 @@ def test_optimizers_that_refuse_sparse_gradients(kind):
     weight.grad = sparse()
     with pytest.raises(RuntimeError, match=f"{'Adam' if kind == 'AdamW' else kind} does not support sparse gradients"):
         getattr(torch.optim, kind)([weight]).step()
+
+
+def source(layout, elements=((0.0, 1.5, 0.0), (2.0, 0.0, -1.0))):
+    x = torch.tensor(elements, dtype=torch.float64)
+    options = ((1, 1),) if layout.startswith("bs") else ()
+    return getattr(x, f"to_sparse_{layout}")(*options).detach().requires_grad_()
+
+
+CHECKED = {
+    "to_dense": (lambda x: x.to_dense(), {True}),
+    "to_dense, unmasked": (lambda x: x.to_dense(masked_grad=False), {False}),
+    "product": (lambda x: torch.sparse.mm(x, torch.ones(3, 2, dtype=torch.float64)), {True}),
+    "matmul": (lambda x: x @ torch.ones(3, 2, dtype=torch.float64), {False}),
+    "square": (lambda x: x.to_dense().square(), {True, False}),
+}
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("name", CHECKED)
+def test_gradcheck_of_sparse_inputs(name, masked, layout):
+    function, right = CHECKED[name]
+    check = torch.autograd.gradcheck
+    found = check(function, source(layout), masked=masked, raise_exception=False)
+    assert found is (masked in right)
+    assert check(function, source(layout), masked=masked, fast_mode=True)
+    assert torch.sparse.as_sparse_gradcheck(check)(function, source(layout), masked=masked)
+
+
+def test_gradcheck_finds_wrong_gradients_of_sparse_inputs():
+    wrong = [lambda x: x.to_dense() + x.detach().to_dense(), lambda x: (x.detach() * 2).to_dense() + 0 * x.to_dense()]
+    for check in (torch.autograd.gradcheck, torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)):
+        for function in wrong:
+            for options in ({"masked": True}, {"masked": True, "fast_mode": True}):
+                with pytest.raises(GradcheckError, match="Jacobian mismatch"):
+                    check(function, source("coo"), **options)
+
+
+def test_gradcheck_of_sparse_results():
+    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
+        torch.autograd.gradcheck(lambda x: x * 2, source("coo"))
+    assert torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)(lambda x: [x * 2, x.t()], (source("coo"),))

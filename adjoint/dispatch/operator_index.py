@@ -528,6 +528,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "sparse": "addmm log_softmax mm softmax spdiags sum",
         "torch": "dsmm hsmm hspmm saddmm spmm",
     },
+    "sparse.gradcheck": {
+        "sparse": "as_sparse_gradcheck",
+    },
     "sparse.layouts": {
         "Tensor": (
             "_coalesced_ _indices _nnz _values ccol_indices coalesce col_indices crow_indices dense_dim indices "

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy
 
+from ...device import strided
 from ...dtypes import float32
 from ...kernels.runtime.floating import unwarned
+from ...kernels.sparse.layouts import coalesce, places_in_dense, to_dense
 from ...notices import warn
 from ...operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
 from ...random import Generator
@@ -58,7 +60,9 @@ def check_inputs(inputs: tuple[Any, ...]) -> None:
                 f"Input #{number} requires gradient and is not a double precision floating point or complex. This check will "
                 "likely fail if all the inputs are not of double precision floating point or complex. ",
             )
-        if any(stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)):
+        if value.layout is strided and any(
+            stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)
+        ):
             raise RuntimeError(
                 f"The {number}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping "
                 "to be able to compute the numerical gradients correctly. You should call .contiguous on the input before "
@@ -177,7 +181,7 @@ def check_linear(mapping: Mapping) -> None:
     """Check that zero gradients of the outputs give zero gradients of the inputs."""
     zeros = [wrap(numpy.zeros_like(output._array)) for output in mapping.outputs]
     found = grad(mapping.outputs, mapping.sources, zeros, retain_graph=True, allow_unused=True)
-    if any(gradient is not None and gradient._array.any() for gradient in found):
+    if any(gradient is not None and to_dense(gradient._array).any() for gradient in found):
         raise GradcheckError("backward not multiplied by grad_output")
 
 
@@ -191,7 +195,7 @@ def check_undefined_gradients(mapping: Mapping) -> None:
             found = gradients_of_undefined(mapping, undefined)
         except RuntimeError as raised:
             error = raised
-        if error is None and not any(gradient is not None and gradient._array.any() for gradient in found):
+        if error is None and not any(gradient is not None and to_dense(gradient._array).any() for gradient in found):
             continue
         warn(report.UNDEFINED_WARNING)
         words = report.UNDEFINED_GRADS_UNEXPECTED if error else report.UNDEFINED_GRADS_MEAN_ZERO
@@ -314,8 +318,17 @@ class Directions:
 
 
 def directions_of(source: Tensor, draw: Directions) -> list[Array]:
-    """One direction for a real tensor; two for a complex one, of its real and of its imaginary part."""
-    return [draw(source) for _ in range(2 if source.is_complex() else 1)]
+    """One direction for a real tensor; two for a complex one, of its real and of its imaginary part.
+
+    Of a sparse tensor only the elements that it stores move.
+    """
+    found = [draw(source) for _ in range(2 if source.is_complex() else 1)]
+    if source.layout is not strided:
+        array: Any = source._array
+        places = places_in_dense(coalesce(array))
+        for direction in found:
+            direction[~numpy.isin(numpy.arange(direction.size), places)] = 0
+    return found
 
 
 def gradients_along(mapping: Mapping, output: int, vector: Array, directions: list[list[Array]]) -> list[Array]:
@@ -325,7 +338,7 @@ def gradients_along(mapping: Mapping, output: int, vector: Array, directions: li
         if gradient is None:
             found.append(joined([numpy.zeros((), u.dtype) for u in along]))
         else:
-            flat = gradient._array.reshape(-1)
+            flat = to_dense(gradient._array).reshape(-1)
             found.append(joined([part @ u for part, u in zip((flat.real, flat.imag), along, strict=False)]))
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ...kernels.runtime.sparse_array import SparseArray
 from ...notices import warn
 from ...tensor import Tensor, wrap
 from ...tracebacks import ending_at_caller
@@ -75,14 +76,14 @@ def gradcheck(
         check_forward_ad: check forward mode too.
         check_backward_ad: check backward.
         fast_mode: compare along one random direction only.
-        masked: elements that sparse tensors do not store are ignored; here all tensors are dense.
+        masked: whether the elements that sparse inputs do not store stay zero, and have no gradient.
 
     Returns:
         True if everything agrees.
 
     Raises:
         GradcheckError: if a derivative is wrong.
-        ValueError: if no input requires grad.
+        ValueError: if no input requires grad, or an output is sparse.
         RuntimeError: if an input is expanded, so that changing one element changes several.
 
     >>> import adjoint as torch
@@ -109,7 +110,12 @@ def gradcheck(
     try:
         checks.check_inputs(as_tuple(inputs))
         mapping = Mapping(func, as_tuple(inputs))
-        mapping.check_dtypes = check_grad_dtypes
+        mapping.check_dtypes, mapping.masked = check_grad_dtypes, bool(masked)
+        if any(type(output._array) is SparseArray for output in mapping.outputs):
+            raise ValueError(
+                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for "
+                "gradcheck."
+            )
         if not mapping.differentiable:
             checks.check_constant(mapping, options)
             return True

@@ -15,6 +15,8 @@ import numpy
 from ...kernels.math import finite_differences
 from ...kernels.runtime.floating import is_inexact
 from ...kernels.runtime.lazy_conj import materialize
+from ...kernels.runtime.sparse_array import SparseArray
+from ...kernels.sparse.layouts import all_stored, coalesce, places_in_dense, to_dense
 from ...tensor import Tensor, wrap
 from ..backward import grad
 
@@ -46,6 +48,7 @@ class Mapping:
         self.sources = [value for value in self.inputs if is_source(value)]
         self.watch: Callable[[], None] = nothing
         self.check_dtypes = False
+        self.masked = False
         outputs = as_tuple(function(*self.inputs))
         self.positions = [number for number, output in enumerate(outputs) if output.requires_grad]
         self.differentiable = bool(self.positions)
@@ -59,12 +62,23 @@ class Mapping:
         outputs = as_tuple(self.function(*inputs))
         return [outputs[number] for number in self.positions]
 
-    def evaluate(self, eps: float, index: tuple[int, ...] | None) -> list[Array]:
-        """The outputs at inputs that were changed by `eps` at `index`.
+    def moving(self, source: Tensor, every: bool) -> tuple[list[Any], Array, SparseArray | None]:
+        """The inputs with one that can be moved in place of `source`; the elements of that one; if it is sparse, its array.
+
+        Of a sparse one, the stored elements can be moved; all of them, if `every` one is to be.
+        """
+        if type(source._array) is not SparseArray:
+            return list(self.inputs), source._array, None
+        array = (all_stored if every else coalesce)(source._array).copy()
+        moved = wrap(array, requires_grad=True)
+        return [moved if value is source else value for value in self.inputs], array.parts.values, array
+
+    def evaluate(self, eps: float, index: tuple[int, ...] | None, inputs: Sequence[Any]) -> list[Array]:
+        """The outputs at `inputs` that were changed by `eps` at `index`.
 
         It is called twice for each change: the outputs must have the same shapes and dtypes both times.
         """
-        results = self(*self.inputs)
+        results = self(*inputs)
         place = "" if index is None else f" on index {index}"
         before, self.below = self.below, results if self.below is None else None
         for result, output in zip(results, before or (), strict=before is not None):
@@ -108,7 +122,7 @@ class Mapping:
         return self._with(Mapping(function, parts, part, complex_ones(self.sources)))
 
     def _with(self, other: Mapping) -> Mapping:
-        other.check_dtypes = self.check_dtypes
+        other.check_dtypes, other.masked = self.check_dtypes, self.masked
         return other
 
 
@@ -131,23 +145,34 @@ def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
 
 
 def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
-    """The Jacobians of all outputs for one tensor."""
+    """The Jacobians of all outputs for one tensor; those for elements that are not moved are zero."""
+    inputs, elements, array = mapping.moving(source, every=not mapping.masked)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
-        return mapping.evaluate(eps, index)
+        return mapping.evaluate(eps, index, inputs)
 
-    return finite_differences.jacobians(evaluate, source._array, eps)
+    found = finite_differences.jacobians(evaluate, elements, eps)
+    if array is None:
+        return found
+    whole = [numpy.zeros((array.size, rows.shape[1]), rows.dtype) for rows in found]
+    for matrix, rows in zip(whole, found, strict=True):
+        matrix[places_in_dense(array)] = rows
+    return whole
 
 
 def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array], eps: float) -> list[list[Array]]:
     """The derivatives of all outputs for one tensor, along one direction or (for complex tensors: x, y) two directions."""
+    inputs, elements, array = mapping.moving(source, every=False)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
-        return mapping.evaluate(eps, index)
+        return mapping.evaluate(eps, index, inputs)
 
-    shape = source._array.shape
+    def step(direction: Array) -> Array:
+        taken = direction if array is None else direction[places_in_dense(array)]
+        return taken.reshape(elements.shape)
+
     return [
-        finite_differences.along(evaluate, source._array, direction.reshape(shape) * unit, eps)
+        finite_differences.along(evaluate, elements, step(direction) * unit, eps)
         for direction, unit in zip(directions, (1, 1j), strict=False)
     ]
 
@@ -184,7 +209,7 @@ def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
         vector[column] = 1
         for matrix, gradient in zip(found, backward_product(mapping, output, vector), strict=True):
             if gradient is not None:
-                matrix[:, column] = gradient._array.reshape(-1)
+                matrix[:, column] = to_dense(gradient._array).reshape(-1)
     return found
 
 

@@ -179,6 +179,25 @@ def like(array: Any, model: SparseArray) -> Any:
     return compress(coalesce(array), parts.layout, parts.values.shape[1:3] if parts.in_blocks else None)
 
 
+def all_stored(array: SparseArray) -> SparseArray:
+    """The same in the same layout, with zeros stored too."""
+    sparse_dim = len(coordinates(array).parts.indices)
+    shape = array.shape[:sparse_dim]
+    ones = numpy.ones((math.prod(shape), *array.shape[sparse_dim:]), array.dtype)
+    whole = coo(numpy.indices(shape).reshape(sparse_dim, -1), ones, array.shape, True)
+    return sparse_mask(array, like(whole, array))
+
+
+def places_in_dense(array: SparseArray) -> Array:
+    """Where the stored elements of a coalesced array lie, in their order, in the flat array of all elements."""
+    count = array.parts.values.size
+    numbers = to_dense(
+        sparse(array.parts.with_values(numpy.arange(1, count + 1).reshape(array.parts.values.shape)), array.shape)
+    )
+    places = numpy.flatnonzero(numbers)
+    return places[numpy.argsort(numbers.reshape(-1)[places])]
+
+
 def as_written_to(array: Any, result: Any) -> Any:
     """`result` as it is written over `array`: in the layout of `array`.
 
@@ -246,6 +265,8 @@ def _blocks_at(array: Array, mask: SparseArray) -> Array:
 
 def elements_at(array: Any, indices: Array, dense_shape: tuple[int, ...]) -> Array:
     """The elements, or slices, of an array of any layout at these coordinates."""
+    if isinstance(array, SparseArray) and len(coordinates(array).parts.indices) != len(indices):
+        array = to_dense(array)
     if not isinstance(array, SparseArray):
         return numpy.array(array[tuple(indices)]) if len(indices) else numpy.stack([array] * indices.shape[1])
     whole = coalesce(coordinates(array))

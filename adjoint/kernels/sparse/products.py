@@ -17,10 +17,8 @@ from .layouts import (
     compress,
     coo,
     coordinates,
-    elements_at,
     layout_name,
     like,
-    places_of,
     sparse_mask,
     to_dense,
 )
@@ -204,7 +202,7 @@ def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
         whole = coo(whole.parts.indices, values.astype(mask.dtype, copy=False), mask.shape, whole.parts.coalesced)
         if mask.parts.layout == "sparse_coo":
             return whole
-        return sparse(mask.parts.with_values(elements_at(whole, places_of(mask), ())), mask.shape)
+        return sparse_mask(whole, mask)
     product = mm(grad, _transposed(mat2).conj() if isinstance(mat2, SparseArray) else mat2.conj().T)
     return sparse_mask(product, mask) if isinstance(mask, SparseArray) else to_dense(product)
 
