@@ -15,6 +15,7 @@ import pytest
 
 import adjoint as torch
 from tests.dropped_programs import PERMANENT, SIMPLE, WITH_CYCLES
+from tests.mistakes import MISTAKES, SETUP
 
 
 class Large:
@@ -65,6 +66,27 @@ def test_what_is_registered_for_ever_stays(name):
     made = run(name, PERMANENT[name])
     gc.collect()
     assert "large" in alive(made)
+
+
+@pytest.mark.thorough
+def test_an_error_that_has_been_caught_keeps_no_frame():
+    own = {"torch": torch, "Large": Large, "reference": weakref.ref}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(SETUP, own)
+        for mistake in MISTAKES:
+            lines = [
+                "large = Large()",
+                "seen = reference(large)",
+                f"try: {mistake}",
+                "except Exception: pass",
+                "return seen",
+            ]
+            try:
+                exec("def run():\n" + textwrap.indent("\n".join(lines), "    "), own)
+            except SyntaxError:  # a mistake of several lines
+                continue
+            assert own["run"]()() is None, mistake
 
 
 ENDING = """
