@@ -115,7 +115,14 @@ class Interchange(ArrayAttributes):
         return array.copy() if copy else array
 
     @ending_at_caller
-    def __dlpack__(self, **keywords: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if self.is_conj():
@@ -124,12 +131,12 @@ class Interchange(ArrayAttributes):
             raise BufferError("Can't export tensors with layout other than torch.strided")
         if self.is_meta:
             raise BufferError("Cannot pack tensors on meta")
-        if (stream := keywords.pop("stream", None)) is not None:
+        if stream is not None:
             if not isinstance(stream, int):
                 raise TypeError("stream must be ``int`` or ``none``")
             if stream != -1:  # which asks for no synchronization
                 raise AssertionError("stream should be None on cpu.")
-        return storages.capsule_of(materialize(self._array), **keywords)
+        return storages.capsule_of(materialize(self._array), max_version=max_version, dl_device=dl_device, copy=copy)
 
     @property
     def __cuda_array_interface__(self) -> Any:

@@ -436,6 +436,8 @@ def test_dtypes():
     assert not xp.can_cast(xp.ones(1), xp.int32)
     assert xp.finfo(xp.complex128).eps == xp.finfo(xp.ones(1, dtype=xp.float64)).eps
     assert xp.iinfo(xp.int8).max == 127
+    assert xp.finfo(xp.complex64).dtype is xp.float32
+    assert xp.iinfo(xp.uint8).dtype is xp.uint8
     x = xp.ones(2)
     assert xp.astype(x, xp.float32, copy=False) is x
     assert xp.astype(x, xp.float32) is not x

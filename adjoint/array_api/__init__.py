@@ -4,7 +4,7 @@ Libraries that are written for the standard find this namespace by `Tensor.__arr
 
 The operators and methods of tensors stay PyTorch's where the standard wants something else: `x.size` is a method, slices have no
 negative steps (`flip` reverses), a zero-dimensional tensor does not widen others, and unsigned integers of more than 8 bits
-do not promote. The functions here promote as the standard says. `remainder` gives zeros the sign of the dividend.
+do not promote. The functions here promote as the standard says.
 
 >>> import adjoint as torch
 >>> xp = torch.ones(2).__array_namespace__()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy
 
@@ -58,6 +58,10 @@ def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
         if promoted.is_floating_point:
             raise TypeError(f"there is no integer dtype to which {first} and {second} promote")
         return promoted
+    if first is torch.bool or (_is_kind(first, "integral") and second is not torch.bool):
+        return second  # of a higher kind
+    if second is torch.bool or _is_kind(second, "integral"):
+        return first
     return torch.promote_types(first, second)
 
 
@@ -109,14 +113,39 @@ def converted(x: torch.Tensor, dtype: torch.dtype | None, device: Any, copy: boo
     return result
 
 
-def finfo(type: torch.dtype | torch.Tensor, /) -> torch.finfo:
-    """The limits of a floating-point or complex dtype."""
-    return torch.finfo(type if isinstance(type, torch.dtype) else type.dtype)
+class FloatLimits(NamedTuple):
+    """The limits of a floating-point dtype; of a complex one, of its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: torch.dtype
 
 
-def iinfo(type: torch.dtype | torch.Tensor, /) -> torch.iinfo:
+class IntegerLimits(NamedTuple):
     """The limits of an integer dtype."""
-    return torch.iinfo(type if isinstance(type, torch.dtype) else type.dtype)
+
+    bits: int
+    max: int
+    min: int
+    dtype: torch.dtype
+
+
+def finfo(type: torch.dtype | torch.Tensor, /) -> FloatLimits:
+    """The limits of a floating-point or complex dtype, whose parts have the dtype that the result names."""
+    found = torch.finfo(type if isinstance(type, torch.dtype) else type.dtype)
+    return FloatLimits(
+        found.bits, found.eps, found.max, found.min, found.smallest_normal, getattr(torch, str(found.dtype))
+    )
+
+
+def iinfo(type: torch.dtype | torch.Tensor, /) -> IntegerLimits:
+    """The limits of an integer dtype."""
+    dtype = type if isinstance(type, torch.dtype) else type.dtype
+    found = torch.iinfo(dtype)
+    return IntegerLimits(found.bits, found.max, found.min, dtype)
 
 
 def as_common(*values: torch.Tensor | Scalar) -> list[torch.Tensor]:

@@ -88,7 +88,6 @@ bitwise_xor = _of_two("bitwise_xor", torch.bitwise_xor)
 copysign = _of_two("copysign", torch.copysign)
 divide = _of_two("divide", torch.div)
 equal = _of_two("equal", torch.eq)
-floor_divide = _of_two("floor_divide", torch.floor_divide)
 greater = _of_two("greater", torch.gt)
 greater_equal = _of_two("greater_equal", torch.ge)
 hypot = _of_two("hypot", torch.hypot)
@@ -104,7 +103,6 @@ multiply = _of_two("multiply", torch.mul)
 nextafter = _of_two("nextafter", torch.nextafter)
 not_equal = _of_two("not_equal", torch.ne)
 pow = _of_two("pow", torch.pow)
-remainder = _of_two("remainder", torch.remainder)
 subtract = _of_two("subtract", torch.sub)
 
 
@@ -118,6 +116,24 @@ def clip(x: torch.Tensor, /, min: Operand | None = None, max: Operand | None = N
         return x.clone()
     bounds = [None if each is None else torch.asarray(each, dtype=x.dtype) for each in (min, max)]
     return torch.clamp(x, *bounds)
+
+
+def floor_divide(x1: Operand, x2: Operand, /) -> torch.Tensor:
+    """The greatest integers not above the quotients; infinities by finite numbers give infinities."""
+    first, second = as_common(x1, x2)
+    result = torch.floor_divide(first, second)
+    if not result.dtype.is_floating_point:
+        return result
+    return torch.where(torch.isinf(first) & torch.isfinite(second), first / second, result)
+
+
+def remainder(x1: Operand, x2: Operand, /) -> torch.Tensor:
+    """The rests of floored divisions, with the signs of the divisors, zeros too."""
+    first, second = as_common(x1, x2)
+    result = torch.remainder(first, second)
+    return (
+        torch.where(result == 0, torch.copysign(result, second), result) if result.dtype.is_floating_point else result
+    )
 
 
 def imag(x: torch.Tensor, /) -> torch.Tensor:
