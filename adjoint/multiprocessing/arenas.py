@@ -23,6 +23,7 @@ from ..kernels.memory.storage import memory, owner, row_major_steps, window
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.sparse_array import SparseArray
 from ..shared_memory import ALIGNMENT, Mapping, new_file
 from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .forked_readers import Copying, copy_pages, watch_forks
@@ -184,7 +185,7 @@ class _Pickler(ForkingPickler):
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        if kind in SENT_TYPES and not isinstance(value._array, Meta):
+        if kind in SENT_TYPES and not isinstance(value._array, (Meta, SparseArray)):
             check_sendable(value)
             return _tensor_at, (kind, value.requires_grad, *self._lend(materialize(value._array)))
         if kind is numpy.ndarray and value.nbytes > MOST_BY_VALUE and value.dtype.kind in "biufc":

@@ -14,6 +14,7 @@ from ..kernels.memory.storage import element_strides, owner, storage_offset, str
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .sharing import Array, place, root_at, share
 
@@ -30,8 +31,8 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         RuntimeError: if it has a history of operations, which stays in its process.
     """
     check_sendable(tensor)
-    if isinstance(tensor._array, Meta):
-        return tensor.__reduce_ex__(4)
+    if isinstance(tensor._array, (Meta, SparseArray)):
+        return tensor.__reduce_ex__(4)  # the parts of a sparse tensor are tensors, which are shared
     share(tensor)
     array = tensor._array
     geometry = array.dtype, array.shape, element_strides(array), storage_offset(array), lazy_bits_of(array)
