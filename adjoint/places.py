@@ -44,7 +44,9 @@ class _Table:
             file, sign, module = places.split(" ")
             if sign == ">":
                 self.homes[file][module] = names
-            if file != module:
+            if file == module and sign == ">":  # the file has them under their own names
+                names = " ".join(each for each in names.split(" ") if "=" in each)
+            if names:
                 self.contents[module].append(("" if file == PUBLISHED else file, names))
 
     def modules(self) -> set[str]:

@@ -210,10 +210,14 @@ class Pairs:
                 if home is not None:
                     homes[file, home[0]].add(name if name == home[1] else f"{home[1]}={name}")
         defined = {(there, name.partition("=")[0]) for (_, there), names in homes.items() for name in names}
+        for there, module in self.theirs.items():
+            above, _, name = there.rpartition(".")
+            if there in self.ours and above in self.theirs and getattr(self.theirs[above], name, None) is module:
+                contents[there, above].add(f"{name}=")
         homes_there = {there for _, there in homes}
         for there, module in self.theirs.items():
             for name, value in members(module).items():
-                if id(value) not in self.pairs or self.at(there, name) is not None or (there, name) in defined:
+                if (there, name) in defined or id(value) not in self.pairs or self.at(there, name) is not None:
                     continue
                 if not (self.exists(there) or there in homes_there):
                     continue

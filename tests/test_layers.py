@@ -34,6 +34,7 @@ LAYERS = [
         "adjoint._functorch",
         "adjoint.__config__",
         "adjoint._custom_ops",
+        "adjoint._VF",
     },
     {"adjoint.overrides", "adjoint.jit", "adjoint._dynamo", "adjoint.ao", "adjoint.onnx"},
     {

@@ -15,10 +15,11 @@ FAMILIES: dict[str, dict[str, str]] = {
     "create.legacy": {
         "Tensor": "new type",
         "operators": "type_of",
-        "torch": (
-            "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
-            "LongTensor ShortTensor get_default_device set_default_device set_default_tensor_type "
+        "sparse torch": (
+            "BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
+            "ShortTensor "
         ),
+        "torch": "BoolTensor get_default_device set_default_device set_default_tensor_type",
     },
     "create.like": {
         "Tensor": "new_empty new_empty_strided new_full new_ones new_tensor new_zeros",

@@ -222,7 +222,7 @@ class Conv3d(_Conv):
     _convolve = "conv3d"
 
 
-class _ConvTranspose(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     padding: tuple[int, ...]
     _dims: ClassVar[int]
     _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
@@ -301,14 +301,14 @@ class _ConvTranspose(_ConvNd):
         )
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """The gradient of `Conv1d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
     _dims = 1
     _convolve = "conv_transpose1d"
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """The gradient of `Conv2d` with respect to its input, as a layer.
 
     Args:
@@ -320,7 +320,7 @@ class ConvTranspose2d(_ConvTranspose):
     _convolve = "conv_transpose2d"
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """The gradient of `Conv3d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
     _dims = 3

@@ -7,13 +7,14 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...device import Size, cpu, device, strided
+from ...device import Size, cpu, device, sparse_coo, strided
 from ...device import device as device_class
-from ...dispatch.decorators import PUBLIC, public
+from ...dispatch.decorators import PUBLIC, public, tensors
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import storages
 from ...late_bound import LATE
 from ...notices import warn
+from ...places import module_named
 from ...tape import mode_switches, modes
 from ...tensor import Tensor, tensor_array, wrap
 from ...tracebacks import ending_at_caller
@@ -93,22 +94,27 @@ class tensortype(type):
     is_cuda: bool
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return not cls.is_cuda and isinstance(instance, Tensor) and instance.dtype is cls.dtype
+        return (
+            not cls.is_cuda
+            and isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.layout is cls.layout
+        )
 
     @ending_at_caller
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         cls.check_available()
+        if cls.is_sparse:
+            return tensors.sparse_coo_tensor(*(args or ((0,),)), dtype=cls.dtype)
         return wrap(legacy_array(args, cls.dtype, device, exact=True))
 
     def check_available(cls) -> None:
         """Raise TypeError if the type's tensors would be on a GPU."""
         if cls.is_cuda:
-            raise TypeError(
-                f"type {cls.__module__}.{cls.__name__} not available. Torch not compiled with CUDA enabled."
-            )
+            raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
 
 
-tensortype.__module__ = "torch"
+tensortype.__module__ = module_named("")
 
 BY_NAME: dict[str, Any] = {}
 """The typed constructors by the names that `Tensor.type` uses, as in `'torch.FloatTensor'`."""
@@ -117,10 +123,17 @@ ON_CUDA: dict[str, Any] = {}
 """The same for tensors on a GPU, of which there are none, by their names in `torch.cuda`."""
 
 
-def _typed_constructor(kind: dtypes.dtype, module: str, place: device) -> Any:
+def _typed_constructor(kind: dtypes.dtype, module: str, place: device, is_sparse: bool = False) -> Any:
     of = f"{kind}".removeprefix("torch.")
     docstring = f"The constructor of {of} tensors from before dtypes: `tensor(..., dtype=torch.{of})` says the same."
-    names = {"__module__": module, "__doc__": docstring, "dtype": kind, "is_sparse": False, "layout": strided}
+    layout = sparse_coo if is_sparse else strided
+    names = {
+        "__module__": module_named(module),
+        "__doc__": docstring,
+        "dtype": kind,
+        "is_sparse": is_sparse,
+        "layout": layout,
+    }
     return tensortype(f"{kind.scalar_type}Tensor", (), {**names, "is_cuda": place is not cpu, "device": place})
 
 
@@ -129,8 +142,10 @@ for _kind in (
     dtypes.int8, dtypes.uint8, dtypes.bool,
 ):  # fmt: skip
     _name = f"{_kind.scalar_type}Tensor"
-    BY_NAME[f"torch.{_name}"] = PUBLIC["torch"][_name] = _typed_constructor(_kind, "torch", cpu)
-    ON_CUDA[_name] = _typed_constructor(_kind, "torch.cuda", device("cuda"))
+    BY_NAME[f"torch.{_name}"] = PUBLIC["torch"][_name] = _typed_constructor(_kind, "", cpu)
+    ON_CUDA[_name] = _typed_constructor(_kind, "cuda", device("cuda"))
+    if _kind is not dtypes.bool:
+        PUBLIC["sparse"][_name] = _typed_constructor(_kind, "sparse", cpu, is_sparse=True)
 
 
 def type_name(kind: dtypes.dtype) -> str:

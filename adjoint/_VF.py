@@ -1,0 +1,9 @@
+"""`torch._VF`: the functions of `torch` by the name under which modules call them."""
+
+from typing import Any
+
+import adjoint as torch
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(torch, name)

@@ -1,0 +1,190 @@
+"""Where PyTorch has each object: classes and functions say so, and every public path to them leads to ours.
+
+`missing_places.txt` lists what is not there, with the reason: `python -m tests.parity.test_places` writes it anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import re
+import sys
+import warnings
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from adjoint.absent import is_absent
+from adjoint.missing import reason
+
+LIST = Path(__file__).with_name("missing_places.txt")
+MORE = """
+    torch.distributed.checkpoint torch.distributed.fsdp torch.distributed.tensor torch.distributed.rpc torch.nn.attention
+    torch.nn.utils.parametrizations torch.nn.utils.prune torch.onnx torch.testing torch.utils.benchmark
+    torch.utils.checkpoint torch.utils.collect_env torch.utils.data torch.utils.dlpack torch.utils.flop_counter
+    torch.utils.module_tracker
+    """.split()
+
+REASONS = (
+    (r"torch(\.\w+)*\.torch", "a module's own import of the package"),
+    (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
+    (r"torch\.(backends)\b.*", "it concerns a library that is not used"),
+    (r"torch\.(ao|quantization|nn\.(intrinsic|qat|quantizable|quantized))\b.*", "there are no quantized tensors"),
+    (
+        r"torch\.(export|package|monitor|numa|jit|classes|fx\.(passes|experimental|config))\b.*",
+        "PyTorch's own machinery",
+    ),
+    (
+        r"torch\.(utils\.(cpp_\w+|file_baton|backend_registration|throughput_benchmark|data\.(datapipes|graph\w*)))\b.*",
+        "PyTorch's own machinery",
+    ),
+    (r"torch\.distributed\b.*", "its processes are MPI's"),
+    (r"torch\.profiler\b.*|torch\.autograd\.profiler\w*\b.*", "the profiler is one of Python calls"),
+)
+"""Patterns of full names, before those of `adjoint.missing`."""
+
+
+def modules():
+    """PyTorch's public modules down to three levels, by their names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in MORE:
+            importlib.import_module(name)
+    names = [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
+    return sorted(n for n in names if n.count(".") <= 3 and not any(part.startswith("_") for part in n.split(".")))
+
+
+def is_pytorchs(value):
+    """Whether a class, a function or a module is PyTorch's, and not of a library that its module has imported."""
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] == "torch"
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return str(getattr(value, "__module__", None)).partition(".")[0] in ("torch", "None")
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def names_in(module):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in dir(module):
+            if not name.startswith("_"):
+                try:
+                    yield name, getattr(module, name)
+                except Exception:
+                    continue
+
+
+def ours(name):
+    """Our module of PyTorch's name; None if there is none."""
+    try:
+        return importlib.import_module(name.replace("torch", "adjoint", 1))
+    except ImportError:
+        return None
+
+
+def missing():
+    """The public names of PyTorch's that are not there, by their modules."""
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in modules():
+            module = ours(name)
+            lacking = [
+                each
+                for each, value in names_in(sys.modules[name])
+                if is_pytorchs(value) and (module is None or not hasattr(module, each))
+            ]
+            if lacking:
+                found[name] = lacking
+    return found
+
+
+def lines():
+    """The lines of the list: of each module and reason, the names."""
+    for module, names in missing().items():
+        by_reason = {}
+        for name in names:
+            by_reason.setdefault(reason(f"{module}.{name}", REASONS), []).append(name)
+        for why, each in sorted(by_reason.items()):
+            yield f"{module} ({why}): {' '.join(each)}"
+
+
+def test_all_paths_lead_to_ours_but_those_listed():
+    assert list(lines()) == LIST.read_text(encoding="utf-8").splitlines(), "see the first lines of this file"
+
+
+def pairs():
+    """The classes and functions that both have, as `(path, theirs, ours)`."""
+    for name in modules():
+        module = ours(name)
+        for each, value in names_in(sys.modules[name]) if module is not None else ():
+            mine = getattr(module, each, None)
+            if is_pytorchs(value) and isinstance(mine, (type, FunctionType)) and not is_absent(mine):
+                yield f"{name}.{each}", value, mine
+
+
+def is_global(value):
+    """Whether a pickle names a class or a function by its module and its name."""
+    there = sys.modules.get(str(value.__module__))
+    return isinstance(value, (type, FunctionType)) and getattr(there, value.__qualname__, None) is value
+
+
+OTHERWISE = re.compile(
+    r"torch\.("
+    r"distributed\b.*|"  # there are other classes, of MPI
+    r"(cuda|backends)\b.*|"  # one function refuses in place of several
+    r"(futures\.Future|jit\.\w*\.?ScriptModule|storage\.UntypedStorage|multiprocessing\.spawn\.ProcessContext)|"  # one is two
+    r"onnx\.(OperatorExportTypes|TrainingMode)|utils\.weak\..*|"
+    r"(fx\.(node|_symbolic_trace)|library)\..*|"
+    r"transforms\..*|nn\.functional\.grouped\..*|autograd\.grad_mode\.is_(multithreading|view_replay)_enabled"
+    r")"
+)
+"""What says another place than PyTorch's, or is not found there."""
+
+
+def said(value):
+    return f"{value.__module__}.{value.__qualname__}".replace("adjoint", "torch", 1)
+
+
+def test_classes_say_where_pytorch_has_them():
+    wrong = {
+        (path, said(mine), said(theirs))
+        for path, theirs, mine in pairs()
+        if isinstance(theirs, type) and isinstance(mine, type) and is_global(theirs) and said(mine) != said(theirs)
+    }
+    assert [each for each in sorted(wrong) if each[1].startswith("torch") and not OTHERWISE.fullmatch(each[1])] == []
+
+
+def test_everything_is_pickled_by_its_name():
+    failed = []
+    for path, _, mine in pairs():
+        for protocol in (2, 4):
+            try:
+                same = pickle.loads(pickle.dumps(mine, protocol)) is mine
+            except Exception as error:
+                same = repr(error)
+            if same is not True and not OTHERWISE.fullmatch(said(mine)):
+                failed.append((path, protocol, same))
+    assert failed == []
+
+
+def test_pytorch_finds_what_ours_says():
+    """By the name that our pickles give, PyTorch has an object."""
+    failed = set()
+    for path, _, mine in pairs():
+        module, name = mine.__module__.replace("adjoint", "torch", 1), mine.__qualname__
+        if module.partition(".")[0] != "torch" or OTHERWISE.fullmatch(said(mine)):
+            continue
+        try:
+            inspect.getattr_static(importlib.import_module(module), name.partition(".")[0])
+        except (ImportError, AttributeError):
+            failed.add(f"{path}: {module}.{name}")
+    assert sorted(failed) == []
+
+
+if __name__ == "__main__":
+    LIST.write_text("\n".join(lines()) + "\n", encoding="utf-8")
