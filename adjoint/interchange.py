@@ -51,7 +51,7 @@ class Interchange(ArrayAttributes):
 
         def _put_array(self, seen: ndarray[Any, Any], array: ndarray[Any, Any]) -> None: ...
 
-    def item(self) -> Any:
+    def item(self) -> int | float:
         """The only element, as a Python number."""
         try:
             array = self._array
@@ -192,7 +192,7 @@ class Interchange(ArrayAttributes):
         """The only element; `real`: the name of a C++ type that accepts no imaginary part."""
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        number = self.item()
+        number: Any = self.item()
         if real is not None and type(number) is complex:
             if number.imag != 0:
                 raise RuntimeError(f"value cannot be converted to type {real} without overflow")

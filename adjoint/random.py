@@ -5,7 +5,7 @@ A `Generator` wraps a stream of `kernels.random`; the functions that draw random
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ContextDecorator
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy
 
@@ -137,7 +137,7 @@ default_generator = Generator()
 
 
 @ending_at_caller
-def manual_seed(seed: Any) -> Generator:
+def manual_seed(seed: SupportsInt) -> Generator:
     """Restart the default generator from `seed`, anything that `int` accepts, and return it.
 
     Raises:

@@ -5,6 +5,8 @@
 Writes character_transformer.png: the loss, and what the last layer's heads look at while they write.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 import random
 
@@ -127,7 +129,7 @@ def main() -> None:
     draw(model, letters, losses, written, options.out / "character_transformer.png")
 
 
-def draw(model: Writer, letters: list[str], losses: list[float], written: str, path: object) -> None:
+def draw(model: Writer, letters: list[str], losses: list[float], written: str, path: Path) -> None:
     """The loss on the left; on the right, where the heads look when they write a sentence."""
     shown = written.partition(".")[0][: CONTEXT - 1] + "."
     with torch.no_grad():

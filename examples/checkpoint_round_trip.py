@@ -63,10 +63,10 @@ def through_pytorch(path: Path, inputs: torch.Tensor, expected: torch.Tensor) ->
 def main() -> None:
     options = arguments("Write a checkpoint, change it, and read it.", steps=200)
     torch.manual_seed(options.seed)
-    digits = load_digits()
-    order = torch.randperm(len(digits.target))
-    pixels = torch.tensor(digits.data / 16, dtype=torch.float32)[order]
-    parity, labels = torch.tensor(digits.target % 2)[order], torch.tensor(digits.target)[order]
+    images, targets = load_digits(return_X_y=True)
+    order = torch.randperm(len(targets))
+    pixels = torch.tensor(images / 16, dtype=torch.float32)[order]
+    parity, labels = torch.tensor(targets % 2)[order], torch.tensor(targets)[order]
 
     source = network(2)
     train(source, pixels, parity, 2 * options.steps, "odd or even", known=len(pixels) // 2)
@@ -93,7 +93,7 @@ def main() -> None:
     draw(path, history, options.out / "checkpoint_round_trip.png")
 
 
-def draw(path: Path, history: dict[str, list[float]], target: object) -> None:
+def draw(path: Path, history: dict[str, list[float]], target: Path) -> None:
     """What is in the archive on the left; on the right, what the transfer gave."""
     entries = sorted((entry.file_size, entry.filename.split("/", 1)[1]) for entry in zipfile.ZipFile(path).infolist())
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4), layout="constrained")

@@ -5,6 +5,8 @@
 Writes diffusion.png: the points while the noise is taken away, and the directions in which the network moves them.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 from style import BLUE, arguments, plt, save
 from tqdm import tqdm
@@ -88,7 +90,7 @@ def main() -> None:
 
 
 @torch.no_grad()
-def draw(model: Denoiser, states: dict[int, torch.Tensor], times: list[int], path: object) -> None:
+def draw(model: Denoiser, states: dict[int, torch.Tensor], times: list[int], path: Path) -> None:
     """The points at some times, over the directions in which they are moved."""
     figure, grid = plt.subplots(1, len(times), figsize=(15, 3.4), layout="constrained")
     line = torch.linspace(-2.6, 2.6, 18)

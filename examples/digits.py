@@ -57,12 +57,10 @@ class DigitNet(nn.Module):
 
 def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
     """The training and the test digits, every class in the same proportion in both; pixels from 0 to 1."""
-    digits = load_digits()
-    train, test = train_test_split(
-        np.arange(len(digits.target)), test_size=TEST_SHARE, stratify=digits.target, random_state=seed
-    )
-    images = torch.tensor(digits.images / 16, dtype=torch.float32).unsqueeze(1)
-    labels = torch.tensor(digits.target)
+    pixels, targets = load_digits(return_X_y=True)
+    train, test = train_test_split(np.arange(len(targets)), test_size=TEST_SHARE, stratify=targets, random_state=seed)
+    images = torch.tensor(pixels / 16, dtype=torch.float32).view(-1, 1, 8, 8)
+    labels = torch.tensor(targets)
     return TensorDataset(images[train], labels[train]), TensorDataset(images[test], labels[test])
 
 

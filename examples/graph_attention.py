@@ -6,6 +6,8 @@ The graph is drawn at random: more edges within the groups than between them. On
 graph_attention.png.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 from style import GREY, arguments, open_axes, plt, save
 from tqdm import tqdm
@@ -94,8 +96,8 @@ def draw(
     features: torch.Tensor,
     edges: torch.Tensor,
     known: torch.Tensor,
-    history: list,
-    path: object,
+    history: list[tuple[float, float]],
+    path: Path,
 ) -> None:
     """The graph, coloured by what the network says, with edges as strong as their attention; and the accuracy."""
     scores, _, weights = model(features, edges)

@@ -5,6 +5,8 @@
 The solver is Runge and Kutta's of fourth order; its steps are recorded, and backward goes through them. Writes neural_ode.png.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 from collections.abc import Callable
 
@@ -71,7 +73,7 @@ def main() -> None:
 
 
 @torch.no_grad()
-def draw(model: nn.Module, observed: torch.Tensor, path: torch.Tensor, losses: list[float], target: object) -> None:
+def draw(model: nn.Module, observed: torch.Tensor, path: torch.Tensor, losses: list[float], target: Path) -> None:
     """The learned field with both paths, and the loss."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained", width_ratios=(1.2, 1))
     line = torch.linspace(-2.3, 2.3, 24)

@@ -7,6 +7,8 @@ hold by construction.
 Writes physics_informed.png: the solution, and slices beside those of finite differences.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 import numpy
 from style import BLUE, GREY, ORANGE, arguments, open_axes, plt, save
@@ -15,6 +17,9 @@ from tqdm import tqdm
 from adjoint import nn
 
 VISCOSITY = 0.05
+
+Solution = dict[float, numpy.ndarray]
+"""Values over space, at each time."""
 
 
 def derivative(of: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
@@ -34,7 +39,7 @@ def value(model: nn.Module, t: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return -torch.sin(torch.pi * x) * (1 - t) + t * (1 - x * x) * model(torch.stack([t, x], -1)).squeeze(-1)
 
 
-def by_differences(points: int = 401, until: float = 1.0) -> tuple[numpy.ndarray, dict[float, numpy.ndarray]]:
+def by_differences(points: int = 401, until: float = 1.0) -> tuple[numpy.ndarray, Solution]:
     """The solution by finite differences at some times, for comparison."""
     x = numpy.linspace(-1, 1, points)
     u, dx = -numpy.sin(numpy.pi * x), x[1] - x[0]
@@ -71,17 +76,17 @@ def main() -> None:
             losses.append(loss.item())
             if step % 20 == 0:
                 bar.set_postfix(residual=f"{losses[-1]:.2e}")
-    x, exact = by_differences()
-    line = torch.tensor(x, dtype=torch.float32)
+    places, exact = by_differences()
+    line = torch.tensor(places, dtype=torch.float32)
     with torch.no_grad():
         found = {t: value(model, torch.full_like(line, t), line).numpy() for t in exact}
     error = max(abs(found[t] - exact[t]).max() for t in exact)
     print(f"largest error {error:.3f}")
-    draw(model, x, exact, found, losses, options.out / "physics_informed.png")
+    draw(model, places, exact, found, losses, options.out / "physics_informed.png")
 
 
 @torch.no_grad()
-def draw(model: nn.Module, x: numpy.ndarray, exact: dict, found: dict, losses: list[float], path: object) -> None:
+def draw(model: nn.Module, x: numpy.ndarray, exact: Solution, found: Solution, losses: list[float], path: Path) -> None:
     """The solution over time, slices of it, and the residual."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13.5, 4), layout="constrained")
     t, places = torch.meshgrid(torch.linspace(0, 1, 120), torch.linspace(-1, 1, 160), indexing="ij")
@@ -96,9 +101,9 @@ def draw(model: nn.Module, x: numpy.ndarray, exact: dict, found: dict, losses: l
     )
     left.set(title="u(t, x): a shock forms", xlabel="t", ylabel="x")
     figure.colorbar(shown, ax=left, shrink=0.8)
-    for t in exact:
-        middle.plot(x, exact[t], color=GREY, linewidth=4, alpha=0.5, label="finite differences" if t == 0 else None)
-        middle.plot(x, found[t], color=ORANGE, linewidth=1.2, label="network" if t == 0 else None)
+    for time, values in exact.items():
+        middle.plot(x, values, color=GREY, linewidth=4, alpha=0.5, label="finite differences" if time == 0 else None)
+        middle.plot(x, found[time], color=ORANGE, linewidth=1.2, label="network" if time == 0 else None)
     middle.set(title="At t = 0, ¼, ½, ¾, 1", xlabel="x")
     middle.legend(frameon=False)
     right.plot(losses, color=BLUE, linewidth=0.8)

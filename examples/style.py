@@ -7,6 +7,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "arguments", "open_axes", "plt", "save"]
 
 BLUE, ORANGE, GREEN, GREY = "#2f6db3", "#e07b39", "#3a9a6c", "#8a8f98"
 
@@ -23,14 +27,14 @@ def arguments(description: str, **numbers: int) -> argparse.Namespace:
     return options
 
 
-def open_axes(*many: plt.Axes) -> None:
+def open_axes(*many: Axes) -> None:
     """Axes without the upper and the right line, and with a faint grid."""
     for axes in many:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
 
 
-def save(figure: plt.Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
     """Write the figure, and say so."""
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -6,6 +6,8 @@ Sarsa(λ) with one-hot features: the gradient of each value comes from backward,
 td_lambda.png: how fast the agent learns for several λ, and the way it takes in the end.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 from style import BLUE, GREEN, GREY, ORANGE, arguments, open_axes, plt, save
 from tqdm import tqdm
@@ -86,7 +88,7 @@ def main() -> None:
     draw(curves, model, options.out / "td_lambda.png")
 
 
-def draw(curves: dict[float, torch.Tensor], model: Values, path: object) -> None:
+def draw(curves: dict[float, torch.Tensor], model: Values, path: Path) -> None:
     """The lengths of episodes on the left; the values and the way of the last agent on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 1.2))
     for (trace_decay, lengths), colour in zip(curves.items(), (GREY, BLUE, ORANGE), strict=True):

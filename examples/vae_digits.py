@@ -5,6 +5,8 @@
 Writes vae_digits.png: the digits' places in the latent space, and what the decoder draws at each place.
 """
 
+from pathlib import Path
+
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
 from sklearn.datasets import load_digits
 from style import arguments, plt, save
@@ -43,8 +45,8 @@ class Autoencoder(nn.Module):
 def main() -> None:
     options = arguments("Train a variational autoencoder on handwritten digits.", epochs=120)
     torch.manual_seed(options.seed)
-    digits = load_digits()
-    pixels = torch.tensor(digits.data / 16, dtype=torch.float32)
+    images, targets = load_digits(return_X_y=True)
+    pixels = torch.tensor(images / 16, dtype=torch.float32)
     model = Autoencoder()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     loader = DataLoader(TensorDataset(pixels), batch_size=64, shuffle=True)
@@ -59,11 +61,11 @@ def main() -> None:
                 optimizer.step()
             bar.set_postfix(bound=f"{-loss.item():.2f}")
     print(f"evidence lower bound {-loss.item():.2f} nats")
-    draw(model, pixels, digits.target, options.out / "vae_digits.png")
+    draw(model, pixels, targets, options.out / "vae_digits.png")
 
 
 @torch.no_grad()
-def draw(model: Autoencoder, pixels: torch.Tensor, labels: object, path: object, count: int = 20) -> None:
+def draw(model: Autoencoder, pixels: torch.Tensor, labels: object, path: Path, count: int = 20) -> None:
     """The places on the left, coloured by digit; a map of drawn digits on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.8), layout="constrained")
     places = model.place(pixels).mean.numpy()

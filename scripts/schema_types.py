@@ -115,7 +115,7 @@ def type_of(text: str) -> tuple[str, ...]:
     return (*(element if several[2] else ()), f"Sequence[{' | '.join(element)}]")
 
 
-def signatures(packet: str, function: str) -> list[Signature]:
+def signatures(packet: str) -> list[Signature]:
     """The overloads of a packet, those that differ in types alone made one; `out` is a parameter of each that can take one."""
     found: list[Signature] = []
     out_of: dict[str, str] = {}
@@ -134,7 +134,7 @@ def signatures(packet: str, function: str) -> list[Signature]:
         ):
             continue  # of TorchScript's lists
         try:
-            signature = _signature(schema, function, out_of)
+            signature = _signature(schema, out_of)
         except KeyError:  # a type of TorchScript's
             continue
         found = list(_added(found, signature))
@@ -153,7 +153,7 @@ def _covers(wider: Signature, signature: Signature) -> bool:
     )
 
 
-def _signature(schema: schemas.FunctionSchema, function: str, out_of: dict[str, str]) -> Signature:
+def _signature(schema: schemas.FunctionSchema, out_of: dict[str, str]) -> Signature:
     parameters = []
     for each in schema.arguments:
         default = (
@@ -174,21 +174,22 @@ def _signature(schema: schemas.FunctionSchema, function: str, out_of: dict[str, 
         parameters.append(Parameter("out", (out, "None"), "None", True))
     if names >= {"dtype", "layout", "device", "pin_memory"}:
         parameters.append(Parameter("requires_grad", ("_bool",), "False", True))
-    return Signature(tuple(parameters), _returned(schema, function))
+    return Signature(tuple(parameters), _returned(schema))
 
 
 FACTORY = frozenset({"dtype", "layout", "device", "pin_memory"})
 
 
-def _returned(schema: schemas.FunctionSchema, function: str) -> str:
+def _returned(schema: schemas.FunctionSchema) -> str:
     results = schema.returns
     if not results:
         return "None"
     types = [RETURNED.get(each.type) or " | ".join(type_of(each.type)) for each in results]
     if len(types) == 1:
         return types[0]
-    if all(each.name for each in results) and function in BY_NAME:
-        return f"return_types.{function}"
+    name = schema.name.removeprefix("aten::")
+    if all(each.name for each in results) and name in BY_NAME:
+        return f"return_types.{name}"
     return f"tuple[{', '.join(types)}]"
 
 

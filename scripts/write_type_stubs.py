@@ -44,7 +44,8 @@ ALIASES = {
     "_Number": "_bool | _int | _float | _complex",
     "_Dims": "_int | Sequence[_int]",
     "_Device": "_device | str | _int",
-    "_Index": "_int | _slice | EllipsisType | Tensor | numpy.ndarray[Any, Any] | Sequence[Any] | None",
+    "_Index": "_int | _slice | EllipsisType | Tensor | numpy.ndarray[Any, Any] | Sequence[_Part | Sequence[_int]] | None",
+    "_Part": "_int | _slice | EllipsisType | Tensor | numpy.ndarray[Any, Any] | None",
 }
 
 OF_OPERATORS = """from adjoint import *
@@ -124,7 +125,7 @@ def lines_of(namespace: str, name: str, function: Any) -> list[str]:
     packet = packet if packet in schemas.packets() else name
     known = accepted(function)
     texts = []
-    for found in signatures(packet, name):
+    for found in signatures(packet):
         of_python = found.as_method() if namespace == "Tensor" else found.as_function()
         signature = of_python and of_python.with_names_in(known)
         if signature is not None and signature.text() not in texts:
@@ -203,7 +204,8 @@ def late_exports() -> Iterator[str]:
 def headed(lines: list[str]) -> str:
     """The text of a file: its lines, after imports of the names that they use."""
     body = "\n".join([*lines, ""])
-    aliases = [f"{name}: TypeAlias = {text}" for name, text in ALIASES.items() if is_in(name, body)]
+    written = body + "\n".join([text for name, text in ALIASES.items() if is_in(name, body)])
+    aliases = [f"{name}: TypeAlias = {text}" for name, text in ALIASES.items() if is_in(name, written)]
     used = "\n".join([*aliases, "", body])
     imports = []
     for source, names in groupby((name for name in SOURCES if is_in(name, used)), SOURCES.get):

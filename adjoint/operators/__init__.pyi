@@ -15,7 +15,8 @@ from adjoint.tensor import Tensor
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
 _Device: TypeAlias = _device | str | _int
-_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | numpy.ndarray[Any, Any] | Sequence[Any] | None
+_Index: TypeAlias = _int | _slice | EllipsisType | Tensor | numpy.ndarray[Any, Any] | Sequence[_Part | Sequence[_int]] | None
+_Part: TypeAlias = _int | _slice | EllipsisType | Tensor | numpy.ndarray[Any, Any] | None
 
 from adjoint import *
 from adjoint.dispatch.decorators import PUBLIC as PUBLIC

@@ -56,9 +56,9 @@ class Sequential(Module):
 
     _modules: dict[str, Module]  # type: ignore[assignment]
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else enumerate(args)
+        named: Any = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else enumerate(args)
         for name, module in named:
             self.add_module(str(name) if isinstance(name, int) else name, module)
 

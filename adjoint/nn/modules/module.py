@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import adjoint as torch
 
@@ -341,14 +341,14 @@ class Module:
 
     # Modes and gradients
 
-    def apply(self, fn: Callable[[Module], None]) -> Module:
+    def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` with every submodule and then with this module; return this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Set the training mode of this module and all its descendants."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -357,11 +357,11 @@ class Module:
             module.train(mode)
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Set evaluation mode: the same as `train(False)`."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set whether autograd accumulates gradients into the parameters."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
@@ -385,7 +385,7 @@ class Module:
 
     # Converting
 
-    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Module:
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
         """Replace the data of every parameter, gradient and buffer by `fn` of it."""
         if recurse:
             for module in self.children():
@@ -396,7 +396,7 @@ class Module:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Module:
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Convert floating point and complex parameters and buffers in place.
 
         Called as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` or `to(tensor, non_blocking)`.
@@ -409,38 +409,38 @@ class Module:
     cuda = xpu = ipu = mtia = conversion.to_gpu
     compile = conversion.compiled_in_place
 
-    def type(self, dst_type: torch.dtype | str) -> Module:
+    def type(self, dst_type: torch.dtype | str) -> Self:
         """Cast all parameters and buffers to `dst_type`."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
-    def _cast(self, dtype: torch.dtype) -> Module:
+    def _cast(self, dtype: torch.dtype) -> Self:
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
-    def float(self) -> Module:
+    def float(self) -> Self:
         """Cast all floating point parameters and buffers to float32."""
         return self._cast(torch.float32)
 
-    def double(self) -> Module:
+    def double(self) -> Self:
         """Cast all floating point parameters and buffers to float64."""
         return self._cast(torch.float64)
 
-    def half(self) -> Module:
+    def half(self) -> Self:
         """Cast all floating point parameters and buffers to float16."""
         return self._cast(torch.float16)
 
-    def bfloat16(self) -> Module:
+    def bfloat16(self) -> Self:
         """Cast all floating point parameters and buffers to bfloat16."""
         return self._cast(torch.bfloat16)
 
-    def cpu(self) -> Module:
+    def cpu(self) -> Self:
         """Move all parameters and buffers to the CPU."""
         return self._apply(lambda tensor: tensor.cpu())
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move the parameters and buffers to `device` without copying their values."""
         return self._apply(lambda tensor: torch.empty_like(tensor, device=device), recurse=recurse)
 
-    def share_memory(self) -> Module:
+    def share_memory(self) -> Self:
         """Move the data of parameters and buffers to shared memory."""
         return self._apply(lambda tensor: tensor.share_memory_())
 

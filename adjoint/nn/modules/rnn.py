@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import adjoint as torch
 
@@ -267,6 +267,32 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
+P = ParamSpec("P")
+
+
+def _with_parameters_of(declared: Callable[P, None]) -> Callable[[Callable[..., None]], Callable[P, None]]:
+    """Tell type checkers that a constructor which passes its arguments on has these parameters."""
+    return lambda constructor: constructor
+
+
+def _layers(
+    self: Any,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int = 1,
+    bias: bool = True,
+    batch_first: bool = False,
+    dropout: float = 0.0,
+    bidirectional: bool = False,
+    proj_size: int = 0,
+    device: Any = None,
+    dtype: Any = None,
+    *,
+    nonlinearity: str = "tanh",
+) -> None:
+    """The parameters of recurrent layers; `nonlinearity` is `RNN`'s, which may also stand fourth."""
+
+
 class RNN(RNNBase):
     """An Elman network: `h' = tanh(W_ih x + b_ih + W_hh h + b_hh)` in each layer.
 
@@ -275,6 +301,7 @@ class RNN(RNNBase):
     Called as `rnn(input, h_0)`; returns the outputs of the last layer and the final hidden states.
     """
 
+    @_with_parameters_of(_layers)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
         if len(args) > 3:
@@ -297,6 +324,7 @@ class GRU(RNNBase):
     Called as `gru(input, h_0)`; returns the outputs of the last layer and the final hidden states.
     """
 
+    @_with_parameters_of(_layers)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
@@ -316,6 +344,7 @@ class LSTM(RNNBase):
     (torch.Size([5, 4, 3]), torch.Size([2, 4, 3]))
     """
 
+    @_with_parameters_of(_layers)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 

@@ -18,7 +18,8 @@ class Exp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> Tensor:
         (result,) = ctx.saved_tensors
-        return grad_output * result
+        gradient: Tensor = grad_output * result
+        return gradient
 
 
 class Clamp(torch.autograd.Function):
@@ -101,20 +102,21 @@ def transforms(x: Tensor) -> Tensor:
     def f(x: Tensor) -> Tensor:
         return (x.sin() * x).sum()
 
-    gradient = grad(f)(x)
-    second = hessian(f)(x)
-    _, tangent = jvp(f, (x,), (torch.ones_like(x),))
+    gradient: Tensor = grad(f)(x)
+    second: Tensor = hessian(f)(x)
+    outputs: tuple[Tensor, Tensor] = jvp(f, (x,), (torch.ones_like(x),))
     _, pull = vjp(f, x)
-    rows = vmap(lambda row: row.dot(row))(second)
-    return (
+    rows: Tensor = vmap(torch.linalg.norm)(second)
+    total: Tensor = (
         gradient
         + second.sum(0)
-        + tangent
+        + outputs[1]
         + pull(torch.tensor(1.0))[0]
         + rows
         + jacrev(torch.sin)(x).sum(0)
         + jacfwd(torch.cos)(x)[0]
     )
+    return total
 
 
 def per_sample(model: torch.nn.Module, inputs: Tensor) -> dict[str, Tensor]:
@@ -134,11 +136,17 @@ def recomputed(model: torch.nn.Module, x: Tensor) -> Tensor:
 
 
 def checked(x: Tensor) -> bool:
-    return torch.autograd.gradcheck(lambda x: (x**2).sum(), (x.double().requires_grad_(),))
+    def f(x: Tensor) -> Tensor:
+        return (x**2).sum()
+
+    return torch.autograd.gradcheck(f, (x.double().requires_grad_(),))
 
 
 def jacobians(x: Tensor) -> Tensor:
-    full = torch.autograd.functional.jacobian(lambda x: x**2, x)
+    def f(x: Tensor) -> Tensor:
+        return x**2
+
+    full = torch.autograd.functional.jacobian(f, x)
     assert isinstance(full, Tensor)
     return full.diagonal()
 
@@ -148,6 +156,14 @@ def run() -> None:
         return torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
 
     own_functions(x()).sum().backward()
-    first_and_second(x()), accumulated(x()), hooked(x()), graph(x()), modes(x()), transforms(x().detach())
+    print(first_and_second(x()))
+    print(accumulated(x()))
+    print(hooked(x()))
+    print(graph(x()))
+    print(modes(x()))
+    print(transforms(x().detach()))
     model = torch.nn.Linear(3, 2)
-    per_sample(model, torch.randn(4, 3)), recomputed(model, x()), checked(x().detach()), jacobians(x().detach())
+    print(per_sample(model, torch.randn(4, 3)))
+    print(recomputed(model, x()))
+    print(checked(x().detach()))
+    print(jacobians(x().detach()))

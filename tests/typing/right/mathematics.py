@@ -99,11 +99,14 @@ def masks(length: int) -> Tensor:
 def run() -> None:
     torch.manual_seed(0)
     a, b = torch.randn(5, 3), torch.randn(5, 2)
-    (
-        least_squares(a, b),
-        decompositions(torch.randn(3, 3)),
-        contractions(torch.randn(2, 3), torch.randn(3, 2)),
-        spectra(torch.randn(8)),
-    )
-    distances(torch.randn(3, 2), torch.randn(3, 2)), special(torch.rand(3) + 0.5), sparse(3), policies(torch.randn(4))
-    gaussians(torch.randn(3)), meshes(3), masks(4)
+    print(least_squares(a, b))
+    print(decompositions(torch.randn(3, 3)))
+    print(contractions(torch.randn(2, 3), torch.randn(3, 2)))
+    print(spectra(torch.randn(8)))
+    print(distances(torch.randn(3, 2), torch.randn(3, 2)))
+    print(special(torch.rand(3) + 0.5))
+    print(sparse(3))
+    print(policies(torch.randn(4)))
+    print(gaussians(torch.randn(3)))
+    print(meshes(3))
+    print(masks(4))

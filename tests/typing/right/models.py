@@ -117,8 +117,7 @@ class Scaled(nn.Module):
 def initialised(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight, gain=nn.init.calculate_gain("relu"))
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
+        nn.init.zeros_(module.bias)
     elif isinstance(module, nn.Conv2d):
         nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
 
@@ -150,7 +149,10 @@ def run() -> None:
     torch.manual_seed(0)
     network = ConvNet()
     network.apply(initialised)
-    network(torch.randn(2, 1, 12, 12))
-    Transformer(11).generate(torch.zeros(1, 1, dtype=torch.int64), 3)
-    Recurrent(4)(torch.randn(2, 3, 4)), VAE(6, 2)(torch.rand(3, 6)), Scaled()(torch.ones(2), inverse=True)
-    losses(torch.randn(2, 3), torch.randn(2, 3)), layers(torch.randn(2, 3, 8, 8))
+    print(network(torch.randn(2, 1, 12, 12)))
+    print(Transformer(11).generate(torch.zeros(1, 1, dtype=torch.int64), 3))
+    print(Recurrent(4)(torch.randn(2, 3, 4)))
+    print(VAE(6, 2)(torch.rand(3, 6)))
+    print(Scaled()(torch.ones(2), inverse=True))
+    print(losses(torch.randn(2, 3), torch.randn(2, 3)))
+    print(layers(torch.randn(2, 3, 8, 8)))

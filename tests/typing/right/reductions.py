@@ -87,5 +87,13 @@ def selected(x: Tensor, index: Tensor) -> Tensor:
 def run() -> None:
     torch.manual_seed(0)
     x = torch.rand(2, 4) + 0.1
-    accuracy(x, torch.tensor([0, 1])), top(x), ordered(x), extremes(x), statistics(x), sums(x), running(x)
-    counted(torch.tensor([0, 1, 1, 2])), found(x), selected(x, torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]]))
+    print(accuracy(x, torch.tensor([0, 1])))
+    print(top(x))
+    print(ordered(x))
+    print(extremes(x))
+    print(statistics(x))
+    print(sums(x))
+    print(running(x))
+    print(counted(torch.tensor([0, 1, 1, 2])))
+    print(found(x))
+    print(selected(x, torch.tensor([[0, 1, 2, 3], [3, 2, 1, 0]])))

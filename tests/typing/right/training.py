@@ -54,7 +54,8 @@ def train(model: nn.Module, loader: DataLoader[Any], epochs: int = 1) -> float:
 @torch.no_grad()
 def evaluate(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
     model.eval()
-    return (model(inputs).argmax(1) == targets).float().mean().item()
+    scores: Tensor = model(inputs)
+    return (scores.argmax(1) == targets).float().mean().item()
 
 
 def by_hand(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,9 +66,10 @@ def by_hand(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         loss.backward()
         with torch.no_grad():
             for parameter in (weight, bias):
-                if parameter.grad is not None:
-                    parameter -= 0.1 * parameter.grad
-                    parameter.grad.zero_()
+                gradient = parameter.grad
+                if gradient is not None:
+                    parameter.sub_(gradient, alpha=0.1)
+                    gradient.zero_()
     return weight.detach(), bias.detach()
 
 
@@ -147,12 +149,15 @@ def run() -> None:
     train_set, test_set = random_split(points, [16, 8])
     model = Network(4, 2)
     loader = DataLoader(train_set, batch_size=8, shuffle=True)
-    train(model, loader), evaluate(model, points.inputs, points.targets), len(test_set)
-    train(model, DataLoader(TensorDataset(points.inputs, points.targets), batch_size=12))
-    by_hand(points.inputs, points.targets.float()), several_groups(model), checkpoint(model)
-    closures(model, points.inputs, points.targets), list(named(model))
-    (
-        accumulated(model, [(points.inputs, points.targets)] * 2),
-        mixed(model, points.inputs, points.targets),
-        frozen(model),
-    )
+    print(train(model, loader))
+    print(evaluate(model, points.inputs, points.targets))
+    print(len(test_set))
+    print(train(model, DataLoader(TensorDataset(points.inputs, points.targets), batch_size=12)))
+    print(by_hand(points.inputs, points.targets.float()))
+    print(several_groups(model))
+    print(checkpoint(model))
+    print(closures(model, points.inputs, points.targets))
+    print(list(named(model)))
+    print(accumulated(model, [(points.inputs, points.targets)] * 2))
+    print(mixed(model, points.inputs, points.targets))
+    print(frozen(model))

@@ -25,7 +25,7 @@ x.sum(dim="0")  # error
 x.mean(keepdims="yes", dim=0)  # error
 x.topk("3")  # error
 x.topk(2).value  # error
-x.sort().index  # error
+x.sort().indexes  # error
 x.max(dim=0).argmax  # error
 torch.cat(x)  # error
 torch.cat([x, 1])  # error
@@ -47,7 +47,7 @@ x.register_hook(3)  # error
 x.grad.zero_()  # error
 x.numpy().no_such_method()  # error
 x + "1"  # error
-"1" * x  # error
+"1" - x  # error
 x["a"]  # error
 x[0] = "a"  # error
 F.softmax(x, dimension=1)  # error
@@ -62,11 +62,9 @@ nn.Conv2d(3, 8)  # error
 nn.Dropout("half")  # error
 nn.LSTM(3, 4, layers=2)  # error
 nn.Sequential(3)  # error
-optim.Adam(model, 0.1)  # error
 optim.SGD(model.parameters(), learning_rate=0.1)  # error
 optim.Adam(model.parameters(), betas=0.9)  # error
 model.load_state_dict([1])  # error
-model.no_such_method()  # error
 torch.manual_seed("zero")  # error
 torch.autograd.grad(x, x, create_graphs=True)  # error
 torch.linalg.svd(x, full=True)  # error

@@ -1,0 +1,106 @@
+"""What type checkers say: nothing about right programs, the line of each mistake in wrong ones.
+
+The right programs are those of `typing/right`, the examples, and the learn pages of the documentation, in which functions may be
+without annotations. mypy and pyright check them in strict mode, each once for all tests.
+"""
+
+import json
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TYPED = ROOT / "tests" / "typing"
+PROGRAMS = sorted((TYPED / "right").glob("*.py"))
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+OF_THE_PAGE = re.compile(r"^(:tags:.*|.*building.*|show\(.*)$", re.MULTILINE)
+"""Lines of a page that are not of the program: how a cell is shown, and players of the site."""
+
+NOT_TYPED = (
+    *(f"reportUnknown{what}Type" for what in ("Parameter", "Argument", "Member", "Variable", "Lambda")),
+    *("reportMissingParameterType", "reportMissingTypeStubs", "reportUnusedExpression", "reportUnusedImport"),
+    *("reportPrivateUsage", "reportPossiblyUnboundVariable", "reportMissingTypeArgument", "reportOptionalMemberAccess"),
+)
+"""Rules of pyright about programs, not about the library: functions without annotations, other libraries without types, a `.grad`
+that a reader sees is there."""
+
+
+@pytest.fixture(scope="module")
+def documentation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the examples, and with the code of each learn page in a module."""
+    folder = tmp_path_factory.mktemp("documentation")
+    for example in (ROOT / "examples").glob("*.py"):
+        shutil.copy(example, folder)
+    for page in sorted((ROOT / "docs" / "learn").glob("*.md")):
+        cells = [found["code"] for found in CELL.finditer(page.read_text(encoding="utf-8"))]
+        code = OF_THE_PAGE.sub("", "\n".join(cells))
+        (folder / f"learn_{page.stem.replace('-', '_')}.py").write_text(code, encoding="utf-8")
+    return folder
+
+
+def run(*command: str, cwd: Path) -> str:
+    return subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, cwd=cwd, check=False).stdout
+
+
+@cache
+def of_mypy(folder: Path, *options: str) -> dict[tuple[str, int], str]:
+    pytest.importorskip("mypy")
+    text = run("mypy", "--strict", "--config-file=", "--ignore-missing-imports", *options, str(folder), cwd=ROOT)
+    found = re.finditer(r"^(?P<file>[^\n]*?)([^/\n]+\.py):(\d+): error: (.*)$", text, re.MULTILINE)
+    assert "error" in text or "Success" in text, text
+    return {(match[2], int(match[3])): match[4] for match in found}
+
+
+@cache
+def of_pyright(folder: Path, *ignored: str) -> dict[tuple[str, int], str]:
+    pytest.importorskip("pyright")
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT)], **dict.fromkeys(ignored, "none")}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    try:
+        text = run("pyright", "--pythonpath", sys.executable, "--outputjson", "-p", str(folder), cwd=folder)
+    finally:
+        (folder / "pyrightconfig.json").unlink()
+    if not text.startswith("{"):
+        pytest.skip("pyright does not start: its program for Node is not there")
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1): each["message"]
+        for each in json.loads(text)["generalDiagnostics"]
+        if each["severity"] == "error"
+    }
+
+
+CHECKERS = pytest.mark.parametrize("check", [of_mypy, of_pyright], ids=["mypy", "pyright"])
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_right_programs_run(program):
+    runpy.run_path(str(program))["run"]()
+
+
+@CHECKERS
+def test_right_programs_are_right(check):
+    assert check(TYPED / "right") == {}
+
+
+def test_mypy_accepts_the_documentation(documentation):
+    options = "--allow-untyped-defs --allow-untyped-calls --no-warn-return-any --disable-error-code=union-attr".split()
+    assert of_mypy(documentation, *options) == {}
+
+
+def test_pyright_accepts_the_documentation(documentation):
+    assert of_pyright(documentation, *NOT_TYPED) == {}
+
+
+@CHECKERS
+def test_each_mistake_is_found(check):
+    found = {line for _, line in check(TYPED / "wrong")}
+    lines = (TYPED / "wrong" / "mistakes.py").read_text(encoding="utf-8").splitlines()
+    planted = {number for number, line in enumerate(lines, start=1) if line.endswith("# error")}
+    assert len(planted) > 60
+    assert {number: lines[number - 1] for number in found ^ planted} == {}
