@@ -92,6 +92,8 @@ class tensortype(type):
     dtype: dtypes.dtype
     device: device
     is_cuda: bool
+    is_sparse: bool
+    layout: Any
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
