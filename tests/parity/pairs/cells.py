@@ -1,0 +1,200 @@
+"""A cell: one operator within two features, what both libraries answer, and how the answers differ."""
+
+import random
+import re
+import warnings
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy
+import torch
+
+from tests.parity.candidate import candidate
+from tests.parity.comparison import dtype_name, leading_words
+from tests.parity.conversion import to_array
+
+from .features import FEATURES, Feature, flat, loss
+from .operators import OPERATORS
+
+# Relative to the largest number of a tensor, by the digits that the features leave.
+TOLERANCES = {2: 3e-2, 4: 2e-5, 7: 1e-7}
+
+LARGE = 36_000
+"""How many elements the first input of a large cell has: more than compiled kernels and threads need."""
+
+
+class Cell(NamedTuple):
+    """`outer` of `inner` of `operator`."""
+
+    outer: str
+    inner: str
+    operator: str
+
+    def __str__(self) -> str:
+        return f"{self.outer} of {self.inner} of {self.operator}"
+
+
+class Answer(NamedTuple):
+    """Results and gradients as plain data, and the error that ended the program."""
+
+    parts: list[tuple[str, Any]]
+    error: Exception | None
+
+
+def all_cells() -> list[Cell]:
+    return [Cell(outer, inner, operator) for operator in OPERATORS for outer in FEATURES for inner in FEATURES]
+
+
+@cache
+def arrays(name: str, *, large: bool) -> list[numpy.ndarray]:
+    """The inputs of an operator."""
+    shapes = OPERATORS[name].shapes
+    rest = numpy.prod([size for size in shapes[0] if size != "n"])
+    count = LARGE // int(rest) if large else 3
+    generator = numpy.random.default_rng(len(name))
+    return [_distinct(generator, [count if size == "n" else size for size in shape]) for shape in shapes]
+
+
+def _distinct(generator: numpy.random.Generator, shape: list[int]) -> numpy.ndarray:
+    size = int(numpy.prod(shape))
+    return (0.3 + 1.4 * (generator.permutation(size) + 0.5) / size).reshape(shape)
+
+
+def answer(library: Any, cell: Cell, *, plain: tuple[bool, bool] = (False, False)) -> Answer:
+    """What the library answers; with the meaning of a feature, outer or inner, where `plain` says so."""
+    features = FEATURES[cell.outer], FEATURES[cell.inner]
+    function = partial(OPERATORS[cell.operator].function, library)
+    for each, by_meaning in zip(features[::-1], plain[::-1], strict=True):
+        function = partial(each.meaning if by_meaning else each.apply, library, function)
+    large = any(each.is_large for each in features)
+    leaves = [library.from_numpy(array).clone().requires_grad_() for array in arrays(cell.operator, large=large)]
+    library.manual_seed(0)
+    parts: list[tuple[str, Any]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            results = flat(function(*leaves))
+            parts += [(f"result {number}", seen(one)) for number, one in enumerate(results)]
+            total = loss(library, results)
+            if total is not None:
+                total.backward()
+            parts += [(f"gradient {number}", seen(leaf.grad)) for number, leaf in enumerate(leaves)]
+        except Exception as error:  # compared
+            return Answer(parts, error)
+    return Answer(parts, None)
+
+
+class Seen(NamedTuple):
+    """What is compared of a tensor."""
+
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    requires_grad: bool
+    layout: str
+    values: numpy.ndarray | None
+
+
+def seen(tensor: Any) -> Seen | None:
+    if tensor is None:
+        return None
+    values = None
+    if tensor.device.type != "meta":
+        values = to_array(tensor.to_dense() if tensor.is_sparse else tensor)
+        values = values.astype(numpy.complex128 if tensor.is_complex() else numpy.float64)
+    return Seen(
+        type(tensor).__name__.partition("_")[0],
+        dtype_name(tensor.dtype),
+        tuple(tensor.shape),
+        tensor.requires_grad,
+        dtype_name(tensor.layout),
+        values,
+    )
+
+
+def difference_of(actual: Seen | None, expected: Seen | None, tolerance: float, *, by_meaning: bool) -> str | None:
+    """What differs between two tensors. A meaning says nothing of classes, layouts, and what requires grad."""
+    if actual is None or expected is None:
+        return None if actual is expected else f"{_shown(actual)}, expected {_shown(expected)}"
+    for name in ("dtype", "shape") if by_meaning else ("kind", "dtype", "shape", "requires_grad", "layout"):
+        one, two = getattr(actual, name), getattr(expected, name)
+        if one != two:
+            return f"{name} {one}, expected {two}"
+    if actual.values is None or expected.values is None:
+        return None if actual.values is expected.values else "values, expected none"
+    return _values_differ(actual.values, expected.values, tolerance)
+
+
+def _values_differ(actual: numpy.ndarray, expected: numpy.ndarray, tolerance: float) -> str | None:
+    known = numpy.abs(expected[numpy.isfinite(expected)])
+    largest = max(1.0, known.max(initial=0.0))
+    wrong = ~numpy.isclose(actual, expected, 0, tolerance * largest, equal_nan=True)
+    if not wrong.any():
+        return None
+    where = tuple(int(index) for index in numpy.argwhere(wrong)[0])
+    return f"{int(wrong.sum())} of {wrong.size} numbers, first at {where}: {actual[where]}, expected {expected[where]}"
+
+
+def _shown(tensor: Seen | None) -> str:
+    return "nothing" if tensor is None else f"{tensor.dtype} {tensor.shape}"
+
+
+def plain_words(error: Exception) -> str:
+    """The type and the first words of an error, without the library's own name and addresses."""
+    text = re.sub(r"\b(adjoint|torch)\.", "torch.", leading_words(str(error), 5))
+    return f"{type(error).__name__}: {re.sub('0x[0-9a-f]+', '0x', text)}"
+
+
+def answers_differ(actual: Answer, expected: Answer, tolerance: float, *, by_meaning: bool = False) -> str | None:
+    """What differs between two programs: an error, a number of results, or one of them."""
+    for (name, one), (expected_name, two) in zip(actual.parts, expected.parts, strict=False):
+        difference = (
+            difference_of(one, two, tolerance, by_meaning=by_meaning) if name == expected_name else expected_name
+        )
+        if difference:
+            return f"{name}: {difference}"
+    one, two = (each.error and plain_words(each.error) for each in (actual, expected))
+    if one != two:
+        return f"raised {one or 'nothing'}, expected {two or 'nothing'}"
+    if len(actual.parts) != len(expected.parts):
+        return f"{len(actual.parts)} results and gradients, expected {len(expected.parts)}"
+    return None
+
+
+def tolerance_of(features: tuple[Feature, ...]) -> float:
+    return TOLERANCES[min(each.digits for each in features)]
+
+
+AS_PYTORCH, AS_MEANT_BY_PYTORCH, AS_MEANT, REFUSED = "as PyTorch", "as PyTorch answers to the meaning", "as meant", ""
+
+
+def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
+    """Which of the two features to replace by their meanings, the fewest first."""
+    possible = [FEATURES[name].meaning is not None for name in (cell.outer, cell.inner)]
+    for outer, inner in ((True, False), (False, True), (True, True)):
+        if possible[0] >= outer and possible[1] >= inner:
+            yield outer, inner
+
+
+def judge(cell: Cell) -> tuple[str, str | None]:
+    """By what the cell was judged, and what differs."""
+    tolerance = tolerance_of((FEATURES[cell.outer], FEATURES[cell.inner]))
+    expected, actual = answer(torch, cell), answer(candidate, cell)
+    difference = answers_differ(actual, expected, tolerance)
+    if difference is None or expected.error is None or actual.error is not None:
+        return AS_PYTORCH, difference
+    for library, judged in ((torch, AS_MEANT_BY_PYTORCH), (candidate, AS_MEANT)):
+        for plain in meanings(cell):
+            expected = answer(library, cell, plain=plain)
+            if expected.error is None:
+                other = answers_differ(actual, expected, tolerance, by_meaning=True)
+                return judged, other and f"{other} (by its meaning; {difference})"
+    return AS_PYTORCH, difference
+
+
+def sample(seed: int, count: int | None = None) -> list[Cell]:
+    """Cells in an order that depends on the seed."""
+    cells = all_cells()
+    random.Random(seed).shuffle(cells)
+    return cells[:count]
