@@ -117,7 +117,7 @@ def difference_of(actual: Seen | None, expected: Seen | None, tolerance: float, 
     """What differs between two tensors. A meaning says nothing of classes, layouts, and what requires grad."""
     if actual is None or expected is None:
         return None if actual is expected else f"{_shown(actual)}, expected {_shown(expected)}"
-    for name in ("dtype", "shape") if by_meaning else ("kind", "dtype", "shape", "requires_grad", "layout"):
+    for name in ("dtype", "shape") if by_meaning else ("kind", "dtype", "shape", "layout"):
         one, two = getattr(actual, name), getattr(expected, name)
         if one != two:
             return f"{name} {one}, expected {two}"
@@ -159,7 +159,19 @@ def answers_differ(actual: Answer, expected: Answer, tolerance: float, *, by_mea
         return f"raised {one or 'nothing'}, expected {two or 'nothing'}"
     if len(actual.parts) != len(expected.parts):
         return f"{len(actual.parts)} results and gradients, expected {len(expected.parts)}"
-    return None
+    if by_meaning:
+        return None
+    return next(
+        (d for one, two in zip(actual.parts, expected.parts, strict=True) if (d := recording_differs(*one, two[1]))),
+        None,
+    )
+
+
+def recording_differs(name: str, actual: Seen | None, expected: Seen | None) -> str | None:
+    """Whether a tensor requires grad; asked last, where all values are the same."""
+    if actual is None or expected is None or actual.requires_grad == expected.requires_grad:
+        return None
+    return f"{name}: requires_grad {actual.requires_grad}, expected {expected.requires_grad}"
 
 
 def tolerance_of(features: tuple[Feature, ...]) -> float:

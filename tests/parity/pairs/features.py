@@ -58,12 +58,12 @@ def loss(torch: Any, results: Any) -> Any:
     return sum(parts[1:], parts[0]) if parts else None
 
 
-def gradients(torch: Any, results: Any, inputs: tuple[Any, ...], **options: bool) -> tuple[Any, ...]:
-    """Those of the inputs, from all results."""
-    total, known = loss(torch, results), [one for one in inputs if one.requires_grad]
-    if total is None or not known:
-        return ()
-    return flat(torch.autograd.grad(total, known, allow_unused=True, **options))
+def gradients(torch: Any, results: Any, inputs: Any, **options: bool) -> tuple[Any, ...]:
+    """Those of the inputs, from all results; zeros where nothing depends on them."""
+    total = loss(torch, results)
+    if total is None:
+        return tuple(torch.zeros_like(one) for one in inputs)
+    return torch.autograd.grad(total, tuple(inputs), materialize_grads=True, **options)
 
 
 def same(torch: Any, f: Function, *x: Any) -> Any:
@@ -73,7 +73,7 @@ def same(torch: Any, f: Function, *x: Any) -> Any:
 
 def elsewhere(torch: Any, f: Function, x: Any, move: Function = lambda tensors: tensors) -> Any:
     """The function of leaves that have been moved, and the gradients there."""
-    moved = move([one.detach().requires_grad_(one.requires_grad) for one in x])
+    moved = move([one.detach().requires_grad_() for one in x])
     result = f(*moved)
     return *(one.detach() for one in flat(result)), *gradients(torch, result, moved)
 
@@ -167,11 +167,16 @@ def _tangents(torch: Any, x: tuple[Any, ...]) -> tuple[Any, ...]:
 def _result_and_tangent(torch, f, *x):
     """The derivative of a vector-Jacobian product by its vector."""
     result = flat(f(*x))
-    vectors = tuple(torch.zeros_like(one, requires_grad=True) for one in result)
-    products = torch.autograd.grad(result, x, vectors, create_graph=True, materialize_grads=True)
-    return *result, *flat(
-        torch.autograd.grad(products, vectors, _tangents(torch, x), create_graph=True, materialize_grads=True)
+    known = [one for one in result if one.requires_grad]
+    vectors = [torch.zeros_like(one, requires_grad=True) for one in known]
+    options = {"create_graph": True, "materialize_grads": True}
+    products = torch.autograd.grad(known, x, vectors, **options) if known else ()
+    depending = [one for one in products if one.requires_grad]
+    directions = [one for one, product in zip(_tangents(torch, x), products, strict=False) if product.requires_grad]
+    found = iter(
+        torch.autograd.grad(depending, vectors, directions, **options) if depending else map(torch.zeros_like, vectors)
     )
+    return *result, *(next(found) if one.requires_grad else torch.zeros_like(one) for one in result)
 
 
 @feature(_result_and_tangent)
@@ -205,7 +210,7 @@ feature(vjp)(second_backward)
 
 @feature(leaves_of_their_own)
 def backward_twice(torch, f, *x):
-    leaves = [one.detach().requires_grad_(one.requires_grad) for one in x]
+    leaves = [one.detach().requires_grad_() for one in x]
     result = f(*leaves)
     first = gradients(torch, result, leaves, retain_graph=True)
     second = gradients(torch, result, leaves)
@@ -260,16 +265,15 @@ def hooks(torch, f, *x):
 
 @feature(leaves_of_their_own)
 def hooks_of_leaves(torch, f, *x):
-    leaves, seen = [one.detach().requires_grad_(one.requires_grad) for one in x], []
+    leaves, seen = [one.detach().requires_grad_() for one in x], {}
     for one in leaves:
-        if one.requires_grad:
-            one.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad * 1))
+        one.register_post_accumulate_grad_hook(lambda leaf: seen.update({id(leaf): leaf.grad * 1}))
     result = f(*leaves)
     total = loss(torch, result)
     if total is not None:
         total.backward()
-    seen.sort(key=lambda grad: [grad is leaf.grad for leaf in leaves])
-    return *(one.detach() for one in flat(result)), *flat(tuple(leaf.grad for leaf in leaves))
+    grads = (seen[id(leaf)] if id(leaf) in seen else torch.zeros_like(leaf) for leaf in leaves)
+    return *(one.detach() for one in flat(result)), *(grad.detach() for grad in grads)
 
 
 # ---------------------------------------------------------------- memory
@@ -379,7 +383,7 @@ def another_process(torch, f, *x):
     process = context.Process(target=_serve, args=(torch, f, questions, answers), daemon=True)
     process.start()
     try:
-        questions.put([one.detach().requires_grad_(one.requires_grad) for one in x])
+        questions.put([one.detach().requires_grad_() for one in x])
         if not answers._reader.poll(30):
             raise TimeoutError("the other process does not answer")
         answer = answers.get()
