@@ -7,6 +7,7 @@ from typing import Any
 
 from ..kernels.memory.copying import clone
 from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes, views
@@ -142,7 +143,7 @@ def detached_copy(tensor: Tensor) -> Tensor:
     if of_batch is not None:
         copy: Any = of_batch(copy=True)
     else:
-        copy = wrap(array.copy() if type(array) is SparseArray else clone(materialize(array)))
+        copy = wrap(array.copy() if type(array) in (SparseArray, Meta) else clone(materialize(array)))
     copy._edge = tensor._edge
     if tensor._extra is not None and tensor._extra.tangents is not None:
         for level, tangent in tensor._extra.tangents.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..device import contiguous_format
+from ..device import contiguous_format, device
 from ..extra import NOTING
 from ..kernels.runtime.meta_array import Unread
 from ..late_bound import LATE
@@ -63,6 +63,16 @@ class BatchedTensor(Tensor, plain=False):
             return numpy.empty(array.shape[:bdim] + array.shape[bdim + 1 :], array.dtype).view(Unread)
         element = array[(*(slice(None),) * bdim, 0, ...)]
         return element if type(element) is Unread else element.view(Unread)
+
+    @property
+    def device(self) -> device:
+        """Where the batch is."""
+        return self.value.device
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the batch has no elements."""
+        return self.value.is_meta
 
     def item(self) -> Any:
         """Raise, because batch elements differ; return the number if all batch elements share one."""

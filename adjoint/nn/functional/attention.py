@@ -76,7 +76,7 @@ def scaled_dot_product_attention(
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     scores = (query @ key.transpose(-2, -1)) * scale
     if is_causal:
-        attn_mask = torch.ones(scores.size(-2), scores.size(-1), dtype=torch.bool).tril()
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     alone = None
     if attn_mask is not None:
         attended = attn_mask if attn_mask.dtype == torch.bool else attn_mask != -math.inf
@@ -259,7 +259,7 @@ def _canonical_mask(
         )
     if mask.is_floating_point():
         return mask
-    return torch.zeros(mask.shape, dtype=target_type).masked_fill_(mask, -math.inf)
+    return torch.zeros(mask.shape, dtype=target_type, device=mask.device).masked_fill_(mask, -math.inf)
 
 
 def _checked_mask(mask: Optional, length: int, keys: int, heads: int) -> Optional:

@@ -60,7 +60,7 @@ def embedding_bag(
             rows = rows * per_sample_weights.unsqueeze(-1)
         return rows.max(1).values if mode == "max" else rows.mean(1) if mode == "mean" else rows.sum(1)
     if input.dim() == 2:
-        offsets = torch.arange(0, input.numel(), input.size(1))
+        offsets = torch.arange(0, input.numel(), input.size(1), device=input.device)
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
         include_last_offset = False
@@ -95,7 +95,7 @@ def _reduced(
 ) -> torch.Tensor:
     """The sums or means of rows, which need no factors, without the rows themselves."""
     if offsets is None:
-        bounds = torch.arange(0, input.numel() + 1, input.size(1))
+        bounds = torch.arange(0, input.numel() + 1, input.size(1), device=input.device)
     else:
         bounds = _bounds(input, offsets, include_last_offset).long()
     return operators.sum_of_runs(weight, bounds, input.reshape(-1), mode == "mean")
@@ -150,7 +150,7 @@ def _check_kinds(
 
 def _check_range(input: torch.Tensor, weight: torch.Tensor, mode: str) -> None:
     outside = (input < 0) | (input >= weight.size(0))
-    if not outside.any():
+    if input.is_meta or not outside.any():
         return
     position = int(outside.reshape(-1).int().argmax())
     index, rows = int(input.reshape(-1)[position]), weight.size(0)
@@ -170,7 +170,7 @@ def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], na
 def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
     """The number of the bag of each index, and the number of bags."""
     sizes = _bounds(input, offsets, include_last_offset).diff().long()
-    return torch.arange(sizes.size(0)).repeat_interleave(sizes), sizes.size(0)
+    return torch.arange(sizes.size(0), device=sizes.device).repeat_interleave(sizes), sizes.size(0)
 
 
 def _bounds(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> torch.Tensor:
@@ -178,12 +178,13 @@ def _bounds(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: boo
     count = offsets.size(0)
     if include_last_offset and not count:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    if count and (first := int(offsets[0].item())) != 0:
+    readable = count and not offsets.is_meta
+    if readable and (first := int(offsets[0].item())) != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
             f"{first}"
         )
-    if count and (last := int(offsets[-1].item())) > input.size(0):
+    if readable and (last := int(offsets[-1].item())) > input.size(0):
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {last}"
         )

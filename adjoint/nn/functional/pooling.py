@@ -112,7 +112,7 @@ def _fractional_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Call
             output_size = [int(input.size(dim - dims) * ratio) for dim, ratio in enumerate(output_ratio)]
         if _random_samples is None:
             batch = 1 if input.dim() == dims + 1 else input.size(0)
-            _random_samples = torch.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype)
+            _random_samples = torch.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
         return getattr(operators, name)(input, kernel_size, output_size, _random_samples)
 
     def fractional_max_pool(

@@ -213,7 +213,7 @@ class CrossMapLRN2d(Module):
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         channels, reach = input.size(1), int((self.size - 1) / 2 + 1)
-        summed = torch.zeros(channels, channels, dtype=input.dtype)
+        summed = torch.zeros(channels, channels, dtype=input.dtype, device=input.device)
         for channel in range(channels):
             if channel == 0:
                 summed[0, : min(reach, channels)] = 1

@@ -40,7 +40,7 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
             drawn = watch.function_called("empty_like", tensors.empty_like, (input,), {})
         drawn = drawn.bernoulli_(1.0 - p)
         drawn = drawn if alpha else drawn.div_(1.0 - p)
-    elif type(input._array) is Meta:
+    elif type(input._array) is Meta or (modes.STATE.interpreters and input.is_meta):
         drawn = wrap(parked(_noise_like(input._array, feature)))
     else:
         drawn = draw(input._array, feature, p)

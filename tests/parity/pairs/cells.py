@@ -69,6 +69,7 @@ def answer(library: Any, cell: Cell, *, plain: tuple[bool, bool] = (False, False
         function = partial(each.meaning if by_meaning else each.apply, library, function)
     large = any(each.is_large for each in features)
     leaves = [library.from_numpy(array).clone().requires_grad_() for array in arrays(cell.operator, large=large)]
+    first_run(library, cell.operator)
     library.manual_seed(0)
     parts: list[tuple[str, Any]] = []
     with warnings.catch_warnings():
@@ -83,6 +84,12 @@ def answer(library: Any, cell: Cell, *, plain: tuple[bool, bool] = (False, False
         except Exception as error:  # compared
             return Answer(parts, error)
     return Answer(parts, None)
+
+
+@cache
+def first_run(library: Any, name: str) -> None:
+    """Makes what an operator makes once, a module, outside of all features."""
+    OPERATORS[name].function(library, *map(library.from_numpy, arrays(name, large=False)))
 
 
 class Seen(NamedTuple):

@@ -166,16 +166,18 @@ def _tangents(torch: Any, x: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _result_and_tangent(torch, f, *x):
     """The derivative of a vector-Jacobian product by its vector."""
-    result = flat(f(*x))
-    known = [one for one in result if one.requires_grad]
-    vectors = [torch.zeros_like(one, requires_grad=True) for one in known]
     options = {"create_graph": True, "materialize_grads": True}
-    products = torch.autograd.grad(known, x, vectors, **options) if known else ()
-    depending = [one for one in products if one.requires_grad]
-    directions = [one for one, product in zip(_tangents(torch, x), products, strict=False) if product.requires_grad]
-    found = iter(
-        torch.autograd.grad(depending, vectors, directions, **options) if depending else map(torch.zeros_like, vectors)
-    )
+    with torch.enable_grad():
+        x = [one if one.requires_grad else one.detach().requires_grad_() for one in x]
+        result = flat(f(*x))
+        known = [one for one in result if one.requires_grad]
+        vectors = [torch.zeros_like(one, requires_grad=True) for one in known]
+        products = torch.autograd.grad(known, x, vectors, **options) if known else ()
+        pairs = [pair for pair in zip(products, _tangents(torch, x), strict=bool(known)) if pair[0].requires_grad]
+        found = map(torch.zeros_like, vectors)
+        if pairs:
+            depending, directions = zip(*pairs, strict=True)
+            found = iter(torch.autograd.grad(depending, vectors, directions, **options))
     return *result, *(next(found) if one.requires_grad else torch.zeros_like(one) for one in result)
 
 

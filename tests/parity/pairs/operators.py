@@ -5,6 +5,7 @@ elements of one of them equal.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 
@@ -70,10 +71,12 @@ def _cross_entropy(torch: Any, a: Any) -> Any:
 
 def _module(make: Callable[[Any], Any]) -> Callable[..., Any]:
     """A module as a function of its input and its parameters."""
+    made = cache(lambda torch: make(torch.nn).double())
 
     def function(torch: Any, x: Any, *parameters: Any) -> Any:
-        module = make(torch.nn).double().to(x.device)
+        module = made(torch)
         given = dict(zip((name for name, _ in module.named_parameters()), parameters, strict=True))
+        given |= {name: buffer.to(x.device, copy=True) for name, buffer in module.named_buffers()}
         result = torch.func.functional_call(module, given, (x,))
         return result[0] if isinstance(result, tuple) else result
 
