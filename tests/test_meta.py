@@ -78,6 +78,47 @@ def test_backward():
     assert x.grad.tolist() == [3, 3]
 
 
+def leaf(*shape):
+    return meta(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def _write_view(a, b):
+    result = a * 1
+    result.t()[1].mul_(b)
+    return result
+
+
+FUNCTIONS = {
+    "causal attention": (
+        lambda q, k, v: nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        ((2, 3, 4),) * 3,
+    ),
+    "an operand that is changed": (_write_view, ((3, 4), (3,))),
+    "addcmul_": (lambda a, b, c: (a * 2).addcmul_(b, c), ((3, 4), (4,), (3, 1))),
+    "bags": (lambda w: nn.functional.embedding_bag(torch.zeros(2, 3, dtype=int, device=w.device), w), ((4, 5),)),
+    "bags of any length": (
+        lambda w: nn.functional.embedding_bag(meta(4, dtype=int), w, meta(2, dtype=int), mode="mean"),
+        ((4, 5),),
+    ),
+    "dropout": (lambda a: nn.functional.dropout(a), ((3, 4),)),
+    "windows of any place": (lambda a: nn.functional.fractional_max_pool2d(a, 2, output_size=2), ((1, 1, 5, 5),)),
+    "a new tensor beside one": (lambda a: a + torch.ones(a.shape, device=a.device), ((3, 4),)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_and_batches(name):
+    function, shapes = FUNCTIONS[name]
+    inputs = [leaf(*shape) for shape in shapes]
+    result = function(*inputs)
+    grads = torch.autograd.grad(result.sum(), inputs)
+    assert [grad.shape for grad in grads] == [one.shape for one in inputs] and all(grad.is_meta for grad in grads)
+    primal, tangent = torch.func.jvp(function, tuple(inputs), tuple(torch.empty_like(one) for one in inputs))
+    assert primal.is_meta and tangent.is_meta and tangent.shape == result.shape
+    batched = torch.vmap(function, randomness="different")(*(torch.stack((one, one)) for one in inputs))
+    assert batched.is_meta and batched.shape == (2, *result.shape)
+
+
 def test_a_model_without_elements_is_the_form_of_an_ensemble():
     nets = [nn.Sequential(nn.Linear(2, 3), nn.Tanh()) for _ in range(3)]
     params, buffers = torch.func.stack_module_state(nets)

@@ -55,7 +55,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
             return op.code.out_path(*args, out)
         # Another thread, or a transform, has raised the flag, and may have lowered it since: the fast path is correct for
         # this call too. Its result, to the last bit, does not depend on what other threads do.
-        return note_created(op.fast_path(*args))
+        return note_created(op.fast_path(*args), op.saved_results)
     except Exception:
         again = overridden(getframe(1))
         if again is None:

@@ -158,8 +158,8 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
     counter.created_in = created_in
 
 
-def note_created(results: Any) -> Any:
-    """Call `note_creation` on the results of an operator, and return them."""
+def note_created(results: Any, saved: tuple[str, ...] = ()) -> Any:
+    """Call `note_creation` on the results of an operator, and return them. `saved`: names of results that its node saves."""
     transforms = modes.STATE.transforms
     if not transforms or not transforms[-1].notes_creation:
         return results
@@ -167,14 +167,30 @@ def note_created(results: Any) -> Any:
         if results._counter is None:
             results._counter = counter = CreationCounter((0, None))
             counter.created_in = transforms[-1].serial
+        elif saved:
+            _note_saved(results, saved, transforms[-1].serial)
         return within_batches(results) if transforms[-1].recorded_batches else results
     for result in results if isinstance(results, (tuple, list)) else (results,):
         if isinstance(result, Tensor):
             note_creation(result)
+            if saved:
+                _note_saved(result, saved, transforms[-1].serial)
     if transforms[-1].recorded_batches and isinstance(results, (tuple, list)):
         seen = [within_batches(result) if type(result) is Tensor else result for result in results]
         return type(results)(*seen) if hasattr(results, "_fields") else type(results)(seen)
     return results
+
+
+def _note_saved(result: Tensor, saved: tuple[str, ...], serial: int) -> None:
+    """Record the same of a result whose node, which has just been made, counts its changes."""
+    if type(result._counter) is not list or type(result._edge) is not tuple:
+        return
+    node, counter = result._edge[0], result._counter
+    for item in saved:
+        if getattr(node, f"counter_{item}", None) is counter:
+            result._counter = noted = CreationCounter(counter)
+            noted.created_in = serial
+            setattr(node, f"counter_{item}", noted)
 
 
 def within_batches(tensor: Tensor) -> Tensor:

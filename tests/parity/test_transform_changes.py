@@ -8,6 +8,24 @@ torch = pytest.importorskip("torch")
 from .programs import program_test
 
 CAPTURED = {
+    "results that their nodes save are the function's own": """
+        fn = torch.func
+        x = torch.rand(3, 4) + 0.5
+        for make in (torch.exp, lambda a: a**a, lambda a: a.softmax(0), lambda a: a.amax(0), lambda a: a.std(0), torch.linalg.svdvals,
+                     lambda a: torch.linalg.inv(a @ a.mT + torch.eye(3)), lambda a: a.max(0).values, lambda a: a.cumprod(0)):
+            def overwritten(a):
+                made = make(a)
+                made.zero_()
+                return made + a.sum()
+            def changed(a):
+                made = make(a)
+                made.select(-1, 0).mul_(2)
+                return made
+            for f in (overwritten, changed):
+                raises(lambda: show(fn.vjp(f, x)[1](f(x))))
+                show(fn.jvp(f, (x,), (x,)))
+                raises(lambda: show(fn.grad(lambda a: fn.vmap(f)(torch.stack((a, a))).sum())(x)))
+    """,
     "refused": """
         fn = torch.func
         x = torch.tensor([1., 2.])
