@@ -147,6 +147,8 @@ def run_layers(
         input = torch.cat(outputs, -1) if bidirectional else outputs[0]
         if dropout and first + directions < len(weights):
             input = drop(input, dropout)
+    if input.requires_grad and not bidirectional:
+        input = input.clone()  # the last layer saves its output, and users change theirs in place
     return input, [torch.stack(part) for part in (zip(*final, strict=True) if len(parts) > 1 else [final])]
 
 

@@ -119,11 +119,12 @@ class recurrent_layer:
 
 @public(namespace=None)
 def runs_as_one_layer(*given):
-    """Whether these tensors (or None) go through a recurrent layer as one operator."""
+    """Whether these tensors (or None) go through a recurrent layer as one operator, which autocast does not see into."""
     arrays = [each._array for each in given if each is not None]
     first = arrays[0]
     return (
         not modes.STATE.interpreters
+        and modes.STATE.autocast is None
         and first.dtype.char in "fd"
         and all(type(each) is numpy.ndarray and each.dtype is first.dtype and each.size for each in arrays)
     )

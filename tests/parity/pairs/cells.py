@@ -204,11 +204,12 @@ def judge(cell: Cell) -> tuple[str, str | None]:
     if difference is None or expected.error is None or actual.error is not None:
         return AS_PYTORCH, difference
     for library, judged in ((torch, AS_MEANT_BY_PYTORCH), (candidate, AS_MEANT)):
-        for plain in meanings(cell):
-            expected = answer(library, cell, plain=plain)
-            if expected.error is None:
-                other = answers_differ(actual, expected, tolerance, by_meaning=True)
-                return judged, other and f"{other} (by its meaning; {difference})"
+        meant = [one for one in (answer(library, cell, plain=plain) for plain in meanings(cell)) if one.error is None]
+        others = [answers_differ(actual, one, tolerance, by_meaning=True) for one in meant]
+        if None in others:
+            return judged, None
+        if others:
+            return judged, f"{others[0]} (by its meaning; {difference})"
     return AS_PYTORCH, difference
 
 
