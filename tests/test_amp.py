@@ -59,6 +59,21 @@ def test_gradients_have_the_type_of_parameters_which_are_cast_once():
     assert layer.weight.grad.dtype is torch.float32
 
 
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers(name):
+    x = torch.rand(5, 3, 4, requires_grad=True)
+    layer = getattr(torch.nn, name)(4, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        output, _ = layer(x)
+    output.float().sum().backward()
+    grads = [x.grad, *(parameter.grad for parameter in layer.parameters())]
+    x.grad = None
+    layer.zero_grad()
+    layer(x)[0].sum().backward()
+    for grad, expected in zip(grads, [x.grad, *(parameter.grad for parameter in layer.parameters())], strict=True):
+        torch.testing.assert_close(grad, expected, rtol=0.05, atol=0.05)
+
+
 def test_other_devices_are_warned_of():
     with pytest.warns(UserWarning, match="CUDA is not available. Disabling"), torch.autocast("cuda"):
         assert (A @ A).dtype is torch.float32

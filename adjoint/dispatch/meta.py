@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from ..device import cpu, meta
 from ..kernels.linalg import LinAlgError
-from ..kernels.runtime.meta_array import Meta, in_place_of, zeros
+from ..kernels.runtime.meta_array import Meta, Unread, in_place_of, zeros
 from ..kernels.runtime.narrow_array import Narrow, is_narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
@@ -49,6 +49,8 @@ def special_class(args: Iterable[Any]) -> type | None:
 
 def _class_of(array: Any) -> type | None:
     kind = type(array)
+    if kind is Unread:  # of a batch: no interpreter has taken it, so that this thread runs outside of its `vmap`
+        raise Unread.error(Unread.refusal)
     return kind if kind in _SPECIAL else Narrow if is_narrow(array.dtype) else None
 
 

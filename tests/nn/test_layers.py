@@ -221,3 +221,18 @@ def test_module_calls_carry_nothing_over():
     layer(torch.zeros(1, 2))
     first.sum().backward()
     assert layer.weight.grad.tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_outputs_of_recurrent_layers_may_be_changed_in_place(name, batch_first):
+    layer = getattr(torch.nn, name)(3, 2, batch_first=batch_first)
+    x = torch.rand(4, 4, 3, requires_grad=True)
+    kept = torch.ones(4, 4, 1)
+    kept[:, 2:] = 0
+    (layer(x)[0] * kept).sum().backward()
+    expected, x.grad = x.grad, None
+    output, _ = layer(x)
+    output[:, 2:] = 0
+    output.sum().backward()
+    torch.testing.assert_close(x.grad, expected)

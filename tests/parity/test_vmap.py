@@ -1,6 +1,7 @@
 """`vmap` over PyTorch's own sample inputs: each operator gives the results of a loop over the batch."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy
@@ -154,3 +155,31 @@ def test_gradients_of_examples_are_a_loop(name: str) -> None:
         if difference:
             failures.append(f"  {sample}: {difference}")
     assert not failures, f"{len(failures)} samples differ:\n" + "\n".join(failures[:5])
+
+
+ELSEWHERE = {
+    "exp": lambda a: a.exp(),
+    "sum": lambda a: a.sum(),
+    "slice": lambda a: a[1:],
+    "view": lambda a: a.view(-1),
+    "t": lambda a: a.t(),
+    "cumprod": lambda a: a.cumprod(0),
+    "softmax": lambda a: a.softmax(0),
+    "sort": lambda a: a.sort()[0],
+    "clone": lambda a: a.clone(),
+    "mul_": lambda a: a.mul_(2),
+    "setitem": lambda a: a.__setitem__(0, 1.0),
+    "matmul": lambda a: a @ a,
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_another_thread_sees_of_a_batch_is_refused(name: str) -> None:
+    use = ELSEWHERE[name]
+    for module in (torch, adjoint):
+        with pytest.raises(RuntimeError, match="Either your tensor may have escaped"):
+            module.vmap(lambda a: ThreadPoolExecutor(1).submit(use, a).result())(module.rand(2, 3, 3))
+        escaped: list[Any] = []
+        module.vmap(lambda a: (escaped.append(a), a)[1])(module.rand(2, 3, 3))  # noqa: B023
+        with pytest.raises(RuntimeError, match="Either your tensor may have escaped"):
+            use(escaped[0])
