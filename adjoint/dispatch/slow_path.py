@@ -81,11 +81,11 @@ def run_slow_path(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -
     args = bind(op, args, names)
     if modes.STATE.interpreters:
         if (interpreter := innermost(args if out is None else (*args, out))) is not None:
-            return note_created(interpreter.process(op, args, out))
+            return note_created(interpreter.process(op, args, out), op.saved_results)
         if out is None and not op.draws:
             with lower(modes.STATE.interpreters[0]):  # outside all interpreters, the fast path is possible again
                 results = applied(op, args)
-            return note_created(results)
+            return note_created(results, op.saved_results)
     if op.out_decides and isinstance(out, Tensor):
         args = in_dtype_of(op, args, out)
     tensors, arrays = operands(op, args)

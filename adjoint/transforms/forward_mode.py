@@ -26,6 +26,7 @@ from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
+from ..tape.packing import modes_without_hooks
 from ..tape.views import CopySlices
 from ..tensor import Tensor, can_require_grad
 from ..uninterrupted import SwitchesAtOnce, uninterrupted
@@ -384,7 +385,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     reverse = Reverse()
     tensors = [*tensors_in(args), *tensors_in(given.values())]
     lower_outside_transform = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
-    with enable_grad():
+    with modes_without_hooks(), enable_grad():  # what is saved here is the transposition's own
         replaced, inputs, directions = list(args), [], []
         pairs: Any
         for name, tangent in given.items():
