@@ -14,7 +14,7 @@ from tests.parity.candidate import candidate
 from tests.parity.comparison import dtype_name, leading_words
 from tests.parity.conversion import to_array
 
-from .features import FEATURES, Feature, flat, loss
+from .features import FEATURES, flat, loss, numbers
 from .operators import OPERATORS
 
 # Relative to the largest number of a tensor, by the digits that the features leave.
@@ -61,16 +61,23 @@ def _distinct(generator: numpy.random.Generator, shape: list[int]) -> numpy.ndar
     return (0.3 + 1.4 * (generator.permutation(size) + 0.5) / size).reshape(shape)
 
 
-def answer(library: Any, cell: Cell, *, plain: tuple[bool, bool] = (False, False)) -> Answer:
-    """What the library answers; with the meaning of a feature, outer or inner, where `plain` says so."""
+def program(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) -> tuple[Any, list[Any]]:
+    """A cell's function and its leaves; with the meaning of a feature, outer or inner, where `plain` says so."""
     features = FEATURES[cell.outer], FEATURES[cell.inner]
     function = partial(OPERATORS[cell.operator].function, library)
     for each, by_meaning in zip(features[::-1], plain[::-1], strict=True):
         function = partial(each.meaning if by_meaning else each.apply, library, function)
     large = any(each.is_large for each in features)
-    leaves = [library.from_numpy(array).clone().requires_grad_() for array in arrays(cell.operator, large=large)]
     first_run(library, cell.operator)
     library.manual_seed(0)
+    return function, [
+        library.from_numpy(array).clone().requires_grad_() for array in arrays(cell.operator, large=large)
+    ]
+
+
+def answer(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) -> Answer:
+    """What the library answers."""
+    function, leaves = program(library, cell, plain)
     parts: list[tuple[str, Any]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -181,8 +188,8 @@ def recording_differs(name: str, actual: Seen | None, expected: Seen | None) -> 
     return f"{name}: requires_grad {actual.requires_grad}, expected {expected.requires_grad}"
 
 
-def tolerance_of(features: tuple[Feature, ...]) -> float:
-    return TOLERANCES[min(each.digits for each in features)]
+def tolerance_of(cell: Cell) -> float:
+    return TOLERANCES[min(FEATURES[cell.outer].digits, FEATURES[cell.inner].digits)]
 
 
 AS_PYTORCH, AS_MEANT_BY_PYTORCH, AS_MEANT, REFUSED = "as PyTorch", "as PyTorch answers to the meaning", "as meant", ""
@@ -198,19 +205,48 @@ def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
 
 def judge(cell: Cell) -> tuple[str, str | None]:
     """By what the cell was judged, and what differs."""
-    tolerance = tolerance_of((FEATURES[cell.outer], FEATURES[cell.inner]))
     expected, actual = answer(torch, cell), answer(candidate, cell)
-    difference = answers_differ(actual, expected, tolerance)
+    difference = answers_differ(actual, expected, tolerance_of(cell))
     if difference is None or expected.error is None or actual.error is not None:
         return AS_PYTORCH, difference
     for library, judged in ((torch, AS_MEANT_BY_PYTORCH), (candidate, AS_MEANT)):
-        meant = [one for one in (answer(library, cell, plain=plain) for plain in meanings(cell)) if one.error is None]
-        others = [answers_differ(actual, one, tolerance, by_meaning=True) for one in meant]
+        others = differences_from_meanings(cell, actual, library)
         if None in others:
             return judged, None
         if others:
             return judged, f"{others[0]} (by its meaning; {difference})"
     return AS_PYTORCH, difference
+
+
+def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[str | None]:
+    """How what adjoint answers differs from what a library does with features replaced by their meanings."""
+    meant = [one for one in (answer(library, cell, plain) for plain in meanings(cell)) if one.error is None]
+    return [answers_differ(actual, one, tolerance_of(cell), by_meaning=True) for one in meant]
+
+
+def is_as_meant(cell: Cell) -> bool:
+    """Whether adjoint agrees with PyTorch's answer to a meaning of the cell."""
+    return None in differences_from_meanings(cell, answer(candidate, cell), torch)
+
+
+def is_derivative(cell: Cell) -> bool:
+    """Whether adjoint's gradients agree with central differences, along one direction."""
+    function, leaves = program(candidate, cell)
+    directions = [numbers(candidate, leaf, 2.0) for leaf in leaves]
+    total = loss(candidate, function(*leaves))
+    total.backward()
+    slope = sum(
+        float((leaf.grad * way).sum()) for leaf, way in zip(leaves, directions, strict=True) if leaf.grad is not None
+    )
+    ends = []
+    for step in (STEP, -STEP):
+        function, leaves = program(candidate, cell)
+        moved = [(leaf.detach() + step * way).requires_grad_() for leaf, way in zip(leaves, directions, strict=True)]
+        ends.append(float(loss(candidate, function(*moved)).detach()))
+    return abs((ends[0] - ends[1]) / (2 * STEP) - slope) <= 1e-5 * max(1.0, abs(slope))
+
+
+STEP = 1e-5
 
 
 def sample(seed: int, count: int | None = None) -> list[Cell]:
