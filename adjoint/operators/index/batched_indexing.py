@@ -82,7 +82,10 @@ def index_select(op, batch, value, dim, index):
 
 def _offset(batch, places, count):
     """Places in tensors of `count` elements, or rows, as those in the one that a batch of them makes."""
-    return places + tensors.arange(batch.size).reshape((-1,) + (1,) * (places._array.ndim - 1)) * count
+    return (
+        places
+        + tensors.arange(batch.size, device=places.device).reshape((-1,) + (1,) * (places._array.ndim - 1)) * count
+    )
 
 
 def take(op, batch, value, index):
@@ -171,7 +174,7 @@ def index(op, batch, value, indices):
     if not batch.has(value):
         result = value[tuple(aligned)]
         return result.movedim(first, 0) if inside else result
-    numbers = tensors.arange(batch.size).reshape((-1,) + (1,) * rank)
+    numbers = tensors.arange(batch.size, device=value.device).reshape((-1,) + (1,) * rank)
     result = batch.first(value)[(numbers, *aligned)]
     if not inside or not rank:
         return result
@@ -198,7 +201,7 @@ def index_put(op, batch, value, indices, values, accumulate):
     if _has_masks(given):
         return None
     rank = max(key._array.ndim for key in given)
-    numbers = tensors.arange(batch.size).reshape((-1,) + (1,) * rank)
+    numbers = tensors.arange(batch.size, device=value.device).reshape((-1,) + (1,) * rank)
     written = batch.aligned(values, rank + value._array.ndim - len(given))
     numbered = type(indices).of([numbers, *(batch.aligned(key, rank) for key in given)])
     return batch.apply(op, (batch.expanded(value), numbered, written, accumulate))
