@@ -14,6 +14,7 @@ from ..dtypes import Rank, promote
 from ..kernels.memory.copying import convert
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of, materialize, without_lazy_bits
+from ..kernels.runtime.meta_array import Unread
 from ..kernels.runtime.narrow_array import cast, kept
 from ..tape import modes
 from ..tape.edges import current_edge
@@ -150,7 +151,9 @@ def prepared(array: Any, target: Any) -> Any:
     """`array` converted to the dtype `target`, if that is not None."""
     if target is None or array.dtype == target.numpy:
         return array
-    return array.astype(target.numpy) if array.size < THREADED and not target.roles else convert(array, target.numpy)
+    if (array.size < THREADED and not target.roles) or isinstance(array, Unread):
+        return array.astype(target.numpy)
+    return convert(array, target.numpy)
 
 
 def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:

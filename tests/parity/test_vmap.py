@@ -183,3 +183,17 @@ def test_what_another_thread_sees_of_a_batch_is_refused(name: str) -> None:
         module.vmap(lambda a: (escaped.append(a), a)[1])(module.rand(2, 3, 3))  # noqa: B023
         with pytest.raises(RuntimeError, match="Either your tensor may have escaped"):
             use(escaped[0])
+
+
+@pytest.mark.parametrize("rows", [3, 40_000])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_dtypes_are_mixed_within_batches_of_any_size(rows: int, dim: int) -> None:
+    given = numpy.random.default_rng(0).random((rows, 2, 2))
+    answers = []
+    for module in (torch, adjoint):
+        shared = module.ones(2, dtype=module.float64, requires_grad=True)
+        result = module.vmap(lambda a: (a - 1j * shared) * a.float(), dim, dim)(module.from_numpy(given))  # noqa: B023
+        result.abs().sum().backward()
+        answers.append((result.detach().numpy(), shared.grad.numpy()))
+    for one, two in zip(*answers, strict=True):
+        numpy.testing.assert_allclose(one, two, 1e-6)
