@@ -10,6 +10,7 @@ from ..device import strided
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..kernels.memory import storage
+from ..kernels.shape.view import overlaps
 from ..late_bound import LATE
 from ..tensor import Tensor, lazy_bits
 
@@ -44,8 +45,13 @@ def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
 
 
 def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """`tangent` with the strides of `primal`, so that views of one are views of the other."""
-    if not primal.layout is tangent.layout is strided or tangent.stride() == primal.stride():
+    """`tangent` with the strides of `primal`, so that views of one are views of the other.
+
+    Elements of `primal` that share memory have tangents of their own.
+    """
+    if not primal.layout is tangent.layout is strided:
+        return pending_like(tangent, primal)
+    if tangent.stride() == primal.stride() or overlaps(primal.shape, primal.stride()):
         return pending_like(tangent, primal)
     return empty_like(primal, tangent).zero_().copy_(tangent)
 

@@ -97,21 +97,22 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
-    return places / _sharers(flat, geometry, start) if _overlaps(geometry.shape, geometry.steps) else places.copy()
+    return places / _sharers(flat, geometry, start) if overlaps(geometry.shape, geometry.steps) else places.copy()
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
-    overlaps = _overlaps(geometry.shape, geometry.steps)
-    _add_at(flat, geometry.shape, geometry.steps, start, grad / _sharers(flat, geometry, start) if overlaps else grad)
+    if overlaps(geometry.shape, geometry.steps):
+        grad = grad / _sharers(flat, geometry, start)
+    _add_at(flat, geometry.shape, geometry.steps, start, grad)
     return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
 
 
 def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> None:
     """Add `values` to zeros, at the places that sizes and strides describe."""
     places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
-    if _overlaps(size, stride):
+    if overlaps(size, stride):
         numpy.add.at(flat, places, values)
     else:
         flat[places] = values
@@ -137,7 +138,7 @@ def _memory_of_both(
     return numpy.zeros(max(spans), dtype=numpy.asarray(grad).dtype), start, offset
 
 
-def _overlaps(size: Any, stride: Any) -> bool:
+def overlaps(size: Any, stride: Any) -> bool:
     reach = 0
     for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
         if step <= reach:
