@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from .candidate import candidate
 from .programs import program_test
 
 PROGRAMS = {
@@ -41,3 +42,25 @@ PROGRAMS = {
 }
 
 test_views_of_tangents = program_test(PROGRAMS)
+
+
+SHARED = {
+    "expanded": lambda a: a[:1].expand(3, 4),
+    "windows": lambda a: a.flatten().unfold(0, 4, 1)[:3],
+    "strided": lambda a: a.as_strided((3, 4), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("function", ["exp", "clone", "abs", "t", "sum"])
+def test_elements_that_share_memory_have_tangents_of_their_own(name: str, function: str) -> None:
+    primal = SHARED[name](candidate.rand(3, 4, dtype=candidate.float64))
+    tangent = candidate.rand(3, 4, dtype=candidate.float64)
+    use = lambda a: getattr(a, function)()
+    _, expected = candidate.func.jvp(use, (primal.clone(),), (tangent,))
+    _, found = candidate.func.jvp(use, (primal,), (tangent,))
+    candidate.testing.assert_close(found, expected)
+    forward = candidate.autograd.forward_ad
+    with forward.dual_level():
+        found = forward.unpack_dual(use(forward.make_dual(primal, tangent))).tangent
+        candidate.testing.assert_close(found, expected)

@@ -139,6 +139,7 @@ def _memory_of_both(
 
 
 def overlaps(size: Any, stride: Any) -> bool:
+    """Whether elements of these sizes and strides share memory; also for some interleaved ones that do not."""
     reach = 0
     for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
         if step <= reach:

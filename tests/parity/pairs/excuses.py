@@ -103,11 +103,21 @@ EXCUSES = [
         "results changed in place of (vjp|second backward) of LSTM$",
         "^result",
     ),
+    Excuse(
+        "a sparse gradient becomes dense where an operator has no sparse kernel",
+        "sparse gradients",
+        "^(result|gradient) \\d+: layout strided, expected sparse_coo",
+    ),
     # refusals in other words
+    Excuse(
+        "which of the reasons to refuse a sparse gradient is told",
+        "sparse gradients",
+        "^raised (Not|Runtime).*expected (NotImplementedError: Could not run|RuntimeError: embedding does not support)",
+    ),
     Excuse(
         "PyTorch looks at dtypes in kernels, which tensors on meta and batches do not reach",
         "(mixed dtypes|autocast|conjugated).*(meta|vmap)|(meta|vmap).*(mixed dtypes|autocast|conjugated)",
-        "^raised RuntimeError: (expected (scalar type|m1 and m2)|self and mat2 must|Expected object of scalar|Expected both inputs)",
+        "^raised RuntimeError: (expected (scalar type|m1 and m2)|self and mat2 must|Expected (object of scalar|both inputs))",
     ),
     Excuse(
         "which of an operator's reasons to refuse complex numbers is told",
@@ -129,7 +139,7 @@ EXCUSES = [
     Excuse(
         "PyTorch's batching fails in its own words, or for the lack of a rule",
         "vmap",
-        "expected (MemoryError|RuntimeError: (The expanded size|expand\\(|Batching rule not|maybe_level.has_value|Either your tensor))",
+        "expected (MemoryError|RuntimeError: (The expanded size|expand\\(|Batching rule|maybe_level|Either your tensor))",
     ),
     Excuse(
         "files with classes that nobody has allowed are refused in other words",
