@@ -158,7 +158,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
     counter.created_in = created_in
 
 
-def note_created(results: Any, saved: tuple[str, ...] = ()) -> Any:
+def note_created(results: Any, saved: Sequence[str] = ()) -> Any:
     """Call `note_creation` on the results of an operator, and return them. `saved`: names of results that its node saves."""
     transforms = modes.STATE.transforms
     if not transforms or not transforms[-1].notes_creation:
@@ -181,7 +181,7 @@ def note_created(results: Any, saved: tuple[str, ...] = ()) -> Any:
     return results
 
 
-def _note_saved(result: Tensor, saved: tuple[str, ...], serial: int) -> None:
+def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:
     """Record the same of a result whose node, which has just been made, counts its changes."""
     if type(result._counter) is not list or type(result._edge) is not tuple:
         return

@@ -13,6 +13,7 @@ from typing import Any
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
+from ...dtypes import C_NAMES
 from ...kernels.nn import convolution as kernels
 from ...kernels.runtime.layout import like_images
 from ...notices import warn
@@ -317,16 +318,9 @@ def _check_types(input, weight, bias, transposed, dilation):
             continue
         if name == "bias" and not transposed:
             raise RuntimeError(
-                f"Input type ({_c_name(input.dtype)}) and bias type ({_c_name(other.dtype)}) should be the same"
+                f"Input type ({C_NAMES[input.dtype]}) and bias type ({C_NAMES[other.dtype]}) should be the same"
             )
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_type} but found {other.dtype.scalar_type}")
-
-
-def _c_name(dtype):
-    """The name of a type in C++."""
-    return {"Long": "long int", "Half": "c10::Half", "BFloat16": "c10::BFloat16"}.get(
-        dtype.scalar_type, dtype.scalar_type.lower()
-    )
 
 
 def _batched(function, input, count):

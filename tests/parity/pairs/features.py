@@ -192,7 +192,8 @@ def dual_numbers(torch, f, *x):
     with forward.dual_level():
         pairs = [forward.make_dual(one, tangent) for one, tangent in zip(x, _tangents(torch, x), strict=True)]
         unpacked = [forward.unpack_dual(one) for one in flat(f(*pairs))]
-        return *(pair.primal for pair in unpacked), *flat(tuple(pair.tangent for pair in unpacked))
+        tangents = (torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in unpacked)
+        return *(one.primal for one in unpacked), *tangents
 
 
 def second_backward(torch, f, *x):
