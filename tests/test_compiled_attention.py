@@ -235,3 +235,15 @@ def test_scores_are_not_held():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2048 * 2048 * 4 / 4
+
+
+@pytest.mark.parametrize("which", [(0,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_inputs_whose_elements_share_memory(any_size, which, dim):
+    rng = numpy.random.default_rng(0)
+    given = [torch.from_numpy(rng.random((40, 3, 5, 4))) for _ in range(3)]
+    for place in which:
+        given[place] = given[place].narrow(dim, 0, 1).expand(40, 3, 5, 4)
+    found = F.scaled_dot_product_attention(*given, is_causal=True)
+    expected = F.scaled_dot_product_attention(*(one.clone() for one in given), is_causal=True)
+    torch.testing.assert_close(found, expected)

@@ -238,7 +238,9 @@ def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
 def result_like(query: Array, value: Array) -> Array:
     """An array for the result, its dimensions in the order in memory that those of `query` have, if its rows are whole."""
     if query.shape[-1] == value.shape[-1] and query.strides[-1] == query.itemsize:
-        return numpy.empty_like(query, subok=False)
+        result = numpy.empty_like(query, subok=False)
+        if result.strides[-1] == result.itemsize:  # not where rows of `query` share memory
+            return result
     return numpy.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
 
 
