@@ -10,7 +10,6 @@ from ..device import strided
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..kernels.memory import storage
-from ..kernels.shape.view import overlaps
 from ..late_bound import LATE
 from ..tensor import Tensor, lazy_bits
 
@@ -51,7 +50,7 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     """
     if not primal.layout is tangent.layout is strided:
         return pending_like(tangent, primal)
-    if tangent.stride() == primal.stride() or overlaps(primal.shape, primal.stride()):
+    if tangent.stride() == primal.stride() or storage.overlaps(primal.shape, primal.stride()):
         return pending_like(tangent, primal)
     return empty_like(primal, tangent).zero_().copy_(tangent)
 

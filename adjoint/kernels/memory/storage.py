@@ -299,3 +299,13 @@ class _Capsule:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # the processor
+
+
+def overlaps(size: Any, stride: Any) -> bool:
+    """Whether elements of these sizes and strides share memory; also for some interleaved ones that do not."""
+    reach = 0
+    for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False

@@ -97,13 +97,15 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
-    return places / _sharers(flat, geometry, start) if overlaps(geometry.shape, geometry.steps) else places.copy()
+    return (
+        places / _sharers(flat, geometry, start) if storage.overlaps(geometry.shape, geometry.steps) else places.copy()
+    )
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """`as_strided` of `grad` laid out with `geometry`: what `as_strided_backward` is the transpose of."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
-    if overlaps(geometry.shape, geometry.steps):
+    if storage.overlaps(geometry.shape, geometry.steps):
         grad = grad / _sharers(flat, geometry, start)
     _add_at(flat, geometry.shape, geometry.steps, start, grad)
     return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
@@ -112,7 +114,7 @@ def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storag
 def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> None:
     """Add `values` to zeros, at the places that sizes and strides describe."""
     places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
-    if overlaps(size, stride):
+    if storage.overlaps(size, stride):
         numpy.add.at(flat, places, values)
     else:
         flat[places] = values
@@ -136,16 +138,6 @@ def _memory_of_both(
         if 0 not in lengths:
             spans.append(first + 1 + sum((n - 1) * step for n, step in zip(lengths, strides, strict=True)))
     return numpy.zeros(max(spans), dtype=numpy.asarray(grad).dtype), start, offset
-
-
-def overlaps(size: Any, stride: Any) -> bool:
-    """Whether elements of these sizes and strides share memory; also for some interleaved ones that do not."""
-    reach = 0
-    for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
-        if step <= reach:
-            return True
-        reach += step * (n - 1)
-    return False
 
 
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -234,7 +234,7 @@ def is_as_meant(cell: Cell) -> bool:
 
 def is_derivative(cell: Cell) -> bool:
     """Whether adjoint's gradients agree with central differences, along one direction, where all is computed in float64."""
-    cell = Cell(*("checkpoint" if FEATURES[name].digits < 7 else name for name in cell[:2]), cell.operator)
+    cell = Cell(*("negated" if FEATURES[name].digits < 7 else name for name in cell[:2]), cell.operator)
     function, leaves = program(candidate, cell)
     directions = [numbers(candidate, leaf, 2.0) for leaf in leaves]
     total = loss(candidate, function(*leaves))
