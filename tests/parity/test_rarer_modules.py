@@ -246,7 +246,8 @@ def test_changes_reach_a_file_that_is_mapped_shared(tmp_path):
 
 def test_return_types():
     for name in ("max", "sort", "linalg_svd", "topk", "frexp"):
-        assert str(getattr(adjoint.return_types, name)) == str(getattr(torch.return_types, name))
+        found, expected = (str(getattr(module.return_types, name)) for module in (adjoint, torch))
+        assert found.replace("adjoint", "torch") == expected
     for name in ("max", "sort", "median", "cummax"):
         assert isinstance(getattr(adjoint.ones(2, 2), name)(0), getattr(adjoint.return_types, name))
     with pytest.raises(AttributeError):

@@ -102,9 +102,10 @@ VALUES = {
     "div": lambda t: [s(t, False) / 2, u(t) / t.tensor(4.0)],
     "unary": lambda t: [
         getattr(s(t, False), name)()
-        for name in "abs neg sin tan asin atan sinh tanh asinh atanh sqrt expm1 log1p floor ceil trunc round sign sgn erf isnan "
+        for name in "abs neg sin tan asin atan sinh tanh asinh atanh sqrt log1p floor ceil trunc round sign sgn erf isnan "
         "isinf signbit deg2rad rad2deg relu square".split()
     ],
+    "expm1": lambda t: s(t, False).double().expm1(),  # in float32 NumPy's last bit depends on the processor
     "unary of csr": lambda t: [getattr(c(t), name)() for name in "abs neg sin sqrt floor relu".split()],
     "pow": lambda t: [s(t, False) ** 2, s(t, False).pow(0.5)],
     "transposed": lambda t: [s(t, False).t(), s(t, False).mT, c(t).t(), c(t).transpose(0, 1), s(t, False).permute(1, 0)],

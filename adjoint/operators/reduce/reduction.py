@@ -163,8 +163,9 @@ def shared(grad, self, result, dim, keepdim, xp, nan_is_one=True):
     if nan_is_one:
         equal = equal | ((self != self) & (extremum != extremum))
     count = xp.sum(equal, dim, True)
-    share = xp.expand(xp.kept(grad, shape, dim, keepdim) / count, shape)
-    return xp.zero_where(share, xp.logical_not(equal | (count == 0)))
+    nobody = count == 0  # an extremum that is nan: 0 / 0 is
+    share = xp.expand(xp.zero_where(xp.kept(grad, shape, dim, keepdim), nobody) / count, shape)
+    return xp.zero_where(share, xp.logical_not(equal | nobody))
 
 
 def _shared_over_dims(grad, self, result, dim, keepdim, xp):
