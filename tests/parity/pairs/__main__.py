@@ -1,44 +1,15 @@
 """Runs cells, and prints the differences that no excuse explains. The exit status is 1 if there are any."""
 
 import argparse
-import faulthandler
-import multiprocessing
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
 
-import torch
-
-from .cells import Cell, judge, sample
+from .cells import Cell, sample
 from .excuses import EXCUSES, Excuse, excuse
-
-TOGETHER = 20
-"""How many cells a process runs before it answers."""
-
-Judged = tuple[Cell, str, str | None]
-
-
-def run(cells: list[Cell], processes: int, end: float) -> Iterator[Judged]:
-    """Each cell with what it was judged by and what differs, until the time is up."""
-    groups = [cells[start : start + TOGETHER] for start in range(0, len(cells), TOGETHER)]
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), prepare) as pool:
-        for judged in pool.map(partial(judge_group, end=end), groups):
-            yield from judged
-
-
-def prepare() -> None:
-    """What a process does first."""
-    faulthandler.enable()
-    torch.set_num_threads(1)
-
-
-def judge_group(cells: list[Cell], end: float) -> list[Judged]:
-    return [(cell, *judge(cell)) for cell in cells if time.time() < end]
+from .processes import run
 
 
 def main() -> None:
