@@ -156,7 +156,7 @@ def _shown(tensor: Seen | None) -> str:
 
 def plain_words(error: Exception) -> str:
     """The type and the first words of an error, without the library's own name and addresses."""
-    text = re.sub(r"\b(adjoint|torch)\.", "torch.", leading_words(str(error), 5))
+    text = re.sub(r"\b(adjoint|torch)\.|(?<=Tagged_)\w+", "torch.", leading_words(str(error), 5))
     return f"{type(error).__name__}: {re.sub('0x[0-9a-f]+', '0x', text)}"
 
 
