@@ -25,7 +25,8 @@ OF_THE_PAGE = re.compile(r"^(:tags:.*|.*building.*|show\(.*)$", re.MULTILINE)
 NOT_TYPED = (
     *(f"reportUnknown{what}Type" for what in ("Parameter", "Argument", "Member", "Variable", "Lambda")),
     *("reportMissingParameterType", "reportMissingTypeStubs", "reportUnusedExpression", "reportUnusedImport"),
-    *("reportPrivateUsage", "reportPossiblyUnboundVariable", "reportMissingTypeArgument", "reportOptionalMemberAccess"),
+    *("reportPrivateUsage", "reportPossiblyUnboundVariable", "reportMissingTypeArgument", "reportMissingImports"),
+    *("reportOptionalMemberAccess", "reportMissingModuleSource"),
 )
 """Rules of pyright about programs, not about the library: functions without annotations, other libraries without types, a `.grad`
 that a reader sees is there."""
