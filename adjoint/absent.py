@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from .tracebacks import ending_at_caller
 
-TABLE = "docs/compatibility.md lists what there is."
+TABLE = "The page on compatibility in the documentation lists what there is."
 
 
 class _Absent(type):

@@ -14,13 +14,27 @@ AHEAD = "nothing is compiled ahead"
 MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
 REASONS = (
-    (r"torch\.(package|monitor)\b.*", "there is one process"),
+    (
+        r"torch\.package\b.*",
+        "source code is not packed with models; `torch.save` writes them, and a wheel has the code",
+    ),
+    (
+        r"torch\.monitor\b.*",
+        "nothing in here counts events; `torch.profiler` and `torch.utils.tensorboard` record what runs",
+    ),
     (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
     (
         r"torch\.(Stream|Event|StreamObjType|DeviceObjType|get_device_module)",
         "there is only the CPU",
     ),
-    (r"torch\.(cudnn|miopen|mkldnn|fbgemm|batch_norm_(?!)|_cudnn)\w*", "it names a library that is not used"),
+    (r"torch\.(cudnn|miopen|mkldnn|fbgemm|_cudnn)\w*", "it names a library that is not used"),
+    (
+        r"torch\.batch_norm_(stats|elemt|gather_stats\w*|backward_\w+|update_stats)",
+        "PyTorch itself has most of them for GPUs only; use `torch.nn.functional.batch_norm`",
+    ),
+    (r"torch\.profiler_allow_\w+", "there is only the CPU"),
+    (r"torch\.(init_num_threads|prepare_multiprocessing_environment)", "processes prepare themselves when they start"),
+    (r"torch\.embedding_bag", "it has other arguments than `torch.nn.functional.embedding_bag`, which is there"),
     (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
     (
         (
@@ -46,11 +60,11 @@ REASONS = (
         r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
         AHEAD,
     ),
-    (r"torch\.sparse\.\w*(S|s)emi(S|_s)tructured\w*", "there is only the CPU"),
-    (r"torch\.sparse\.solve", "PyTorch itself needs a library for GPUs"),
+    (r"torch\.sparse\.(semi_structured\b.*|\w*(S|s)emi(S|_s)tructured\w*)", "PyTorch itself has them for GPUs only"),
+    (r"torch\.sparse\.(sp)?solve", "PyTorch itself needs a library for GPUs"),
     (r"torch\.\w*(indices|values)_copy", "parts of sparse tensors are not views; use `clone()`"),
     (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "PyTorch itself refuses it; use `torch.linalg`"),
-    (r"torch\.(\w+Storage|Storage\w*|storage)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
+    (r"torch\.(\w+Storage|Storage\w*)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
     (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),
 )
 """Patterns of full names, and why what they match is not there."""

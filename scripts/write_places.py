@@ -40,7 +40,8 @@ PRIVATE = set(
     """
     torch._C torch._C._fft torch._C._functorch torch._C._linalg torch._C._nn torch._C._sparse torch._C._special torch._VF
     torch._jit_internal torch._linalg_utils torch._lowrank torch._ops torch._tensor torch._utils torch.nn._reduction
-    torch.optim._functional torch.utils._contextlib torch.utils._foreach_utils torch.utils._mode_utils
+    torch.optim._adafactor torch.optim._functional torch.optim._muon
+    torch.utils._contextlib torch.utils._foreach_utils torch.utils._mode_utils
     torch.utils._python_dispatch torch.utils._pytree torch.utils.data._utils torch.utils.data._utils.collate
     torch.utils.data._utils.pin_memory torch.utils.data._utils.worker
     """.split()
@@ -51,6 +52,8 @@ SAME = {
     "distributions.relaxed_bernoulli.LogitRelaxedBernoulli": "distributions.relaxed.LogitRelaxedBernoulli",
     "distributions.relaxed_categorical.ExpRelaxedCategorical": "distributions.relaxed.ExpRelaxedCategorical",
     "nn.modules.module._WrappedHook": "nn.modules.state_dict._WrappedHook",
+    "optim._adafactor.adafactor": "optim._functional.adafactor",
+    "optim._muon.muon": "optim._functional.muon",
     "_tensor._rebuild_from_type_v2": "serialization.tensors.rebuild_from_type_v2",
     "_utils._rebuild_sparse_tensor": "serialization.tensors.rebuild_sparse",
     "serialization._get_layout": "serialization.tensors.get_layout",

@@ -18,7 +18,10 @@ from .optimizer import Optimizer, Params
 
 Given = Mapping[str, Any]
 Check = Callable[[Given], None]
-Batch = tuple[SimpleNamespace, list[torch.Tensor], list[list[torch.Tensor]]]
+Batch = tuple[SimpleNamespace, list[list[torch.Tensor]]]
+"""Numbers, and the lists of parameters, of gradients and of each state that they are for."""
+Numbered = tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor], list[dict[str, Any]]]
+"""Numbers, and the parameters, the gradients and the states that they are for."""
 
 
 class Declared(Optimizer):
@@ -70,38 +73,38 @@ class Declared(Optimizer):
     # The update
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        every: Any = [param.grad for param in group["params"]]
-        params = [param for param, grad in zip(group["params"], every, strict=True) if grad is not None]
+        grads = self._gradients(group)
+        params = [param for param, grad in zip(group["params"], grads, strict=True) if grad is not None]
+        if len(params) < len(grads):
+            grads = [grad for grad in grads if grad is not None]
         if not params:
             return
         on_arrays = not group["differentiable"]
-        for options, batch, state in self._batches(params, group):
-            grads = every if len(batch) == len(every) else [param.grad for param in batch]
-            if on_arrays and torch._fused_update_(self._update, options, [batch, grads, *state], self._rounds_once):
+        for options, lists in self._batches(params, grads, group):
+            if on_arrays and torch._fused_update_(self._update, options, lists, self._rounds_once):
                 continue
-            self._check_layouts(batch, grads)
-            for tensors in zip(batch, grads, *state, strict=True):
+            self._check_layouts(lists[0], lists[1])
+            for tensors in zip(*lists, strict=True):
                 real = map(torch.view_as_real, tensors) if tensors[0].is_complex() else tensors
                 self._update(torch.Tensor, options, *real)
 
-    def _batches(self, params: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+    def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
         """The parameters with their state, grouped by the numbers in their formula; this counts their steps."""
         states = [self.state[param] for param in params]
-        for param, state in zip(params, states, strict=True):
+        for param, grad, state in zip(params, grads, states, strict=True):
             if not state:
-                self._check_layouts([param], [param.grad])
+                self._check_layouts([param], [grad])
                 self._start(state, param, group)
         steps = torch._count_steps_([state["step"] for state in states])
         names = self._state_names(group)
         if not self._own_numbers and steps.count(steps[0]) == len(steps):
-            batches = [(self._numbers(group, steps[0], states[0]), params, states)]
+            batches = [(self._numbers(group, steps[0], states[0]), params, grads, states)]
         else:
-            batches = self._by_numbers(params, states, steps, group)
-        for numbers, some, their in batches:
+            batches = self._by_numbers(params, grads, states, steps, group)
+        for numbers, some, their, states in batches:
             yield (
                 SimpleNamespace(**{name: number(value) for name, value in numbers.items()}),
-                some,
-                [[state[name] for state in their] for name in names],
+                [some, their, *([state[name] for state in states] for name in names)],
             )
 
     def _check_layouts(self, params: list[torch.Tensor], grads: list[Any]) -> None:
@@ -111,14 +114,20 @@ class Declared(Optimizer):
             raise RuntimeError(f"{name} does not support sparse gradients{self._sparse_advice}")
 
     def _by_numbers(
-        self, params: list[torch.Tensor], states: list[dict[str, Any]], steps: list[float], group: dict[str, Any]
-    ) -> list[tuple[dict[str, Any], list[torch.Tensor], list[dict[str, Any]]]]:
-        batches: dict[Any, tuple[dict[str, Any], list[torch.Tensor], list[dict[str, Any]]]] = {}
-        for param, state, step in zip(params, states, steps, strict=True):
+        self,
+        params: list[torch.Tensor],
+        grads: list[torch.Tensor],
+        states: list[dict[str, Any]],
+        steps: list[float],
+        group: dict[str, Any],
+    ) -> list[Numbered]:
+        batches: dict[Any, Numbered] = {}
+        for param, grad, state, step in zip(params, grads, states, steps, strict=True):
             numbers = self._numbers(group, step, state)
-            _, some, their = batches.setdefault(tuple(numbers.values()), (numbers, [], []))
+            _, some, their, their_states = batches.setdefault(tuple(numbers.values()), (numbers, [], [], []))
             some.append(param)
-            their.append(state)
+            their.append(grad)
+            their_states.append(state)
         return list(batches.values())
 
 

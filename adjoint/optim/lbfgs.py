@@ -234,7 +234,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = closure()
-        loss = float(first_loss)
+        loss = number(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         grad = self._gather_flat_grad()
@@ -261,7 +261,7 @@ class LBFGS(Optimizer):
                 used = 0
                 if iteration != group["max_iter"]:
                     # The result of the last evaluation would not be used.
-                    loss = float(closure())
+                    loss = number(closure())
                     grad = self._gather_flat_grad()
                     used = 1
             elif search == "strong_wolfe":
@@ -296,7 +296,7 @@ class LBFGS(Optimizer):
 
         def evaluate(t: Any) -> tuple[float, torch.Tensor]:
             self._add_grad(t, direction)
-            value = float(closure())
+            value = number(closure())
             gradient = self._gather_flat_grad()
             self._set_params(start)
             return value, gradient

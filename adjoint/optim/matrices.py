@@ -70,8 +70,7 @@ class Adafactor(Optimizer):
 
     def _update_group(self, group: dict[str, Any]) -> None:
         lr = float(group["lr"])
-        for param in group["params"]:
-            grad = param.grad
+        for param, grad in zip(group["params"], self._gradients(group), strict=True):
             if grad is None:
                 continue
             if grad.is_sparse:
@@ -189,8 +188,7 @@ class Muon(Optimizer):
 
     def _update_group(self, group: dict[str, Any]) -> None:
         lr, momentum = float(group["lr"]), group["momentum"]
-        for param in group["params"]:
-            grad = param.grad
+        for param, grad in zip(group["params"], self._gradients(group), strict=True):
             if grad is None:
                 continue
             if param.is_complex():

@@ -178,6 +178,10 @@ class Optimizer:
         """Update the parameters of a group that have a gradient, in place."""
         raise NotImplementedError
 
+    def _gradients(self, group: dict[str, Any]) -> list[Any]:
+        """The gradients of the parameters of a group, None for those without."""
+        return [param.grad for param in group["params"]]
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros if `set_to_none` is off."""
         if torch.autograd._profiler_enabled():

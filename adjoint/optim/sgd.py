@@ -70,26 +70,24 @@ class SGD(Declared):
     ) -> None:
         super().__init__(params, locals())
 
-    def _batches(self, params: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+    def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
         numbers = {name: number(group[name]) for name in ("lr", "momentum", "dampening", "weight_decay")}
         options = SimpleNamespace(
             **numbers, nesterov=group["nesterov"], maximize=group["maximize"], is_first_step=False
         )
         if group["momentum"] == 0:
-            yield options, params, []
+            yield options, [params, grads]
             return
-        later = [param for param in params if self.state[param].get("momentum_buffer") is not None]
-        if later:
-            yield options, later, [[self.state[param]["momentum_buffer"] for param in later]]
-        if len(later) < len(params):
-            first = (
-                params if not later else [param for param in params if self.state[param].get("momentum_buffer") is None]
-            )
-            for param in first:
-                grad: Any = param.grad
-                self.state[param]["momentum_buffer"] = torch.empty_like(grad)
-            options = SimpleNamespace(**{**vars(options), "is_first_step": True})
-            yield options, first, [[self.state[param]["momentum_buffer"] for param in first]]
+        pairs = list(zip(params, grads, strict=True))
+        later = [pair for pair in pairs if self.state[pair[0]].get("momentum_buffer") is not None]
+        first = pairs if not later else [pair for pair in pairs if self.state[pair[0]].get("momentum_buffer") is None]
+        for param, grad in first:
+            self.state[param]["momentum_buffer"] = torch.empty_like(grad)
+        for some, is_first_step in ((later, False), (first, True)):
+            if some:
+                velocities = [self.state[param]["momentum_buffer"] for param, _ in some]
+                options.is_first_step = is_first_step
+                yield options, [*map(list, zip(*some, strict=True)), velocities]
 
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, velocity: Any = None) -> None:

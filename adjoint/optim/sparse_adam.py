@@ -65,11 +65,11 @@ class SparseAdam(Optimizer):
                 raise ValueError(f"{kind} params at indices {places}: SparseAdam {words}")
 
     def _update_group(self, group: dict[str, Any]) -> None:
-        for param in group["params"]:
-            if param.grad is not None and not param.grad.is_sparse:
-                raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
-        for param in group["params"]:
-            if param.grad is None:
+        grads = self._gradients(group)
+        if any(grad is not None and not grad.is_sparse for grad in grads):
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        for param, grad in zip(group["params"], grads, strict=True):
+            if grad is None:
                 continue
             state = self.state[param]
             if not state:
@@ -77,12 +77,11 @@ class SparseAdam(Optimizer):
                 state["exp_avg"] = torch.zeros_like(param, memory_format=torch.preserve_format)
                 state["exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
             state["step"] += 1
-            _update(group, param, state)
+            _update(group, param, grad, state)
 
 
-def _update(group: dict[str, Any], param: torch.Tensor, state: dict[str, Any]) -> None:
+def _update(group: dict[str, Any], param: torch.Tensor, grad: Any, state: dict[str, Any]) -> None:
     """Change the moments and the parameter at the places that the gradient stores."""
-    grad: Any = param.grad
     grad = (-grad if group["maximize"] else grad).coalesce()
     places, values, size = grad.indices(), grad.values(), grad.shape
     if not values.numel():

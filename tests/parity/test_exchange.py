@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import warnings
+from functools import cache
 
 import pytest
 
@@ -203,37 +204,65 @@ def silent():
         yield
 
 
+@cache
+def expected(m, kind, source):
+    """What comes of using the object of a source text, of a library."""
+    return used(m, kind, source, made(m, kind, source))
+
+
+@cache
+def survives(kind, source, form):
+    """Whether PyTorch's own object is as before when PyTorch has written and read it."""
+    try:
+        value = crossed(torch, torch, made(torch, kind, source), form)
+        return used(torch, kind, source, value) == expected(torch, kind, source)
+    except Exception:
+        return False
+
+
+@pytest.mark.one_each("kind", "source", "direction")
+@pytest.mark.parametrize("form", ["file", "4", "2", "old file"])
 @pytest.mark.parametrize("direction", ["to PyTorch", "from PyTorch"])
 @pytest.mark.parametrize(("kind", "source"), CASES)
-def test_objects_cross(kind, source, direction):
+def test_objects_cross(kind, source, direction, form):
+    if not survives(kind, source, form):
+        pytest.skip("PyTorch's own does not survive it")
     first, second = (adjoint, torch) if direction == "to PyTorch" else (torch, adjoint)
-    expected = used(second, kind, source, made(second, kind, source))
-    for form in ("file", "old file", "2", "4"):
-        value = made(first, kind, source)
-        try:
-            content = crossed(first, first, value, form)
-        except Exception:
-            if first is torch:  # it cannot write its own
-                continue
-            raise
-        del content
-        assert used(second, kind, source, crossed(first, second, value, form)) == expected, form
+    value = crossed(first, second, made(first, kind, source), form)
+    assert used(second, kind, source, value) == expected(second, kind, source)
 
 
+def is_copied_in_pytorch(kind, source, way):
+    try:
+        way(made(torch, kind, source))
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.one_each("kind", "source")
+@pytest.mark.parametrize("way", [2, copy.deepcopy, copy.copy, 0, 1, 3, 4, 5])
 @pytest.mark.parametrize(("kind", "source"), CASES)
-def test_objects_are_copied(kind, source):
-    expected = used(adjoint, kind, source, made(adjoint, kind, source))
-    for protocol in range(6):
-        value = pickle.loads(pickle.dumps(made(adjoint, kind, source), protocol))
-        assert used(adjoint, kind, source, value) == expected, protocol
-    assert used(adjoint, kind, source, copy.deepcopy(made(adjoint, kind, source))) == expected
-    assert used(adjoint, kind, source, copy.copy(made(adjoint, kind, source))) == expected
+def test_objects_are_copied(kind, source, way):
+    value = made(adjoint, kind, source)
+    try:
+        value = way(value) if callable(way) else pickle.loads(pickle.dumps(value, way))
+    except RuntimeError:
+        assert callable(way) and not is_copied_in_pytorch(kind, source, way)
+        return
+    assert used(adjoint, kind, source, value) == expected(adjoint, kind, source)
 
 
 @pytest.mark.parametrize("source", VALUES)
 def test_values_cross_with_weights_only(source):
     for first, second in ((adjoint, torch), (torch, adjoint)):
-        content = saved(first, made(first, "value", source))
+        try:
+            content = saved(first, made(first, "value", source))
+        except TypeError:
+            assert (
+                first is torch
+            )  # once `torch._dynamo` is imported, PyTorch cannot write layouts and formats of memory
+            continue
         outcomes = []
         for library in (first, second):
             try:

@@ -1,0 +1,217 @@
+"""Optimizers as functions of lists: of parameters, of gradients, of each state, and of the steps taken."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+import adjoint as torch
+
+from ..tracebacks import ending_at_caller
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam
+from .matrices import Adafactor, Muon
+from .optimizer import Optimizer
+from .scaling import Adadelta, Adagrad, RMSprop, Rprop
+from .sgd import ASGD, SGD
+from .sparse_adam import SparseAdam
+
+__all__ = [
+    *(
+        "adadelta",
+        "adafactor",
+        "adagrad",
+        "adam",
+        "adamax",
+        "adamw",
+        "asgd",
+        "muon",
+        "nadam",
+        "radam",
+        "rmsprop",
+        "rprop",
+    ),
+    *("sgd", "sparse_adam"),
+]
+
+STATES = {
+    "exp_avgs": "exp_avg",
+    "exp_avg_sqs": "exp_avg_sq",
+    "max_exp_avg_sqs": "max_exp_avg_sq",
+    "exp_infs": "exp_inf",
+    "mu_products": "mu_product",
+    "square_avgs": "square_avg",
+    "grad_avgs": "grad_avg",
+    "momentum_buffer_list": "momentum_buffer",
+    "muon_momentum_bufs": "momentum_buffer",
+    "acc_deltas": "acc_delta",
+    "state_sums": "sum",
+    "axs": "ax",
+    "mus": "mu",
+    "etas": "eta",
+    "prevs": "prev",
+    "step_sizes": "step_size",
+    "row_vars": "row_var",
+    "col_vars": "col_var",
+    "variances": "variance",
+    "state_steps": "step",
+}
+"""By the names of the lists, those of the states of optimizers."""
+
+PAIRS = {
+    "betas": ("beta1", "beta2"),
+    "etas": ("etaminus", "etaplus"),
+    "step_sizes": ("step_size_min", "step_size_max"),
+    "eps": ("eps1", "eps2"),
+}
+"""By the names of options of optimizers, the two options that functions have for them."""
+
+FLAGS = dict.fromkeys(
+    ("capturable", "decoupled_weight_decay", "differentiable", "has_complex", "has_sparse_grad", "maximize"), False
+)
+"""The defaults that are not None."""
+
+
+def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads: str = "grads") -> Callable[..., None]:
+    """The function that does what optimizers of a kind do in a step.
+
+    Args:
+        kind: the optimizer.
+        lists: the names of the lists of states.
+        flags: the names of what has a default.
+        options: the names of what is given by name.
+        grads: the name of the list of gradients.
+    """
+    stateless: type[Optimizer] = type(kind.__name__, (kind,), {"_gradients": lambda self, group: group[grads]})
+    signature = Signature(
+        [
+            *(Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in ("params", grads, *lists.split())),
+            *(Parameter(each, Parameter.POSITIONAL_OR_KEYWORD, default=FLAGS.get(each)) for each in flags.split()),
+            *(
+                Parameter(each, Parameter.KEYWORD_ONLY, default=None if each == "foreach" else Parameter.empty)
+                for each in options.split()
+            ),
+        ]
+    )
+
+    def function(*args: Any, **names: Any) -> None:
+        try:
+            bound = signature.bind(*args, **names)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}() {error}") from None
+        bound.apply_defaults()
+        given = bound.arguments
+        if given.get("found_inf"):
+            return
+        # What happens while gradients are recorded is recorded, whatever the flag says.
+        group = {**kind._later_options, **given, "differentiable": torch.is_grad_enabled()}
+        group.update({pair: (given[a], given[b]) for pair, (a, b) in PAIRS.items() if a in given})
+        if given.get("grad_scale") is not None:
+            group[grads] = [None if grad is None else grad / given["grad_scale"] for grad in given[grads]]
+        states: defaultdict[Any, Any] = defaultdict(dict)
+        for each in lists.split():
+            for param, value in zip(given["params"], given[each], strict=False):  # what is not used has an empty list
+                states[param][STATES[each]] = value
+        _count(kind, states)
+        optimizer = stateless.__new__(stateless)
+        optimizer.state, optimizer.param_groups = states, [group]
+        optimizer._update_group(group)
+        for each in lists.split():  # states that have begun
+            for place, (param, value) in enumerate(zip(given["params"], given[each], strict=False)):
+                if value is None:
+                    given[each][place] = states[param].get(STATES[each])
+
+    function.__name__ = function.__qualname__ = kind.__name__.lower()
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__doc__ = f"""Change parameters, and the states in the lists, as `{kind.__name__}` does in a step.
+
+    Parameters whose gradient is None stay as they are. Nothing is changed if `found_inf` is not zero.
+    """
+    return ending_at_caller(function)
+
+
+def _count(kind: type[Optimizer], states: dict[Any, dict[str, Any]]) -> None:
+    """Refuse counts of steps that are not tensors; those of `SparseAdam` are numbers, which include the step to be made."""
+    for state in states.values():
+        if kind is SparseAdam:
+            state["step"] -= 1
+        elif not isinstance(state.get("step", torch.tensor(0)), torch.Tensor):
+            raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
+
+
+_SCALED = "grad_scale found_inf"
+_MOMENTS = "exp_avgs exp_avg_sqs"
+_BETAS = "beta1 beta2 lr weight_decay eps"
+_COMMON = "foreach maximize differentiable capturable has_complex"
+
+adadelta = _function(
+    Adadelta,
+    "square_avgs acc_deltas state_steps",
+    "capturable foreach differentiable has_complex",
+    "lr rho eps weight_decay maximize",
+)
+adafactor = _function(
+    Adafactor,
+    "row_vars col_vars variances state_steps",
+    f"foreach {_SCALED} has_complex",
+    "d lr beta2_decay weight_decay eps1 eps2 maximize",
+)
+adagrad = _function(
+    Adagrad,
+    "state_sums state_steps",
+    f"fused {_SCALED} has_sparse_grad foreach differentiable has_complex",
+    "lr weight_decay lr_decay eps maximize",
+)
+adam = _function(
+    Adam,
+    f"{_MOMENTS} max_exp_avg_sqs state_steps",
+    f"foreach capturable differentiable fused {_SCALED} has_complex decoupled_weight_decay",
+    f"amsgrad {_BETAS} maximize",
+)
+adamax = _function(Adamax, "exp_avgs exp_infs state_steps", _COMMON, "eps beta1 beta2 lr weight_decay")
+adamw = _function(
+    AdamW,
+    f"{_MOMENTS} max_exp_avg_sqs state_steps",
+    f"foreach capturable differentiable fused {_SCALED} has_complex",
+    f"amsgrad {_BETAS} maximize",
+)
+asgd = _function(ASGD, "axs mus etas state_steps", _COMMON, "lambd lr t0 alpha weight_decay")
+muon = _function(
+    Muon,
+    "muon_momentum_bufs",
+    "",
+    "foreach lr weight_decay momentum nesterov ns_coefficients ns_steps eps adjust_lr_fn has_complex",
+)
+nadam = _function(
+    NAdam,
+    f"{_MOMENTS} mu_products state_steps",
+    "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
+    "beta1 beta2 lr weight_decay momentum_decay eps",
+)
+radam = _function(
+    RAdam,
+    f"{_MOMENTS} state_steps",
+    "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
+    _BETAS,
+)
+rmsprop = _function(
+    RMSprop,
+    "square_avgs grad_avgs momentum_buffer_list state_steps",
+    _COMMON,
+    "lr alpha eps weight_decay momentum centered",
+)
+rprop = _function(
+    Rprop,
+    "prevs step_sizes state_steps",
+    "foreach capturable maximize differentiable has_complex",
+    "step_size_min step_size_max etaminus etaplus",
+)
+sgd = _function(
+    SGD,
+    "momentum_buffer_list",
+    f"has_sparse_grad foreach fused {_SCALED}",
+    "weight_decay momentum lr dampening nesterov maximize",
+    "d_p_list",
+)
+sparse_adam = _function(SparseAdam, f"{_MOMENTS} state_steps", "", "eps beta1 beta2 lr maximize")
