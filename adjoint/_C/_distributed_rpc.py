@@ -1,4 +1,4 @@
-"""`torch._C._distributed_rpc`: there is one process."""
+"""`torch._C._distributed_rpc`: there are no remote calls."""
 
 
 def _is_current_rpc_agent_set() -> bool:

@@ -155,7 +155,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalizes each channel of `(N, C, ...)` over the batches of all processes (there is one process); see `BatchNorm2d`."""
+    """Normalizes each channel of `(N, C, ...)` over the batch of this process alone; see `BatchNorm2d`."""
 
     def __init__(
         self,
