@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -15,8 +15,8 @@ from .. import dtypes
 from ..late_bound import LATE
 from ..tensor import Tensor
 from ..tracebacks import variables_in
-from .calls import call_of
-from .declaration import Operator
+from .calls import call_of, words_for
+from .declaration import ARRAY, Operator
 from .signatures import FORMS, TYPE_WORDS, forms_of, type_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
@@ -49,11 +49,21 @@ def missing_arguments(op: Operator, values: list[Any]) -> TypeError:
     """The error for a call with missing arguments."""
     if op.function_name in FORMS:
         return invalid_arguments(op.function_name, *takewhile(lambda value: value is not MISSING, values))
+    for position, value in enumerate(values):
+        wrong = value is not MISSING and not isinstance(value, Tensor) and not (op.numbers and is_number(value))
+        if wrong and op.kinds[op.names[position]] == ARRAY:
+            return not_a_tensor(op, position, values)
     missing = [f'"{"input" if n == "self" else n}"' for n, v in zip(op.names, values, strict=True) if v is MISSING]
     plural = "s" if len(missing) == 1 else ""  # sic
     return TypeError(
         f"{call_of(op.function_name).name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
     )
+
+
+def not_a_tensor(op: Operator, position: int, args: Sequence[Any]) -> TypeError:
+    """The error for the argument at `position`, which is not a tensor but should be."""
+    function, name, where = words_for(op.function_name, op.names[position], position, args)
+    return TypeError(f"{function}(): argument '{name}'{where} must be Tensor, not {type_name(args[position])}")
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
@@ -208,7 +218,8 @@ def argument_error(error: Exception, function: str, frame: FrameType) -> TypeErr
         for position, name in enumerate(names, 1):
             if given[name] is error.obj:
                 return TypeError(
-                    f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type_name(error.obj)}"
+                    f"{call_of(function).name}(): argument '{name}' (position {position}) must be Tensor, "
+                    f"not {type_name(error.obj)}"
                 )
     if isinstance(error, (TypeError, ValueError)) and _REFUSED.match(str(error)):
         for position, name in enumerate(names):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from types import FrameType, MappingProxyType
+from types import FrameType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 from ..tape.origin import nearest_user_frame
@@ -35,13 +35,58 @@ class Call(NamedTuple):
         return f" (position {index + 1 - (self.receiver is not None and any(value is self.receiver for value in args[:index]))})"
 
 
+class _Called(NamedTuple):
+    """The public function that the user's code has called.
+
+    Attributes:
+        frame: that of its own code.
+        handed: that of the code behind it, if its own code only hands arguments on; else the same.
+        caller: whose code names the keywords.
+    """
+
+    function: FunctionType
+    frame: FrameType
+    handed: FrameType
+    caller: FrameType | None
+
+    def as_call(self) -> Call:
+        name = self.function.__name__
+        receiver = first_argument(self.frame) if vars(Tensor).get(name) is self.function else None
+        return Call(name, receiver, named_arguments(self.frame, self.caller))
+
+
 def call_of(name: str) -> Call:
     """The call in progress of function `name`, or of its in-place variant or alias, by the user's code.
 
     If the user's code has called another function, which uses `name`, that is a call of the function `name`.
     """
-    frame: FrameType | None = sys._getframe(1)
-    user = nearest_user_frame(sys._getframe(1))
+    called = _called(sys._getframe(1))
+    return called.as_call() if called is not None and _is_call_of(called, name) else Call(name)
+
+
+def words_for(name: str, parameter: str, index: int, args: Sequence[Any]) -> tuple[str, str, str]:
+    """What an error calls argument `index` of a call of `name`: the function, the parameter, and the words for its position.
+
+    If the user's code has called another function, which hands this argument on, the error is about the call of that one.
+    """
+    called = _called(sys._getframe(1))
+    if called is not None and "OP" not in called.frame.f_globals:
+        call, given = called.as_call(), variables_in(called.handed)
+        names = called.handed.f_code.co_varnames[: called.handed.f_code.co_argcount]
+        for place, own in enumerate(names):
+            if given.get(own) is args[index]:
+                return call.name, _shown(own), call.where(own, place, [given.get(each) for each in names])
+    call = called.as_call() if called is not None and _is_call_of(called, name) else Call(name)
+    return call.name, _shown(parameter), call.where(parameter, index, args)
+
+
+def _shown(parameter: str) -> str:
+    return "input" if parameter == "self" else parameter
+
+
+def _called(frame: FrameType | None) -> _Called | None:
+    """What the user's code has called, of the functions in whose frames and `frame` the program is."""
+    user = nearest_user_frame(frame)
     frames = []
     while frame is not None and frame is not user:
         frames.append(frame)
@@ -49,16 +94,18 @@ def call_of(name: str) -> Call:
     frames.reverse()
     found = public_function([frame.f_code for frame in frames])
     if found is None:
-        return Call(name)
-    outermost, function = frames[found[0]], found[1]
-    called = function.__name__
-    direct = all(map(hands_on, frames[: found[0]]))
-    operator = outermost.f_globals.get("OP")
-    declared = outermost.f_code.co_name if operator is None else operator.function_name
-    if called.startswith("__") or name.rstrip("_") not in (called.rstrip("_"), declared.rstrip("_")):
-        return Call(name)
-    receiver = first_argument(outermost) if vars(Tensor).get(called) is function else None
-    return Call(called, receiver, named_arguments(outermost, user if direct else outermost.f_back))
+        return None
+    place, function = found
+    direct = all(map(hands_on, frames[:place]))
+    handed = next(frame for frame in frames[place:] if frame.f_code.co_argcount)
+    return _Called(function, frames[place], handed, user if direct else frames[place].f_back)
+
+
+def _is_call_of(called: _Called, name: str) -> bool:
+    operator, own = called.frame.f_globals.get("OP"), called.function.__name__
+    declared = called.frame.f_code.co_name if operator is None else operator.function_name
+    in_namespace = own.removeprefix(f"{called.function.__module__.rpartition('.')[2]}_")  # `linalg_det` is `linalg.det`
+    return not own.startswith("__") and name.rstrip("_") in {each.rstrip("_") for each in (own, declared, in_namespace)}
 
 
 def hands_on(frame: FrameType) -> bool:

@@ -25,12 +25,12 @@ from ..tape.node import NOWHERE, start
 from ..tape.packing import pack_saved
 from ..tape.versions import bump
 from ..tensor import LEAF, Tensor, as_array
-from .arguments import bind, is_number
+from .arguments import bind, is_number, not_a_tensor
 from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .meta import check_change, special_class
 from .narrow import computed_narrow, inplace_kernel
-from .operands import given_arrays, not_a_tensor, operands, result_dtype
+from .operands import given_arrays, operands, result_dtype
 from .out import check_castable, check_overlap, check_partial_overlap
 from .recording import record_change, wanted_edges, with_tensors
 from .signatures import overload

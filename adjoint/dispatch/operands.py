@@ -19,8 +19,8 @@ from ..kernels.runtime.narrow_array import cast, kept
 from ..tape import modes
 from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
-from .arguments import invalid_arguments
-from .calls import call_of
+from .arguments import invalid_arguments, not_a_tensor
+from .calls import words_for
 from .constants import NUMBERS, of_its_own_dtype
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
@@ -82,15 +82,6 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     return tensors, arrays
 
 
-def not_a_tensor(op: Operator, position: int, args: tuple[Any, ...]) -> TypeError:
-    """The error for the argument at `position`, which is not a tensor but should be."""
-    call, name = call_of(op.function_name), op.names[position]
-    return TypeError(
-        f"{call.name}(): argument '{'input' if name == 'self' else name}'{call.where(name, position, args)} must be "
-        f"Tensor, not {type_name(args[position])}"
-    )
-
-
 def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
     """Those among the arguments of the array function that are single arrays."""
     single = (ARRAY, OPTIONAL_ARRAY)
@@ -109,10 +100,8 @@ def check_constant(function: str, name: str, value: Tensor | None) -> None:
 def checked_sequence(op: Operator, name: str, position: int, value: Any) -> list[Tensor]:
     """A sequence argument as a list, if all its elements are tensors."""
     if not isinstance(value, (list, tuple)):
-        raise TypeError(
-            f"{op.function_name}(): argument '{name}' (position {position + 1}) must be tuple of Tensors, "
-            f"not {type(value).__name__}"
-        )
+        function, name, where = words_for(op.function_name, name, position, [None] * position + [value])
+        raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of Tensors, not {type_name(value)}")
     for index, item in enumerate(value):
         if not isinstance(item, Tensor):
             raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}")

@@ -277,8 +277,8 @@ def broadcast_shapes(*shapes):
 @public()
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        raise TypeError(f"expected Tensor as element 0 in argument 0, but got {type(tensors[0]).__name__}")
+    for position, value in enumerate(tensors):
+        _check_element(position, value)
     shape = broadcast(*(tensor._array.shape for tensor in tensors))
     return tuple(tensor if tensor._array.shape == shape else tensor.expand(shape) for tensor in tensors)
 
@@ -287,9 +287,13 @@ def _sequence(values):
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
         values = values[0]
     for position, value in enumerate(values):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(value).__name__}")
+        _check_element(position, value)
     return tuple(values)
+
+
+def _check_element(position, value):
+    if not isinstance(value, Tensor):
+        raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(value).__name__}")
 
 
 @public()

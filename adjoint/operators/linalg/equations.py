@@ -10,7 +10,7 @@ from ...dispatch.out import stored
 from ...kernels.linalg import LinAlgError
 from ...kernels.runtime.floating import is_inexact
 from ...notices import warn
-from ...tensor import wrap_dim
+from ...tensor import Tensor, wrap_dim
 from ..reduce.moments import norm
 from .matrices import matrix_norm, multi_dot
 
@@ -111,7 +111,9 @@ def chain_matmul(*matrices, out=None):
         matrices = tuple(matrices[0])
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    for matrix in matrices:
+    for index, matrix in enumerate(matrices):
+        if not isinstance(matrix, Tensor):
+            raise TypeError(f"expected Tensor as element {index} in argument 0, but got {type(matrix).__name__}")
         if matrix._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {matrix._array.ndim}, expected 2 instead.")
     if len(matrices) == 1:

@@ -272,7 +272,7 @@ class linalg_matrix_exp:
 
 
 @public(namespace="linalg")
-def matrix_exp(A):
+def matrix_exp(input):
     """The exponential of (a stack of) square matrices.
 
     >>> import adjoint as torch
@@ -280,7 +280,7 @@ def matrix_exp(A):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return tensors.linalg_matrix_exp(A)
+    return tensors.linalg_matrix_exp(input)
 
 
 @public(name="matrix_exp", method=("matrix_exp",), numpy_names=True)

@@ -94,7 +94,7 @@ def is_nonzero(input):
     Raises:
         RuntimeError: if there is not exactly one element.
     """
-    return bool(input)
+    return bool(input.detach())
 
 
 # --- the same -------------------------------------------------------------------------------------------------

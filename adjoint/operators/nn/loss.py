@@ -13,7 +13,8 @@ from ...kernels.index.places import out_of_bounds
 from ...kernels.index.scatter import one_hot as one_hot_array
 from ...kernels.nn import loss as kernels
 from ...kernels.runtime.shapes import broadcast_shapes
-from ...tensor import wrap
+from ...tensor import Tensor, wrap
+from ..linalg.matmul import check_tensors
 from . import batched_losses
 
 REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_reduction)}
@@ -240,6 +241,8 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
 @public(namespace=None)
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """The cross entropy of logits (N, C, ...) with classes (N, ...), or with probabilities of the logits' shape."""
+    if not isinstance(input, Tensor):
+        check_tensors("cross_entropy_loss", input=input)
     class_dim = 0 if input._array.ndim == 1 else 1
     if not input._array.ndim and not target._array.ndim and target._array.dtype.kind not in "iu":
         raise IndexError(f"Dimension specified as {class_dim} but tensor has no dimensions")

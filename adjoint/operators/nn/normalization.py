@@ -20,6 +20,7 @@ from ...kernels.runtime.meta_array import Meta
 from ...tape import modes
 from ...tape.interpreters import checked_change
 from ...tensor import Tensor, wrap
+from ..linalg.matmul import check_tensors
 
 # --- over the batch -------------------------------------------------------------------------------------------
 
@@ -343,6 +344,8 @@ def _checked_shape(input, normalized_shape, leading, **factors):
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(value._array.shape)} and normalized_shape = {list(shape)}"
             )
+    if not isinstance(input, Tensor):
+        check_tensors("layer_norm" if leading else "rms_norm", input=input)
     if not input._array.ndim and leading == "*":
         raise ValueError("Input tensor must have at least 1 dimensions, but got 0")
     if input._array.shape[input._array.ndim - len(shape) :] != shape or input._array.ndim < len(shape):
