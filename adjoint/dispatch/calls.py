@@ -84,9 +84,10 @@ def _shown(parameter: str) -> str:
     return "input" if parameter == "self" else parameter
 
 
-def _called(frame: FrameType | None) -> _Called | None:
-    """What the user's code has called, of the functions in whose frames and `frame` the program is."""
-    user = nearest_user_frame(frame)
+def _called(innermost: FrameType) -> _Called | None:
+    """What the user's code has called, of the functions in whose frames the program is, up to `innermost`."""
+    user = nearest_user_frame(innermost)
+    frame: FrameType | None = innermost
     frames = []
     while frame is not None and frame is not user:
         frames.append(frame)

@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch")
 import adjoint
 from adjoint import dtypes
 
+from .behaviour import assert_same
+
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 
 NAMES = (
@@ -218,3 +220,28 @@ def test_kernels_refuse_the_same_dtypes(line, name):
             return type(error).__name__
 
     assert outcome(adjoint) == outcome(torch)
+
+
+@pytest.mark.parametrize(
+    "line",
+    """
+torch.mvlgamma(ones(2, dtype=torch.bool), 1)
+torch.mvlgamma(torch.full((2,), 3), 1)
+F.bilinear(ones(2, 2) > 0, ones(2, 2) > 0, ones(2, 2, 2) > 0)
+F.bilinear(ones(2, 2), ones(2, 2).double(), ones(2, 2, 2))
+F.bilinear(ones(2, 2), ones(2, 2), ones(2, 2, 2), ones(2).double())
+F.bilinear(ones(2, 2).int(), ones(2, 2).int(), ones(2, 2, 2).int())
+torch._softmax_backward_data(ones(2, 2), ones(2, 2), 1, torch.float16)
+torch._softmax_backward_data(ones(2, 2), ones(2, 2), 1, torch.float64)
+torch._softmax_backward_data(ones(2, 2).half(), ones(2, 2).half(), 1, torch.float32)
+torch._log_softmax_backward_data(ones(2, 2).double(), ones(2, 2), 1, torch.float64)
+F.huber_loss(ones(2), 3 * ones(2).double())
+F.huber_loss(ones(2), 3 * ones(2).double(), reduction="none")
+F.huber_loss(ones(2).double(), ones(2))
+F.huber_loss(ones(2).int(), ones(2))
+F.multi_margin_loss(ones(2, 3), torch.tensor([0, 1]), weight=ones(3).double())
+F.multi_margin_loss(ones(2, 3).double(), torch.tensor([0, 1]), weight=ones(3))
+""".strip().splitlines(),
+)
+def test_dtypes_that_are_refused_and_dtypes_of_results(line):
+    assert_same(f"F, ones = torch.nn.functional, torch.ones\n{line}")

@@ -397,6 +397,8 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
         )
     if weight is not None and weight.size != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    if weight is not None and weight.dtype != self.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(weight.dtype)}")
     _require("multi_margin_loss", self, target)
     if target.size and not ((target >= 0) & (target < classes)).all():
         raise RuntimeError("target out of range")

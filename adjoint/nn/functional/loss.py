@@ -83,7 +83,13 @@ def huber_loss(
     input, target = _of_one_size(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    return weighted(operators.huber_loss, input, target, weight, reduction, by_weight=False, delta=delta)
+    result = weighted(operators.huber_loss, input, target, weight, reduction, by_weight=False, delta=delta)
+    if result.dtype is input.dtype:
+        return result
+    if not torch.can_cast(result.dtype, input.dtype):
+        kinds = (result.dtype.scalar_type, input.dtype.scalar_type)
+        raise RuntimeError("result type {} can't be cast to the desired output type {}".format(*kinds))
+    return result.to(input.dtype)
 
 
 def nll_loss(

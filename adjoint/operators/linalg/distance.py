@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Dims, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_of_type
 from ...dispatch.decorators import operator, public, tensors
@@ -154,6 +155,12 @@ def bilinear(input1, input2, weight, bias=None):
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias._array.shape[0]} but expected {shape[0]}"
         )
+    given = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
+    if any(tensor.dtype is not input1.dtype for tensor in given.values()):
+        listed = ", ".join(f"{name}: {dtypes.C_NAMES[tensor.dtype]}" for name, tensor in given.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {listed}")
+    if input1.dtype is dtypes.bool:
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     rows = 1
     for size in first[:-1]:
         rows *= size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ... import dtypes
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import fits, invalid_arguments, is_of_type, wrong_type
 from ...dispatch.calls import call_of
@@ -188,6 +189,8 @@ def polygamma_(input, n):
 
 
 def _check_order(self, p):
+    if self.dtype is dtypes.bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if p > incomplete.HIGHEST_DIMENSION:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ... import dtypes
 from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import softmax as kernels
@@ -33,20 +34,20 @@ def _safe_softmax(input, dim, dtype=None):
 
 @public()
 def _softmax_backward_data(grad_output, output, dim, input_dtype):
-    """The gradient of the input of softmax, in `input_dtype`, from that of its output."""
-    _check_sizes("softmax_backward", grad_output, output, dim)
-    return tensors.softmax_backward(grad_output, output, dim).to(input_dtype)
+    """The gradient of the input of softmax from that of its output."""
+    _check("softmax_backward", grad_output, output, dim, input_dtype)
+    return tensors.softmax_backward(grad_output, output, dim)
 
 
 @public()
 def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    """The gradient of the input of log_softmax, in `input_dtype`, from that of its output."""
-    _check_sizes("log_softmax_backward", grad_output, output, dim)
-    return tensors.log_softmax_backward(grad_output, output, dim).to(input_dtype)
+    """The gradient of the input of log_softmax from that of its output."""
+    _check("log_softmax_backward", grad_output, output, dim, input_dtype)
+    return tensors.log_softmax_backward(grad_output, output, dim)
 
 
-def _check_sizes(name, grad, output, dim):
-    """Raise unless the gradient has the shape of the output, and that a dimension `dim`."""
+def _check(name, grad, output, dim, input_dtype):
+    """Raise unless the gradient has shape and dtype of the output, and that a dimension `dim`; halves are not made."""
     wanted, given = list(output._array.shape), list(grad._array.shape)
     if given != wanted:
         raise RuntimeError(
@@ -54,3 +55,6 @@ def _check_sizes(name, grad, output, dim):
             f"not equal {wanted} (while checking arguments for {name})"
         )
     wrap_dim(dim, len(given))
+    found = dtypes.float16 if (grad.dtype, input_dtype) == (dtypes.float32, dtypes.float16) else output.dtype
+    if found is not grad.dtype:
+        raise RuntimeError(f"expected scalar type {grad.dtype.scalar_type} but found {found.scalar_type}")
