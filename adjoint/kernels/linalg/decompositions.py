@@ -481,17 +481,22 @@ def least_squares(
     """The solution of least squares, the sums of squares left over, the rank and the singular values, as the driver gives."""
     limit = _precision(a) if rcond is None else float(rcond)
     right = b[..., None] if vector else b
-    if a.size:
-        inverse, found, kept = _pseudo_inverse(a, None, 0.0 if driver == "gels" else limit)
+    tolerance = 0.0 if driver == "gels" else limit
+    values_wanted = driver in ("gelsd", "gelss")
+    solution = None if values_wanted or not a.size else _of_full_rank(a, right, max(tolerance, _precision(a)))
+    if solution is not None:
+        kept = numpy.ones((*a.shape[:-2], a.shape[-1]), bool)
+    elif a.size:
+        inverse, found, kept = _pseudo_inverse(a, None, tolerance)
+        solution = inverse @ right
     else:
-        inverse = numpy.zeros(a.mT.shape, a.dtype)
+        solution = numpy.zeros(a.mT.shape, a.dtype) @ right
         found = numpy.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
         kept = found > 0
-    solution = inverse @ right
     rank, values, left_over = numpy.empty((0,), numpy.int64), _nothing(a), _nothing(a)
     if driver != "gels":
         rank = numpy.asarray(kept.sum(-1), numpy.int64)
-    if driver in ("gelsd", "gelss"):
+    if values_wanted:
         values = found
     if driver in ("gels", "gelsd", "gelss") and a.shape[-2] > a.shape[-1] and (rank == a.shape[-1]).all():
         left_over = numpy.square(numpy.abs(right - a @ solution)).sum(-2)
@@ -499,6 +504,24 @@ def least_squares(
     columns[..., : a.shape[-1]] = solution.mT  # in the memory of the right-hand side, as LAPACK leaves it
     solution = columns[..., : a.shape[-1]].mT
     return (solution[..., 0] if vector else solution), left_over, rank, values
+
+
+def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:
+    """The solution by one QR factorization of both sides; None if columns may be dependent, up to `tolerance`."""
+    columns = a.shape[-1]
+    if a.shape[-2] < columns:
+        return None
+    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    sides = numpy.concatenate([numpy.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (a, b)], -1)
+    triangle = of_stack(lambda part: numpy.linalg.qr(part, "r"), sides)[..., :columns, :]
+    factor = triangle[..., :columns]
+    inverse = substituted(factor, numpy.eye(columns, dtype=a.dtype), True, False)
+    with numpy.errstate(all="ignore"):
+        norms = numpy.linalg.norm(factor, axis=(-2, -1)) * numpy.linalg.norm(inverse, axis=(-2, -1))
+    # The product of these norms bounds the quotient of the largest and the smallest singular value.
+    if not (norms * tolerance < 0.5).all():
+        return None
+    return substituted(factor, triangle[..., columns:], True, False)
 
 
 def _nothing(a: Array) -> Array:

@@ -10,6 +10,7 @@ Fractional max pooling has windows whose places are drawn, in two or three dimen
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -519,25 +520,25 @@ def fractional_max_pool(
     if not is_floating(input.dtype):
         raise refuse(f"fractional_max_pool{dims}d_out_frame", input)
     samples = widen(random_samples)[..., ::-1] if dims == 2 else widen(random_samples)
-    samples = samples.reshape(*leading, dims)
-    places: ndarray | int = 0
+    planes, area = math.prod(leading), math.prod(spatial)
+    samples = samples.reshape(planes, dims)
+    corners = numpy.arange(planes).reshape(planes, *[1] * dims)
     for dim in range(dims):
-        starts = _starts(samples[..., dim], spatial[dim], output_size[dim], kernel_size[dim])
-        inside = starts[..., None] + numpy.arange(kernel_size[dim])
-        shape = [1] * (2 * dims)
-        shape[dim], shape[dims + dim] = inside.shape[-2:]
-        places = places * spatial[dim] + inside.reshape(*leading, *shape)
-    flat = numpy.asarray(places).reshape(*leading, math.prod(output_size), math.prod(kernel_size))
-    values = input.reshape(*leading, math.prod(spatial))
-    windows = widen(
-        numpy.take_along_axis(values, flat.reshape(*leading, flat.shape[-2] * flat.shape[-1]), -1).reshape(flat.shape)
-    )
-    unordered = numpy.isnan(windows)
-    last = flat.shape[-1] - 1 - unordered[..., ::-1].argmax(-1)
-    chosen = numpy.where(unordered.any(-1), last, windows.argmax(-1) if windows.size else 0)
-    indices = numpy.take_along_axis(flat, chosen[..., None], -1)[..., 0]
-    pooled = numpy.take_along_axis(values, indices, -1)
-    return pooled.reshape(*leading, *output_size), indices.reshape(*leading, *output_size)
+        starts = _starts(samples[:, dim], spatial[dim], output_size[dim], kernel_size[dim])
+        shape = [planes, *[1] * dims]
+        shape[dim + 1] = output_size[dim]
+        corners = corners * spatial[dim] + starts.reshape(shape)
+    values = widen(input).reshape(-1)
+    pooled, indices = values.take(corners), corners.copy()
+    for place in itertools.product(*map(range, kernel_size)):
+        here = corners + numpy.ravel_multi_index(place, spatial)
+        candidates = values.take(here)
+        better = (candidates > pooled) | numpy.isnan(candidates)
+        numpy.copyto(pooled, candidates, where=better)
+        numpy.copyto(indices, here, where=better)
+    indices -= (numpy.arange(planes) * area).reshape(planes, *[1] * dims)
+    shape = [*leading, *output_size]
+    return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
 
 
 def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:
