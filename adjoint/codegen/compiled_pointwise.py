@@ -30,6 +30,11 @@ SHORTEST_ROW = 16
 COSTLY = 1 << 12
 """From how many elements on compiled loops are faster than NumPy for expressions with elementary functions."""
 
+PIECEWISE = 1 << 9
+"""The same for elementary functions that NumPy computes piece by piece, in many passes."""
+
+_PIECEWISE = frozenset("erfcx ndtr log_ndtr digamma trigamma ndtri erfinv".split())
+
 _WEIGHT = 6
 """How many bytes are moved in the time that one costly operation takes for one element."""
 
@@ -38,6 +43,8 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest(tree: Tree) -> int:
     """From how many elements on compiled loops repay their call."""
+    if not _PIECEWISE.isdisjoint(_operations(tree)):
+        return PIECEWISE
     return COSTLY if is_costly(tree) or len(_operations(tree)) > 4 else LARGE
 
 

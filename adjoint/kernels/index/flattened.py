@@ -71,4 +71,9 @@ def _check_flat(x: ndarray, index: ndarray) -> None:
 
 def wrap_positions(index: ndarray, length: int) -> ndarray:
     """`index` with negative entries counted from the end."""
-    return numpy.where(index < 0, index + length, index)
+    negative = index < 0
+    if not negative.any():
+        return index
+    wrapped = index.copy()
+    wrapped[negative] += length
+    return wrapped

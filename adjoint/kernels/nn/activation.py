@@ -16,6 +16,7 @@ from ...codegen.tracing import xp
 from ..math import special  # noqa: F401 - it declares the distribution function
 from ..runtime.floating import BFLOAT16, refuse, type_name
 from ..runtime.layout import row_major
+from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
 
 Array = numpy.ndarray[Any, Any]
@@ -342,8 +343,19 @@ def _gated_backward(grad: Array, first: Array, second: Array) -> Any:
 
 def glu_backward(grad: Array, self: Array, dim: int) -> Array:
     """The gradient of `glu`, which is half as long along `dim` as that of its input."""
-    first, second = halves(self, normalize_dim(dim, self.ndim))
-    return numpy.concatenate(_gated_backward(grad, first, second), dim)
+    dim = normalize_dim(dim, self.ndim)
+    first, second = halves(self, dim)
+    result = numpy.empty(self.shape, self.dtype)
+    to_first, to_second = numpy.split(result, 2, dim)
+    along = int(dim == 0 and self.ndim > 1)
+
+    def part(start: int, stop: int) -> None:
+        here = (slice(None),) * along + (slice(start, stop),)
+        to_first[here], to_second[here] = _gated_backward(grad[here], first[here], second[here])
+
+    rows = first.shape[along]
+    parallel_rows(part, rows, 2 * result.nbytes // max(rows, 1))
+    return result
 
 
 def rrelu_backward(grad: Array, self: Array, noise: Array) -> Array:

@@ -402,10 +402,16 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
     _require("multi_margin_loss", self, target)
     if target.size and not ((target >= 0) & (target < classes)).all():
         raise RuntimeError("target out of range")
-    hinges = _multi_margin_hinges(rows, target, margin)
-    loss = numpy.add.reduce(hinges if p == 1 else hinges * hinges, 1) / classes
+    labels, loss = target.reshape(-1), numpy.empty(batch, rows.dtype)
+
+    def sum_up(start: int, stop: int) -> None:
+        hinges = _multi_margin_hinges(rows[start:stop], labels[start:stop], margin)
+        loss[start:stop] = numpy.add.reduce(hinges if p == 1 else hinges * hinges, 1)
+
+    parallel_rows(sum_up, batch, 2 * rows.itemsize * classes)
+    loss /= classes
     if weight is not None:
-        loss *= weight[target.reshape(-1)]
+        loss *= weight[labels]
     return reduced(loss.reshape(target.shape), reduction, self.dtype)
 
 
@@ -462,10 +468,17 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[
 
 def _label_counts(target: Array) -> Array:
     """How many times each class is a label."""
-    rows, classes = target.shape
-    listed = numpy.logical_and.accumulate(target >= 0, 1)
-    places = target + numpy.arange(0, rows * classes, classes)[:, None]
-    return numpy.bincount(places[listed], minlength=rows * classes).reshape(target.shape)
+    classes = target.shape[1]
+    counts = numpy.empty(target.shape, numpy.int32)
+
+    def count(start: int, stop: int) -> None:
+        part = target[start:stop]
+        listed = numpy.logical_and.accumulate(part >= 0, 1)
+        places = part + numpy.arange(0, part.size, classes)[:, None]
+        counts[start:stop] = numpy.bincount(places[listed], minlength=part.size).reshape(part.shape)
+
+    parallel_rows(count, len(target), 32 * classes)
+    return counts
 
 
 def _by_labels(reduce: Callable[[int, int], None], counts: Array, dtype: Any) -> Array:

@@ -22,6 +22,7 @@ Pair = tuple[ndarray, ndarray]
 _COMPILED = 1 << 14  # elements; from here on compiled loops are faster
 _SMALL = 1 << 10  # elements; fewer are converted to float64: that costs less than further calls of NumPy
 _LEAST = 1e-30  # smaller sums of squares in float32 have lost digits
+_PARTED = 1 << 18  # elements; powers of more are computed in parts
 _FEW = 2048  # elements whose squares are summed in one product
 _RUN = 1024  # squares summed in one vectorised run
 
@@ -269,6 +270,8 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, keepdim)
         if found is not NotImplemented:
             return asarray(found)
+    if x.size > _PARTED and 0 not in dims and len(x) > 1 and x.flags.c_contiguous:
+        return _norm_of_parts(x, p, dims, keepdim)
     magnitude = numpy.abs(x)
     if p == math.inf:
         return reduction.amax(magnitude, dims, keepdim)
@@ -276,11 +279,24 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray
         return reduction.amin(magnitude, dims, keepdim)
     if p == 1:
         return reduction.sum(magnitude, dims, keepdim)
-    powers = reduction.sum(magnitude**p, dims, True)
+    magnitude **= p
+    powers = reduction.sum(magnitude, dims, True)
     result = asarray(powers ** (1.0 / p))
     if x.size and not _ordinary(powers):
         result = _scaled_norm(x, p, dims, result)
     return result if keepdim else result.squeeze(dims)
+
+
+def _norm_of_parts(x: ndarray, p: float, dims: tuple[int, ...], keepdim: bool) -> ndarray:
+    """The norms of parts of the first dimension, which is kept: powers of the whole take as much memory as `x`."""
+    shape = [1 if dim in dims else length for dim, length in enumerate(x.shape) if keepdim or dim not in dims]
+    result = numpy.empty(shape, x.real.dtype)
+
+    def part(start: int, stop: int) -> None:
+        result[start:stop] = _norm(x[start:stop], p, dims, keepdim)
+
+    parallel_rows(part, len(x), x[0].nbytes, tile_rows=max(1, _PARTED // x[0].size))
+    return result
 
 
 def _scaled_norm(x: ndarray, p: float, dims: tuple[int, ...], found: ndarray) -> ndarray:

@@ -301,14 +301,20 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c" and x.size:
         raise refuse("mode_cpu", x)
-    values, order = _sort_last(x.swapaxes(dim, -1), descending=False)
+    along_last = x.swapaxes(dim, -1)
+    rows = along_last.reshape(math.prod(along_last.shape[:-1]), x.shape[dim])
+    places = numpy.empty((len(rows), 1), _INT64)
     position = numpy.arange(x.shape[dim])
-    starts = numpy.zeros(values.shape, _INT64)
-    starts[..., 1:] = position[1:] * (values[..., 1:] != values[..., :-1])
-    run_length = position - numpy.maximum.accumulate(starts, -1)
-    if x.size == 0:
-        return _pick(x, dim, order[..., :1], keepdim)
-    return _pick(x, dim, take_last(order, run_length.argmax(-1, keepdims=True)), keepdim)
+
+    def find(start: int, stop: int) -> None:
+        values, order = _sort_last(rows[start:stop], descending=False)
+        starts = numpy.zeros(values.shape, _INT64)
+        starts[:, 1:] = position[1:] * (values[:, 1:] != values[:, :-1])
+        run_length = position - numpy.maximum.accumulate(starts, -1)
+        places[start:stop] = take_last(order, run_length.argmax(-1, keepdims=True))
+
+    parallel_rows(find, len(rows), x.shape[dim] * 32)
+    return _pick(x, dim, places.reshape(*along_last.shape[:-1], 1), keepdim)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

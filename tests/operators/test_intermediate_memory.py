@@ -1,0 +1,71 @@
+"""What operators need besides their operands and results does not grow with them: large arrays are computed in parts."""
+
+import tracemalloc
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.nn import functional
+
+ROWS, COLUMNS = 2000, 1000
+SIZE = 4 * ROWS * COLUMNS
+"""The bytes of the operand."""
+
+PEAKS = {
+    "mode": (lambda x: x.mode(1), 0.5),
+    "mode of columns": (lambda x: x.mode(0), 0.5),
+    "norm": (lambda x: x.norm(3, 1), 0.5),
+    "maximum norm": (lambda x: x.norm(float("-inf"), 1), 0.5),
+    "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 0.5),
+    "multilabel_margin_loss": (
+        lambda x: functional.multilabel_margin_loss(x, torch.full(x.shape, -1).index_fill(1, torch.tensor([0]), 1)),
+        8.5,  # of the targets, which are twice as large as the scores, and their copy; counts; labels
+    ),
+    "put": (lambda x: x.put(torch.arange(x.numel()).view_as(x), x), 4),  # 2 and its check are of the index
+}
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_peak(name):
+    function, limit = PEAKS[name]
+    x = torch.from_numpy(numpy.random.default_rng(0).integers(0, 9, (ROWS, COLUMNS)).astype("f"))
+    function(x)
+    tracemalloc.start()
+    try:
+        function(x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < limit * SIZE
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_peak_of_the_gradient_of_a_gate(dim):
+    x = torch.randn(ROWS, COLUMNS, requires_grad=True)
+    result = functional.glu(x, dim)
+    direction = torch.ones_like(result)
+    tracemalloc.start()
+    try:
+        torch.autograd.grad(result, x, direction)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.6 * SIZE
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss", None])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("batches", [((), ()), ((3,), (3,)), ((2, 1), (2, 3))])
+def test_least_squares_of_any_rank(driver, dtype, batches):
+    torch.manual_seed(0)
+    a = torch.randn(*batches[0], 40, 6, dtype=dtype)
+    b = torch.randn(*batches[1], 40, 2, dtype=dtype)
+    for columns in (6, 4):  # as many are independent
+        if driver == "gels" and columns < 6:
+            continue
+        dependent = torch.cat([a[..., :columns], a[..., : 6 - columns] * 2], -1)
+        found = torch.linalg.lstsq(dependent, b, driver=driver)
+        torch.testing.assert_close(found.solution, torch.linalg.pinv(dependent, rtol=1e-12) @ b)
+        if driver != "gels":
+            assert (found.rank == columns).all()
