@@ -87,3 +87,39 @@ def test_integers_of_other_kinds_are_integers_in_backward_too(text, kind):
     torch.testing.assert_close(result, expected_result)  # a sum over an int is another call of NumPy
     torch.testing.assert_close(grad, expected_grad)
     assert saved == expected_saved
+
+
+ARGUMENTS = [(), ("tensor",), (0,), (0, "tensor"), (0, 1), ("tensor", "tensor"), (0.5,)]
+
+
+def methods():
+    named = (name for name in dir(torch.Tensor) if not name.startswith("_"))
+    return [
+        name for name in named if callable(getattr(torch.Tensor, name)) and not name.startswith(("cuda", "register"))
+    ]
+
+
+@pytest.mark.parametrize("name", methods())
+def test_a_method_takes_no_out(name):
+    """Functions of the same names take it, also None. A call that is right without `out` shows that the refusal is of that."""
+    for arguments in ARGUMENTS:
+        tensor = torch.eye(2)
+        given = [torch.eye(2) if each == "tensor" else each for each in arguments]
+        with pytest.raises(Exception) as raised:
+            getattr(tensor, name)(*given, out=None)
+        try:
+            getattr(torch.eye(2), name)(*given)
+        except Exception:
+            continue
+        assert raised.type is TypeError
+
+
+def test_a_method_takes_no_out_before_and_after_its_first_call():
+    vector = torch.tensor([3.0, 1.0])
+    for _ in range(2):
+        for name in ("max", "cumsum", "exp", "norm", "softmax", "std"):
+            with pytest.raises(TypeError, match=r"keyword|invalid combination"):
+                getattr(vector, name)(*[0] * (name in ("cumsum", "softmax")), out=None)
+        vector.max(), vector.cumsum(0), vector.exp(), vector.norm(), vector.softmax(0), vector.std()
+    out = torch.empty(2)
+    assert torch.exp(vector, out=out) is out

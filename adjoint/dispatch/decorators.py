@@ -13,7 +13,7 @@ from ..places import place_of_function
 from ..tensor import Tensor
 from .declaration import ARRAY, OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors
-from .lazy_stubs import named
+from .lazy_stubs import named, refusing_out
 from .numpy_names import takes_dim, taking_numpy_names
 from .registry import PUBLIC as PUBLIC
 from .signatures import FORMS
@@ -36,8 +36,8 @@ def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:
 
 
 def add_method(name: str, function: Any, retried: bool = False) -> None:
-    """Make a function a method of tensors."""
-    method = named(function, name, retried)
+    """Make a function a method of tensors, which takes no `out`."""
+    method = named(function, name, retried, of_method=True)
     if type(method) is FunctionType:
         method.__module__, method.__qualname__ = Tensor.__module__, f"Tensor.{name}"
     setattr(Tensor, name, method)
@@ -183,7 +183,7 @@ def public(
             exposed = taking_numpy_names(function) if numpy_names else function
             publish(namespace, retried=retried, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
-            installed = taking_numpy_names(function) if numpy_names and takes_dim(function) else function
+            installed = taking_numpy_names(refusing_out(function)) if numpy_names and takes_dim(function) else function
             if separate_sizes is not None:
                 variant = "sizes of contiguous" if contiguous else "sizes"
                 installed = lazy_function(separate_sizes.operator, variant, method_name, function)

@@ -54,15 +54,16 @@ class LazyStub:
     """The behaviour of a public function until its own code is installed.
 
     `function`: the function, or the function behind its wrapper. `original`: the function that holds its code.
-    `retried`: whether a retry wrapper is installed around the code.
+    `retried`: whether a retry wrapper is installed around the code. `of_method`: the function is a method, which takes no `out`.
     """
 
-    __slots__ = ("function", "original", "retried")
+    __slots__ = ("function", "of_method", "original", "retried")
 
-    def __init__(self, function: FunctionType, original: FunctionType, retried: bool = False) -> None:
+    def __init__(self, function: FunctionType, original: FunctionType, retried: bool, of_method: bool) -> None:
         self.function = function
         self.original = original
         self.retried = retried
+        self.of_method = of_method
 
     def __call__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Install wrappers if any function is overridden, otherwise install the function's own code; then repeat the call."""
@@ -80,6 +81,8 @@ class LazyStub:
         code, keywords = original.__code__.replace(), original.__kwdefaults__
         if self.retried:
             code, keywords = retry_code(original), {**(keywords or {}), "retried": self}
+        if self.of_method:
+            code, keywords = without_out(code, keywords)
         put_code(function, code, original.__defaults__, keywords)
 
     def again(self, error: Exception) -> Any:
@@ -108,8 +111,8 @@ def generated(function: Any) -> Any:
     return function
 
 
-def named(function: Any, name: str, retried: bool = False) -> Any:
-    """A separate function object for `function` under another name.
+def named(function: Any, name: str, retried: bool = False, of_method: bool = False) -> Any:
+    """A separate function object for `function` under another name, which takes no `out` if it is a method.
 
     Every public name has its own object: an override learns which name was called, and internal calls are not
     overridden. Generated code needs no retry wrapper, because the slow path checks for overrides.
@@ -119,7 +122,7 @@ def named(function: Any, name: str, retried: bool = False) -> Any:
     stub = stub_of(function)
     original = function if stub is None else stub.original
     other = FunctionType(standing_in(cells(function)), function.__globals__, name, None, function.__closure__)
-    put_stub(other, original, retried and "BUILD" not in function.__globals__)
+    put_stub(other, original, retried and "BUILD" not in function.__globals__, of_method)
     other.__doc__, other.__module__, other.__qualname__ = function.__doc__, function.__module__, name
     return other
 
@@ -132,10 +135,10 @@ def lazily_wrapped(function: F) -> F:
     return function
 
 
-def put_stub(function: FunctionType, original: FunctionType, retried: bool) -> None:
+def put_stub(function: FunctionType, original: FunctionType, retried: bool, of_method: bool = False) -> None:
     """Install the stub of `original` on `function`."""
     function.__dict__.update(original.__dict__)
-    redirect_calls(function, original, LazyStub(function, original, retried))
+    redirect_calls(function, original, LazyStub(function, original, retried, of_method))
     _public.append(function)
 
 
@@ -279,6 +282,9 @@ STANDS_IN = "<adjoint stand-in:"
 
 PACKAGE = __name__.partition(".")[0]
 
+NO_OUT = "_out"
+"""The name of the parameter `out` in the code of methods."""
+
 WRAPPER = """
     def {name}(*args, enter, **kwargs):
         try:
@@ -333,6 +339,21 @@ def retry_code(function: FunctionType) -> CodeType:
         arguments=", ".join([*bare, *(f"{one.name}={one.name}" for one in keyword_only), *map(str, others)]),
     )
     return code_of(name, definition, cells(function))
+
+
+def without_out(code: CodeType, keywords: dict[str, Any] | None) -> tuple[CodeType, dict[str, Any] | None]:
+    """The same code and defaults for a method: the parameter `out` has another name, so that a call that names it is refused."""
+    if not keywords or "out" not in keywords:
+        return code, keywords
+    names = tuple(NO_OUT if name == "out" else name for name in code.co_varnames)
+    return code.replace(co_varnames=names), {NO_OUT if name == "out" else name: each for name, each in keywords.items()}
+
+
+def refusing_out(function: Any) -> Any:
+    """A copy of `function` that takes no `out`."""
+    other = duplicate(function)
+    other.__code__, other.__kwdefaults__ = without_out(function.__code__, function.__kwdefaults__)
+    return other
 
 
 def cells(function: FunctionType) -> int:

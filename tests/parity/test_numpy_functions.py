@@ -62,10 +62,7 @@ f(x, 3, mode="wrap")
 f(x, a)
 f(a, x)
 """.strip().splitlines()
-# PyTorch's methods refuse `out`, which NumPy gives them, so that NumPy computes on arrays or fails. Our methods take `out=None`,
-# as the functions of the same names do: they compute with PyTorch's dtypes, dimensions and results. The others read a tensor as
-# a sequence, which it is not for PyTorch.
-OWN_METHODS = frozenset("all amax amin any argmax argmin around clip cumprod cumsum max mean min round sum".split())
+# They read a tensor as a sequence, which it is not for PyTorch.
 SEQUENCES = frozenset("bmat broadcast_shapes choose resize".split())
 
 
@@ -75,7 +72,7 @@ def functions():
             function = getattr(place, name)
             if (
                 name.startswith("_")
-                or name in LEFT_OUT | OWN_METHODS | SEQUENCES
+                or name in LEFT_OUT | SEQUENCES
                 or not callable(function)
                 or inspect.isclass(function)
             ):

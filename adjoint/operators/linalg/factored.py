@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import operator, public
+from ...dispatch.decorators import add_method, operator, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
@@ -140,7 +140,7 @@ def _warn_of_older_factors():
 WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
 
 
-@public(method=True)
+@public()
 def lu(input, pivot=True, get_infos=False, out=None):
     """Gaussian elimination: `linalg.lu_factor_ex`, which is preferred; the last result only with `get_infos`."""
     _warn_of_older_factors()
@@ -152,6 +152,14 @@ def lu(input, pivot=True, get_infos=False, out=None):
     for result, target in zip(results, checked_targets("lu", out, len(results)), strict=True):
         target.resize_as_(result).copy_(result)
     return out
+
+
+def lu_method(input, pivot=True, get_infos=False):
+    """`lu`, which as a method has no place for `out`."""
+    return lu(input, pivot, get_infos)
+
+
+add_method("lu", lu_method, retried=True)
 
 
 @operator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Number
-from ...dispatch.decorators import public, tensors
+from ...dispatch.decorators import add_method, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.reductions import reduction
 from ...kernels.reduce import moments
@@ -130,7 +130,7 @@ class linalg_vector_norm:
     grad_self = norm_gradient
 
 
-@public(method=True)
+@public()
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The `p`-norm over `dim`, or of all elements: a number, `"fro"` (2) or `"nuc"`.
 
@@ -148,3 +148,11 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
             recorded=True,
         )
     return linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+
+
+def norm_method(input, p="fro", dim=None, keepdim=False, dtype=None):
+    """`norm`, which as a method has no place for `out`."""
+    return norm(input, p, dim, keepdim, dtype=dtype)
+
+
+add_method("norm", norm_method, retried=True)
