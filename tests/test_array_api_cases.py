@@ -1,6 +1,7 @@
 """What the array API standard's text says of special values, of casts, and of `__dlpack__`."""
 
 import inspect
+import itertools
 
 import numpy
 import pytest
@@ -63,3 +64,60 @@ def test_the_signature_of_dlpack():
     assert (
         list(inspect.signature(torch.Tensor.__dlpack__).parameters) == "self stream max_version dl_device copy".split()
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (complex(INF, 0), 1),
+        (complex(-INF, 5), -1),
+        (complex(0, INF), 1j),
+        (complex(2, -INF), -1j),
+        (complex(INF, -INF), complex(0.5**0.5, -(0.5**0.5))),
+        (3 + 4j, 0.6 + 0.8j),
+        (0j, 0),
+    ],
+)
+def test_the_sign_of_a_complex_number_has_its_direction(number, expected):
+    assert xp.sign(xp.asarray(number, dtype=xp.complex128)).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("number", [complex(NAN, 0), complex(0, NAN), complex(INF, NAN), complex(NAN, -INF)])
+def test_the_sign_of_nan_is_nan_in_both_parts(number):
+    sign = xp.sign(xp.asarray(number, dtype=xp.complex64))
+    assert xp.isnan(sign.real) and xp.isnan(sign.imag) and sign.dtype is xp.complex64
+
+
+SETS = [xp.asarray([1, 5], dtype=xp.int64), xp.asarray([], dtype=xp.uint8), xp.asarray(5)]
+ELEMENTS = [xp.asarray([[1, 2], [3, 5]], dtype=xp.int8), xp.asarray(5)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [*itertools.product(ELEMENTS, [*SETS, 2, 2.0]), *itertools.product([1, 5], SETS)]
+)
+def test_which_elements_are_among_others(first, second):
+    expected = numpy.isin(numpy.asarray(first), numpy.asarray(second))
+    assert xp.isin(first, second).tolist() == expected.tolist()
+    assert xp.isin(first, second, invert=True).tolist() == (~expected).tolist()
+
+
+@pytest.mark.parametrize("shapes", [(), ((),), ((2, 1), (3,)), ((0, 1), (1, 4), ()), ((5, 1, 3), (2, 1))])
+def test_the_common_shape(shapes):
+    assert xp.broadcast_shapes(*shapes) == numpy.broadcast_shapes(*shapes)
+
+
+def test_shapes_without_a_common_shape_are_refused():
+    with pytest.raises(ValueError, match="broadcast"):
+        xp.broadcast_shapes((2,), (3,))
+
+
+def test_a_new_axis_has_no_default_place():
+    with pytest.raises(TypeError, match="axis"):
+        xp.expand_dims(xp.ones(2))
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint64", "int64", "float32", "float64"])
+def test_a_range_that_leads_away_is_empty_in_any_dtype(name):
+    for bounds in ((1.0, 5.0, -1.0), (5, 1), (2, 2)):
+        values = xp.arange(*bounds, dtype=getattr(xp, name))
+        assert values.shape == (0,) and values.dtype is getattr(xp, name)

@@ -43,8 +43,8 @@ def arange(
     if stop is None:
         start, stop = 0, start
     if step and (stop - start) / step <= 0:
-        number = 0 if all(isinstance(each, int) for each in (start, stop, step)) else 0.0
-        return torch.asarray([number], dtype=dtype, device=device)[:0]
+        whole = all(isinstance(each, int) for each in (start, stop, step))
+        return torch.empty(0, dtype=dtype or (torch.int64 if whole else None), device=device)
     return torch.arange(start, stop, step, dtype=dtype, device=device)
 
 

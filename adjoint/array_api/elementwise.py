@@ -147,6 +147,9 @@ def round(x: torch.Tensor, /) -> torch.Tensor:
 
 
 def sign(x: torch.Tensor, /) -> torch.Tensor:
-    """The signs; NaN for NaN, `x / abs(x)` for complex numbers."""
-    signs = torch.sgn(x)
-    return torch.where(torch.isnan(x), x, signs) if x.dtype.is_floating_point else signs
+    """The signs; NaN for NaN, the number of absolute value one in the same direction for complex numbers, infinite ones too."""
+    if not x.dtype.is_complex:
+        return torch.where(torch.isnan(x), x, torch.sgn(x)) if x.dtype.is_floating_point else torch.sgn(x)
+    parts = [torch.copysign(torch.isinf(part).to(part.dtype), part) for part in (x.real, x.imag)]
+    signs = torch.sgn(torch.where(torch.isinf(x), torch.complex(*parts), x))
+    return torch.where(torch.isnan(x), complex("nan+nanj"), signs)

@@ -9,7 +9,8 @@ import adjoint as torch
 from .data_types import as_common
 
 __all__ = """
-    broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack
+    broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack
+    tile unstack
 """.split()
 
 Axes = int | tuple[int, ...]
@@ -18,6 +19,14 @@ Axes = int | tuple[int, ...]
 def broadcast_arrays(*arrays: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """The tensors expanded to one shape."""
     return tuple(torch.broadcast_tensors(*arrays))
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which tensors of these shapes are expanded together."""
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 def broadcast_to(x: torch.Tensor, /, shape: tuple[int, ...]) -> torch.Tensor:
@@ -43,7 +52,7 @@ def unstack(x: torch.Tensor, /, *, axis: int = 0) -> tuple[torch.Tensor, ...]:
     return tuple(torch.unbind(x, axis))
 
 
-def expand_dims(x: torch.Tensor, /, axis: int = 0) -> torch.Tensor:
+def expand_dims(x: torch.Tensor, /, axis: int) -> torch.Tensor:
     """The tensor with a new axis of size one."""
     return torch.unsqueeze(x, axis)
 

@@ -9,7 +9,7 @@ import adjoint as torch
 from .data_types import Scalar, as_common
 
 __all__ = """
-    argsort nonzero searchsorted sort take take_along_axis unique_all unique_counts unique_inverse unique_values where
+    argsort isin nonzero searchsorted sort take take_along_axis unique_all unique_counts unique_inverse unique_values where
 """.split()
 
 
@@ -30,6 +30,11 @@ def searchsorted(
     ordered = x1 if sorter is None else torch.index_select(x1, 0, sorter.to(torch.int64))
     ordered, values = as_common(ordered, x2)
     return torch.searchsorted(ordered, values, side=side)
+
+
+def isin(x1: torch.Tensor | Scalar, x2: torch.Tensor | Scalar, /, *, invert: bool = False) -> torch.Tensor:
+    """Which elements of `x1` are elements of `x2`; with `invert`, which are not."""
+    return torch.isin(*as_common(x1, x2), invert=invert)
 
 
 def nonzero(x: torch.Tensor, /) -> tuple[torch.Tensor, ...]:
