@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import adjoint as torch
@@ -19,7 +18,7 @@ from .declared import (
     not_negative,
     number,
 )
-from .optimizer import Params
+from .optimizer import Params, scalar_dtype
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
@@ -123,7 +122,7 @@ class Adam(Declared):
         xp.mul_(square, options.beta2)
         xp.addcmul_(square, grad, grad, value=1 - options.beta2)
         if largest is not None:
-            xp.copy_(largest, xp.maximum(largest + 0, square))  # not saved and then written to
+            xp.copy_(largest, xp.maximum(largest, square))
             square = largest
         denominator = xp.sqrt(square) / options.root
         denominator += options.eps
@@ -219,9 +218,10 @@ class Adamax(Declared):
 
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, mean: Any, largest: Any) -> None:
-        grad = direction(options, param, grad)
+        grad = direction(xp, options, param, grad)
         xp.lerp_(mean, grad, 1 - options.beta1)
-        xp.copy_(largest, xp.maximum(largest * options.beta2, xp.abs(grad) + options.eps))
+        xp.mul_(largest, options.beta2)
+        xp.copy_(largest, xp.maximum(largest, xp.abs(grad) + options.eps))
         xp.addcdiv_(param, mean, largest, value=-options.size)
 
 
@@ -283,17 +283,17 @@ class NAdam(Declared):
         super().__init__(params, locals())
 
     def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
-        state["step"] = torch.zeros((), dtype=torch.float32)
-        state["mu_product"] = torch.ones((), dtype=torch.float32)
+        state["step"] = torch.zeros((), dtype=scalar_dtype(group))
+        state["mu_product"] = torch.ones((), dtype=scalar_dtype(group))
         state["exp_avg"] = torch.zeros_like(param)
         state["exp_avg_sq"] = torch.zeros_like(param)
 
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
-        beta1, beta2 = group["betas"]
-        lr, decay = number(group["lr"]), group["momentum_decay"]
+        beta1, beta2 = map(number, group["betas"])
+        lr, decay = number(group["lr"]), number(group["momentum_decay"])
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
         mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
-        mu_product = state["mu_product"].mul_(mu).item()
+        mu_product = number(state["mu_product"].mul_(mu))
         return {
             **decays(group, lr),
             "beta1": beta1,
@@ -397,4 +397,4 @@ def _rectification(beta2: float, step: float) -> float | None:
     length = limit - 2 * step * (beta2**step) / (1 - beta2**step)
     if length <= 5.0:
         return None
-    return math.sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))
+    return ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5

@@ -2,8 +2,8 @@
 
 A formula is `_update(xp, options, param, grad, *state)`: elementwise operations that change `param` and `state` in place,
 written with operators and the methods of tensors that `xp` holds. It is applied to the arrays of a whole list of parameters
-at once, where `adjoint._fused_update_` takes them; otherwise to the tensors of one parameter after the other, as when the
-update is recorded.
+at once, where `adjoint._fused_update_` takes them; otherwise to the tensors of one parameter after the other. An update that
+is recorded changes copies, so that what one step saves for backward is not what the next step changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import Optimizer, Params
+from .optimizer import Optimizer, Params, scalar_dtype
 
 Given = Mapping[str, Any]
 Check = Callable[[Given], None]
@@ -57,7 +57,7 @@ class Declared(Optimizer):
 
     def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
         """Initialise the state of a parameter."""
-        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["step"] = torch.zeros((), dtype=scalar_dtype(group))
         for name in self._state_names(group):
             state[name] = torch.zeros_like(param)
 
@@ -79,14 +79,25 @@ class Declared(Optimizer):
             grads = [grad for grad in grads if grad is not None]
         if not params:
             return
-        on_arrays = not group["differentiable"]
+        if group.get("fused"):
+            _require_floating_point(params)
+        recorded = group["differentiable"]
         for options, lists in self._batches(params, grads, group):
-            if on_arrays and torch._fused_update_(self._update, options, lists, self._rounds_once):
+            if not recorded and torch._fused_update_(self._update, options, lists, self._rounds_once):
                 continue
             self._check_layouts(lists[0], lists[1])
             for tensors in zip(*lists, strict=True):
                 real = map(torch.view_as_real, tensors) if tensors[0].is_complex() else tensors
-                self._update(torch.Tensor, options, *real)
+                if recorded:
+                    self._record(options, *real)
+                else:
+                    self._update(torch.Tensor, options, *real)
+
+    def _record(self, options: Any, param: torch.Tensor, grad: torch.Tensor, *state: torch.Tensor) -> None:
+        changed = [tensor.clone() for tensor in (param, *state)]
+        self._update(RECORDED, options, changed[0], grad, *changed[1:])
+        for tensor, new in zip((param, *state), changed, strict=True):
+            tensor.copy_(new)
 
     def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
         """The parameters with their state, grouped by the numbers in their formula; this counts their steps."""
@@ -135,7 +146,12 @@ class Declared(Optimizer):
 
 
 def number(value: Any) -> Any:
-    """Convert a learning rate (or other option), which may be a tensor of one element or a NumPy scalar, to a number."""
+    """Convert a learning rate (or other option), which may be a tensor of one element or a NumPy scalar, to a number.
+
+    In an update that is recorded, a tensor that requires grad stays one.
+    """
+    if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
+        return value.clone().squeeze()
     return value.item() if hasattr(value, "item") else value
 
 
@@ -180,16 +196,71 @@ def _check_fused(given: Given) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+def _require_floating_point(params: list[torch.Tensor]) -> None:
+    """Refuse parameters that PyTorch's fused kernels do not take."""
+    for param in params:
+        if not param.is_floating_point():
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                "['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone'] "
+                f"but {param.dtype} and {param.device.type}"
+            )
+
+
+# --- recorded updates ------------------------------------------------------------------------------------------
+
+
+class RecordedMethods:
+    """What formulas call where the update is recorded: the methods of tensors, whose factors may be tensors too.
+
+    What backward needs of a tensor that the formula changes later is copied.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch.Tensor, name)
+
+    @staticmethod
+    def add(tensor: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> torch.Tensor:
+        """The sum with `alpha * other`."""
+        return tensor + other.clone() * alpha
+
+    @staticmethod
+    def add_(tensor: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> None:
+        """Add `alpha * other`."""
+        tensor.add_(other * alpha)
+
+    @staticmethod
+    def addcmul_(tensor: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *, value: Any = 1) -> None:
+        """Add `value * first * second`."""
+        tensor.add_(first * second * value)
+
+    @staticmethod
+    def addcdiv_(tensor: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *, value: Any = 1) -> None:
+        """Add `value * first / second`."""
+        tensor.add_(first * value / second)
+
+    @staticmethod
+    def lerp_(tensor: torch.Tensor, end: torch.Tensor, weight: Any) -> None:
+        """Add `weight * (end - tensor)`."""
+        tensor.lerp_(end, torch.as_tensor(weight, dtype=tensor.dtype))
+
+    @staticmethod
+    def maximum(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """The larger one."""
+        return torch.maximum(tensor.clone(), other)
+
+
+RECORDED = RecordedMethods()
+
+
 # --- parts of formulas ----------------------------------------------------------------------------------------
 
 
-def direction(options: Any, param: Any, grad: Any) -> Any:
+def direction(xp: Any, options: Any, param: Any, grad: Any) -> Any:
     """The gradient for descent: negated if the group maximizes, plus the weight decay unless it is decoupled."""
     if options.maximize:
         grad = -grad
-    if options.weight_decay != 0:
-        grad = grad + param * options.weight_decay
-    return grad
+    return xp.add(grad, param, alpha=options.weight_decay) if options.weight_decay != 0 else grad
 
 
 def decays(group: dict[str, Any], lr: Any) -> dict[str, Any]:

@@ -244,7 +244,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
                 direction = grad.neg()
-                state.update(d=direction, old_dirs=[], old_stps=[], ro=[], H_diag=1)
+                state.update(d=direction, t=lr, old_dirs=[], old_stps=[], ro=[], H_diag=1)
             else:
                 direction = _quasi_newton_direction(state, grad, group["history_size"])
             state["d"] = direction

@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import Optimizer, Params
+from .optimizer import Optimizer, Params, scalar_dtype
 
 __all__ = ["Adafactor", "Muon"]
 
@@ -79,7 +79,7 @@ class Adafactor(Optimizer):
                 raise RuntimeError("Adafactor does not support complex parameters")
             if group["maximize"]:
                 grad = -grad
-            state = self._started(param)
+            state = self._started(param, group)
             state["step"] += 1
             step = state["step"].item()
             epsilon, least = group["eps"]
@@ -94,11 +94,11 @@ class Adafactor(Optimizer):
             limit = max(1.0, update.norm(2).item() / (size * group["d"]))
             param.add_(update, alpha=-rate / limit)
 
-    def _started(self, param: torch.Tensor) -> dict[str, Any]:
+    def _started(self, param: torch.Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, at first zeros."""
         state = self.state[param]
         if not state:
-            state["step"] = torch.tensor(0.0, dtype=torch.float32)
+            state["step"] = torch.zeros((), dtype=scalar_dtype(group))
             if param.dim() > 1:
                 state["row_var"] = param.new_zeros([*param.shape[:-1], 1])
                 state["col_var"] = param.new_zeros([*param.shape[:-2], 1, param.shape[-1]])

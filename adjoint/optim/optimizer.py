@@ -369,10 +369,10 @@ class Optimizer:
         for group in self.param_groups:
             for name, value in self._later_options.items():
                 group.setdefault(name, value)
-        for values in self.state.values():
-            for name in self._later_tensors:
-                if name in values and not isinstance(values[name], torch.Tensor):
-                    values[name] = torch.tensor(float(values[name]), dtype=torch.float32)
+            for values in (self.state[param] for param in group["params"] if param in self.state):
+                for name in self._later_tensors:
+                    if name in values and not isinstance(values[name], torch.Tensor):
+                        values[name] = torch.tensor(float(values[name]), dtype=scalar_dtype(group))
 
     def __repr__(self) -> str:
         text = type(self).__name__ + " ("
@@ -382,6 +382,15 @@ class Optimizer:
                 if key != "params":
                     text += f"    {key}: {group[key]}\n"
         return text + ")"
+
+
+def scalar_dtype(group: dict[str, Any]) -> torch.dtype:
+    """The dtype of the numbers that the state of a parameter holds as tensors, such as its step count."""
+    return _get_scalar_dtype(group.get("fused"))
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> torch.dtype:
+    return torch.float64 if torch.get_default_dtype() is torch.float64 and not is_fused else torch.float32
 
 
 def _type_name(value: Any) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import adjoint as torch
 
 from .declared import Declared, Given, direction, epsilon, learning_rate, not_negative, number
-from .optimizer import Params
+from .optimizer import Params, scalar_dtype
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop", "Rprop"]
 
@@ -65,7 +65,7 @@ class Adadelta(Declared):
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, square: Any, update: Any) -> None:
         rho, eps = options.rho, options.eps
-        grad = direction(options, param, grad)
+        grad = direction(xp, options, param, grad)
         xp.mul_(square, rho)
         xp.addcmul_(square, grad, grad, value=1 - rho)
         delta = xp.sqrt(update + eps) / xp.sqrt(square + eps) * grad
@@ -124,7 +124,7 @@ class Adagrad(Declared):
                 if param.is_complex():
                     first = complex(first, first)
                 self.state[param].update(
-                    step=torch.zeros((), dtype=torch.float32), sum=torch.full_like(param, first).detach()
+                    step=torch.zeros((), dtype=scalar_dtype(group)), sum=torch.full_like(param, first).detach()
                 )
 
     def share_memory(self) -> None:
@@ -156,7 +156,7 @@ class Adagrad(Declared):
         if isinstance(grad, torch.Tensor) and grad.is_sparse:
             _update_stored(options, param, grad, total)
             return
-        grad = direction(options, param, grad)
+        grad = direction(xp, options, param, grad)
         xp.addcmul_(total, grad, grad)
         xp.addcdiv_(param, grad, xp.sqrt(total) + options.eps, value=-options.lr)
 
@@ -236,7 +236,7 @@ class RMSprop(Declared):
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, square: Any, *others: Any) -> None:
         alpha = options.alpha
-        grad = direction(options, param, grad)
+        grad = direction(xp, options, param, grad)
         xp.mul_(square, alpha)
         xp.addcmul_(square, grad, grad, value=1 - alpha)
         if options.centered:
@@ -296,11 +296,10 @@ class Rprop(Declared):
         super().__init__(params, locals())
 
     def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
-        lr = number(group["lr"])
-        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["step"] = torch.zeros((), dtype=scalar_dtype(group))
         state["prev"] = torch.zeros_like(param)
-        grad: Any = param.grad
-        state["step_size"] = torch.full_like(grad, complex(lr, lr) if param.is_complex() else lr)
+        state["step_size"] = size = torch.zeros_like(cast(Any, param.grad))
+        (torch.view_as_real(size) if size.is_complex() else size).fill_(number(group["lr"]))
 
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
         shorter, longer = group["etas"]

@@ -9,7 +9,7 @@ from typing import Any
 import adjoint as torch
 
 from .declared import Batch, Declared, Given, direction, learning_rate, not_negative, number
-from .optimizer import Params
+from .optimizer import Params, scalar_dtype
 
 __all__ = ["ASGD", "SGD"]
 
@@ -91,10 +91,10 @@ class SGD(Declared):
 
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, velocity: Any = None) -> None:
-        grad = direction(options, param, grad)
+        grad = direction(xp, options, param, grad)
         if velocity is not None:
             if options.is_first_step:
-                xp.copy_(velocity, xp.detach(grad))
+                xp.copy_(velocity, grad)
             else:
                 xp.mul_(velocity, options.momentum)
                 xp.add_(velocity, grad * (1 - options.dampening) if options.dampening else grad)
@@ -150,15 +150,16 @@ class ASGD(Declared):
         super().__init__(params, locals())
 
     def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
-        state["step"] = torch.zeros((), dtype=torch.float32)
-        state["eta"] = torch.tensor(number(group["lr"]), dtype=torch.float32)
-        state["mu"] = torch.ones((), dtype=torch.float32)
+        dtype = scalar_dtype(group)
+        state["step"] = torch.zeros((), dtype=dtype)
+        state["eta"] = torch.as_tensor(number(group["lr"]), dtype=dtype)
+        state["mu"] = torch.ones((), dtype=dtype)
         state["ax"] = torch.zeros_like(param)
 
     def _numbers(self, group: dict[str, Any], step: float, state: dict[str, Any]) -> dict[str, Any]:
-        lr, lambd = number(group["lr"]), group["lambd"]
-        eta, mu = state["eta"].item(), state["mu"].item()
-        state["eta"].fill_(lr / ((1 + lambd * lr * step) ** group["alpha"]))
+        lr, lambd, alpha = (number(group[name]) for name in ("lr", "lambd", "alpha"))
+        eta, mu = number(state["eta"]), number(state["mu"])
+        state["eta"].fill_(lr / ((1 + lambd * lr * step) ** alpha))
         state["mu"].fill_(1 / max(1, step - group["t0"]))
         return {
             "maximize": group["maximize"],
@@ -170,7 +171,7 @@ class ASGD(Declared):
 
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, average: Any) -> None:
-        grad = direction(options, param, grad)
+        grad = direction(xp, options, param, grad)
         xp.mul_(param, options.shrink)
         xp.add_(param, grad, alpha=-options.eta)
         if options.mu == 1:

@@ -50,11 +50,6 @@ class ArrayMethods:
         return array.copy()
 
     @staticmethod
-    def detach(array: ndarray) -> ndarray:
-        """The array itself: it has no history."""
-        return array
-
-    @staticmethod
     def new_ones(array: ndarray, shape: Sequence[int]) -> ndarray:
         """Ones of the dtype of `array`."""
         return numpy.ones(shape, array.dtype)

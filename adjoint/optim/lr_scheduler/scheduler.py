@@ -162,7 +162,7 @@ def copied(value: Any) -> Any:
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
     """Set an option of a group, in place if it is a tensor."""
     if isinstance(group[key], torch.Tensor):
-        group[key].fill_(value)
+        group[key].fill_(value.squeeze() if isinstance(value, torch.Tensor) else value)
     else:
         group[key] = value
 

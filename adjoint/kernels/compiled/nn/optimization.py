@@ -181,8 +181,6 @@ class CellMethods:
         """A cell of its own with the same value."""
         return Cell(cell.recorder, cell.text)
 
-    detach = clone
-
     @staticmethod
     def new_ones(cell: Cell, shape: Any) -> Cell:
         """A cell that holds 1."""
