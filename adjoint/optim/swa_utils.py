@@ -235,6 +235,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Compute the learning rates of this epoch."""
+        self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

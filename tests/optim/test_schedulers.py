@@ -22,28 +22,26 @@ def rates(scheduler, steps):
     return seen
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        (lambda o: schedules.LambdaLR(o, lambda e: 1 / (e + 1)), [1, 1 / 2, 1 / 3, 1 / 4]),
-        (lambda o: schedules.MultiplicativeLR(o, lambda e: 0.5), [1, 0.5, 0.25, 0.125]),
-        (lambda o: schedules.StepLR(o, 2), [1, 1, 0.1, 0.1, 0.01]),
-        (lambda o: schedules.MultiStepLR(o, [1, 3], 0.5), [1, 0.5, 0.5, 0.25]),
-        (lambda o: schedules.ConstantLR(o, 0.5, 2), [0.5, 0.5, 1, 1]),
-        (lambda o: schedules.LinearLR(o, 0.5, 1.0, 2), [0.5, 0.75, 1, 1]),
-        (lambda o: schedules.ExponentialLR(o, 0.5), [1, 0.5, 0.25]),
-        (lambda o: schedules.PolynomialLR(o, 4), [1, 0.75, 0.5, 0.25, 0, 0]),
-        (lambda o: schedules.CosineAnnealingLR(o, 4), [(1 + math.cos(math.pi * e / 4)) / 2 for e in range(9)]),
-        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), [1, 0.5, 1, (2 + math.sqrt(2)) / 4, 0.5]),
-        (
-            lambda o: schedules.SequentialLR(
-                o, [schedules.ConstantLR(o, 0.1, 9), schedules.ExponentialLR(o, 0.5)], [2]
-            ),
-            [0.1, 0.1, 1, 0.5],
-        ),
-        (lambda o: schedules.CyclicLR(o, 0.1, 0.5, 2, cycle_momentum=False), [0.1, 0.3, 0.5, 0.3, 0.1]),
-    ],
-)
+SCHEDULES = [
+    (lambda o: schedules.LambdaLR(o, lambda e: 1 / (e + 1)), [1, 1 / 2, 1 / 3, 1 / 4]),
+    (lambda o: schedules.MultiplicativeLR(o, lambda e: 0.5), [1, 0.5, 0.25, 0.125]),
+    (lambda o: schedules.StepLR(o, 2), [1, 1, 0.1, 0.1, 0.01]),
+    (lambda o: schedules.MultiStepLR(o, [1, 3], 0.5), [1, 0.5, 0.5, 0.25]),
+    (lambda o: schedules.ConstantLR(o, 0.5, 2), [0.5, 0.5, 1, 1]),
+    (lambda o: schedules.LinearLR(o, 0.5, 1.0, 2), [0.5, 0.75, 1, 1]),
+    (lambda o: schedules.ExponentialLR(o, 0.5), [1, 0.5, 0.25]),
+    (lambda o: schedules.PolynomialLR(o, 4), [1, 0.75, 0.5, 0.25, 0, 0]),
+    (lambda o: schedules.CosineAnnealingLR(o, 4), [(1 + math.cos(math.pi * e / 4)) / 2 for e in range(9)]),
+    (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), [1, 0.5, 1, (2 + math.sqrt(2)) / 4, 0.5]),
+    (
+        lambda o: schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.1, 9), schedules.ExponentialLR(o, 0.5)], [2]),
+        [0.1, 0.1, 1, 0.5],
+    ),
+    (lambda o: schedules.CyclicLR(o, 0.1, 0.5, 2, cycle_momentum=False), [0.1, 0.3, 0.5, 0.3, 0.1]),
+]
+
+
+@pytest.mark.parametrize(("schedule", "expected"), SCHEDULES)
 def test_schedules(schedule, expected):
     assert rates(schedule(make()), len(expected)) == pytest.approx(expected)
 
@@ -111,6 +109,35 @@ def test_refusals():
         schedules.LambdaLR(make(), [lambda e: 1, lambda e: 1])
     with pytest.raises(KeyError, match="'initial_lr' is not specified"):
         schedules.ExponentialLR(make(), 0.9, last_epoch=2)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize(("schedule", "expected"), SCHEDULES)
+def test_a_rate_may_be_a_tensor_of_one_element(schedule, expected, shape):
+    optimizer = make()
+    rate = optimizer.param_groups[0]["lr"] = torch.ones(shape)
+    scheduler, seen = schedule(optimizer), []
+    for _ in expected:
+        seen.append(rate.item())
+        optimizer.step()
+        scheduler.step()
+    assert seen == pytest.approx(expected, abs=1e-6)
+    assert optimizer.param_groups[0]["lr"] is rate
+    assert rate.shape == shape == scheduler.get_last_lr()[0].shape
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        lambda optimizer: schedules.StepLR(optimizer, 2),
+        lambda optimizer: schedules.CyclicLR(optimizer, 0.1, 0.2, cycle_momentum=False),
+        lambda optimizer: torch.optim.swa_utils.SWALR(optimizer, 0.1),
+    ],
+)
+def test_rates_asked_for_outside_a_step_warn(schedule):
+    scheduler = schedule(make())
+    with pytest.warns(UserWarning, match="please use `get_last_lr"):
+        scheduler.get_lr()
 
 
 def test_a_tensor_of_a_rate_changes_in_place():

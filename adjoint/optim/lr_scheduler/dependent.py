@@ -168,7 +168,7 @@ class SequentialLR(_Composition):
         self.optimizer = optimizer
         # Each scheduler has made its first step; undo that, and let the first scheduler make it again.
         for group in optimizer.param_groups:
-            group["lr"] = copied(group["initial_lr"])
+            set_option(group, "lr", group["initial_lr"])
         _undo_first_step(self)
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
