@@ -67,7 +67,7 @@ def bounds(distribution):
         return -numpy.inf, numpy.inf
     low = getattr(support, "lower_bound", -numpy.inf)
     high = getattr(support, "upper_bound", numpy.inf)
-    return float(low), float(high)
+    return float(torch.as_tensor(low).detach()), float(torch.as_tensor(high).detach())
 
 
 def nodes(distribution, step=0.01, reach=3.6):
