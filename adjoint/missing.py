@@ -15,6 +15,10 @@ MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 
 REASONS = (
     (
+        r"torch\.utils\.collect_env\b.*",
+        "Python's `platform` and `importlib.metadata` say what there is, which has no GPU",
+    ),
+    (
         r"torch\.package\b.*",
         "source code is not packed with models; `torch.save` writes them, and a wheel has the code",
     ),

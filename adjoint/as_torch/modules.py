@@ -9,7 +9,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..places import OWN, THEIRS
@@ -64,3 +64,9 @@ class _SameModule(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Give the module its own specification back; it has run."""
         module.__spec__ = self.spec
+
+    def get_code(self, name: str) -> CodeType | None:
+        """The code of the module, for those who run it as a program; None if it has no file."""
+        spec = _own_spec(self.own)
+        loader: Any = spec and spec.loader
+        return loader.get_code(self.own) if hasattr(loader, "get_code") else None
