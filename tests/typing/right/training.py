@@ -107,7 +107,7 @@ def closures(model: nn.Module, inputs: Tensor, targets: Tensor) -> float:
         loss.backward()
         return loss
 
-    return float(optimizer.step(closure))
+    return float(optimizer.step(closure).detach())
 
 
 def accumulated(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> int:
