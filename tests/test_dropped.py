@@ -109,7 +109,7 @@ PROGRAMS = SIMPLE | WITH_CYCLES | PERMANENT
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[] if number % 60 == 0 else pytest.mark.thorough)
+        pytest.param(name, marks=[] if number % 120 == 0 else pytest.mark.thorough)
         for number, name in enumerate(PROGRAMS)
     ],
 )
