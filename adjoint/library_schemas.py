@@ -64,7 +64,8 @@ def infer_schema(
     Raises:
         ValueError: for annotations that are missing or are no types of operators, and for `mutates_args` that it does not have.
 
-    >>> def scaled(x: Tensor, factor: float) -> Tensor: ...
+    >>> import adjoint as torch
+    >>> def scaled(x: torch.Tensor, factor: float) -> torch.Tensor: ...
     >>> infer_schema(scaled, mutates_args=())
     '(Tensor x, float factor) -> Tensor'
     """

@@ -110,16 +110,18 @@ def place(module: ModuleType) -> None:
     inner = inner_modules(file)
     if inner and "__path__" not in own:
         own["__path__"] = []  # modules without a file are found in it
-    for name in (
-        inner & own.keys()
-    ):  # such as the function `multiprocessing.spawn`, whose module must not take its place
+    late = frozenset(own.get("__all__", ())) if file else frozenset()
+    for name in inner & {
+        *own,
+        *late,
+    }:  # such as the function `multiprocessing.spawn`: its module must not take its place
         full = f"{OWN}.{file}.{name}"
-        if not isinstance(own[name], ModuleType) and PathFinder.find_spec(full, own["__path__"]) is None:
+        if not isinstance(own.get(name), ModuleType) and PathFinder.find_spec(full, own["__path__"]) is None:
             made = ModuleType(full)
             sys.modules.update(dict.fromkeys((full, full.replace(OWN, _package, 1)), made))
             place(made)
     if file in _MODULES and "further" not in getattr(own.get("__getattr__"), "__dict__", ()):
-        _extend(module, file)
+        _extend(module, file, inner & late)
 
 
 def _say(value: Any, module: str, name: str = "") -> None:
@@ -147,14 +149,14 @@ def _functions() -> dict[str, str]:
 # --- what a module has besides --------------------------------------------------------------------------------------
 
 
-def _extend(module: ModuleType, file: str) -> None:
-    """Let a module have the names that PyTorch's has besides, imported at their first use."""
+def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
+    """Let a module have the names that PyTorch's has besides, imported at their first use, but for those it has `late` itself."""
     own = vars(module)
     before: Callable[[str], Any] | None = own.get("__getattr__")
     listed: Callable[[], list[str]] = own.get("__dir__", lambda: list(own))
 
     def __getattr__(name: str) -> Any:
-        if name in further_names(file):
+        if name in further_names(file) and name not in late:
             return own.setdefault(name, _further(file, name))
         if before is not None:
             return before(name)

@@ -36,7 +36,7 @@ def test_using_a_gpu_says_that_there_is_none(use):
 
 def test_types_of_tensors_on_a_gpu_can_be_named():
     kind = torch.cuda.FloatTensor
-    assert repr(kind) == "<class 'torch.cuda.FloatTensor'>"
+    assert repr(kind) == "<class 'adjoint.cuda.FloatTensor'>"
     assert (kind.is_cuda, kind.dtype, torch.FloatTensor.is_cuda) == (True, torch.float32, False)
     assert not isinstance(torch.ones(2), kind) and isinstance(torch.ones(2), torch.FloatTensor)
     with pytest.raises(

@@ -238,7 +238,7 @@ def body(op: Operator, leave: str, caller: int) -> list[str]:
         lines.append(f"{', '.join(arrays)} = array")
     elif not op.view:
         lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
-    if op.operands or op.operand:
+    if op.operands or (op.operand and not op.outputs):
         lines += layout_lines(op)
     for name, array in zip(outputs, arrays, strict=True):
         lines += wrap_lines(op, name, array)

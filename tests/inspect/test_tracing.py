@@ -1,6 +1,7 @@
 """A traced backward gives the same gradients as an untraced one, records every step, and leaves no state behind."""
 
 import gc
+import sys
 import weakref
 
 import numpy
@@ -155,9 +156,7 @@ def test_arguments_of_backward():
 
 
 def _warned():
-    from adjoint.autograd import backward
-
-    return __import__("sys").modules[backward.__module__]._warned_of_cycle
+    return sys.modules["adjoint.autograd.backward"]._warned_of_cycle
 
 
 class _nothing:

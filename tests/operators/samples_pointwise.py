@@ -52,6 +52,7 @@ SAMPLES = {
         """.split()
     },
     # derivatives, of the gradient of the output and the input (or the result)
+    "derivative_of_sinc": [sample(real(2, 3), 1), sample(real(), 2)],
     "sigmoid_backward": [both(real(2, 3), real(2, 3))],
     "tanh_backward": [both(real(2, 3), real(2, 3))],
     "logit_backward": [sample(real(2, 3), fraction(2, 3)), sample(real(2, 3), fraction(2, 3), 0.1)],
