@@ -191,7 +191,7 @@ def duplicate(function: FunctionType) -> FunctionType:
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     other.__kwdefaults__, other.__qualname__ = function.__kwdefaults__, function.__qualname__
-    other.__annotations__ = function.__annotations__
+    other.__annotations__, other.__doc__ = function.__annotations__, function.__doc__
     other.__dict__.update(function.__dict__)
     return other
 
