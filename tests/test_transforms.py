@@ -488,7 +488,7 @@ def test_rules_agree_with_one_example_at_a_time():
         (lambda x: torch.nn.functional.unfold(x, 2), (points(48).reshape(2, 4, 2, 3),)),
         (lambda x: torch.nn.functional.channel_shuffle(x, 2), (points(48).reshape(2, 2, 2, 2, 3),)),
         (lambda x, y: torch.cdist(x, y, p=1.0), (a, b)),
-        (lambda u, v: torch.nn.functional.bilinear(u, v, torch.ones(2, 3, 3)), (a.mT, b.mT)),
+        (lambda u, v: torch.nn.functional.bilinear(u, v, torch.ones(2, 3, 3, dtype=u.dtype)), (a.mT, b.mT)),
         (lambda m, r: torch.cholesky_solve(r, m), (a[:, :2].tril(), b[:, :2])),
     ):
         assert_close(vmap(f)(*args), torch.stack([f(*(arg[i] for arg in args)) for i in range(2)]))

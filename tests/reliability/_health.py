@@ -108,7 +108,7 @@ def thread_state() -> dict[str, Any]:
 
 def flag_values() -> dict[str, Any]:
     """The flags that summarise all threads."""
-    names = [name for name in type(FLAGS).__slots__ if name not in ("user", "code")]
+    names = [name for name in type(FLAGS).__slots__ if name != "file"]
     return {name: (dict(value) if isinstance(value := getattr(FLAGS, name), dict) else value) for name in names}
 
 

@@ -144,5 +144,5 @@ threshold_ = operators.threshold_
 unfold = operators.unfold
 
 for _function in list(globals().values()):
-    if type(_function) is type(relu) and _function.__module__.startswith(f"{__name__}."):
+    if type(_function) is type(relu) and str(_function.__globals__.get("__name__")).startswith(f"{__name__}."):
         torch.operators.lazily_wrapped(_function)
