@@ -33,6 +33,7 @@ MISTAKEN = {
         for aspect in ("samples", "expanded", "single")
     },
     ("VonMises", "moments"): "the variance is of Bessel functions of 7 digits",
+    ("Wishart", "log_prob_gradients"): "the triangle of `scale_tril` that is not read has a gradient",
     ("Weibull", "moments"): "the mode of a falling density is not its beginning",
     ("Weibull", "moments_gradients"): "all moments share a reciprocal, whose graph the first gradient frees",
     ("Wishart", "samples"): "every sample is found singular, warned of and drawn anew",
