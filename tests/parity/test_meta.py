@@ -36,7 +36,7 @@ PROGRAMS = [
     lambda m: meta(m, 2).copy_(m.ones(2)),
     lambda m: m.nn.Linear(3, 4, device="meta")(meta(m, 5, 3)),
     lambda m: m.nn.Conv2d(3, 4, 3, device="meta")(meta(m, 1, 3, 8, 8)),
-    lambda m: m.nn.LSTM(3, 4, device="meta")(meta(m, 2, 1, 3)),
+    lambda m: m.nn.LSTM(3, 4, device="meta").requires_grad_(False)(meta(m, 2, 1, 3)),
     lambda m: m.nn.MultiheadAttention(4, 2, device="meta")(*[meta(m, 3, 1, 4)] * 3),
     lambda m: (m.nn.BatchNorm1d(4, device="meta")(meta(m, 3, 4)), m.nn.functional.dropout(meta(m, 3))),
     lambda m: m.nn.functional.cross_entropy(meta(m, 3, 4), meta(m, 3, dtype=m.long)),
