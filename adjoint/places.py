@@ -116,9 +116,16 @@ def place(module: ModuleType) -> None:
         *late,
     }:  # such as the function `multiprocessing.spawn`: its module must not take its place
         full = f"{OWN}.{file}.{name}"
-        if not isinstance(own.get(name), ModuleType) and PathFinder.find_spec(full, own["__path__"]) is None:
-            made = ModuleType(full)
-            sys.modules.update(dict.fromkeys((full, full.replace(OWN, _package, 1)), made))
+        known = own.get(name)
+        if getattr(known, "__name__", None) == full or PathFinder.find_spec(full, own["__path__"]) is not None:
+            continue
+        made = (
+            known if isinstance(known, ModuleType) else ModuleType(full)
+        )  # known: a file has the module under another name
+        sys.modules.update(dict.fromkeys((full, full.replace(OWN, _package, 1)), made))
+        if made is known:
+            _extend(made, f"{file}.{name}", frozenset())
+        else:
             place(made)
     if file in _MODULES and "further" not in getattr(own.get("__getattr__"), "__dict__", ()):
         _extend(module, file, inner & late)

@@ -269,17 +269,23 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                 f"{tree_flatten(out_dims)[1]} but output has structure {shape}."
             )
         given = {id(leaf.value): leaf for leaf in leaves if self.wraps(leaf)}
+        same = bool(given) and all(dim is None for dim in dims)
         return tree_unflatten(
-            [self._seen(value, dim, given.get(id(value))) for value, dim in zip(results, places, strict=True)],
+            [self._seen(value, dim, given.get(id(value)), same) for value, dim in zip(results, places, strict=True)],
             shape,
         )
 
-    def _seen(self, value: Any, dim: int | None, given: Any) -> Any:
-        """An output of the `vmap` method as the function sees it; an argument that it returned stays itself."""
+    def _seen(self, value: Any, dim: int | None, given: Any, same: bool) -> Any:
+        """An output of the `vmap` method as the function sees it; an argument that it returned stays itself.
+
+        `same`: the arguments are tensors of this `vmap` without a batch, and so are the outputs.
+        """
         if given is not None:
             return given
-        if dim is None or not isinstance(value, Tensor):
+        if not isinstance(value, Tensor):
             return value
+        if dim is None:
+            return self.shared_by_all(value) if same else value
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
