@@ -119,14 +119,13 @@ def signatures(packet: str) -> list[Signature]:
     """The overloads of a packet, those that differ in types alone made one; `out` is a parameter of each that can take one."""
     found: list[Signature] = []
     out_of: dict[str, str] = {}
-    for overload in schemas.overload_names(packet):
-        schema = schemas.schema_of(packet, overload)
-        if schema is not None and (outs := [each for each in schema.arguments if each.is_out]):
+    known = [schemas.schema_of(packet, overload) for overload in schemas.overload_names(packet)]
+    for schema in filter(None, known):
+        if outs := [each for each in schema.arguments if each.is_out]:
             names = " ".join(each.name for each in schema.arguments if not each.is_out)
             out_of[names] = "Tensor" if len(outs) == 1 else "Sequence[Tensor]"
-    for overload in schemas.overload_names(packet):
-        schema = schemas.schema_of(packet, overload)
-        if schema is None or any(each.is_out for each in schema.arguments):
+    for schema in filter(None, known):
+        if any(each.is_out for each in schema.arguments):
             continue
         if not all(each.name for each in schema.arguments) or any(
             each.type.endswith("]") and each.alias_info is not None and each.alias_info.is_write
