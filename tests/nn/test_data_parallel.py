@@ -51,10 +51,9 @@ def test_grad_mode_goes_along():
     assert [enabled for _, _, enabled in model.calls] == [False, False]
 
 
-@pytest.mark.parametrize("devices", [[], [0]])
-def test_one_thread_falls_through(devices):
+def test_one_thread_falls_through():
     model = Watched()
-    torch.nn.DataParallel(model, device_ids=devices)(torch.ones(4, 3))
+    torch.nn.DataParallel(model, device_ids=[0])(torch.ones(4, 3))
     assert [(thread, size) for thread, size, _ in model.calls] == [(threading.get_ident(), 4)]
 
 

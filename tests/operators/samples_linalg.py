@@ -70,7 +70,7 @@ SAMPLES = {
         both(matrix(0, 3, 3), real(0, 3, 2)),
     ],
     "linalg_det": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
-    "det_frame": [both(matrix(3, 3)), both(matrix(2, 2, 2))],
+    "det_frame": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 2, 2))],
     "linalg_slogdet": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
     "linalg_cross": [both(real(2, 3), real(2, 3)), both(real(3, 2), real(3, 1), 0), both(real(0, 3), real(0, 3))],
     "linalg_cholesky": [

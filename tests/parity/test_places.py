@@ -63,6 +63,8 @@ def is_pytorchs(value):
     """Whether a class, a function or a module is PyTorch's, and not of a library that its module has imported."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "torch"
+    if value is torch.hub.tqdm:  # PyTorch has a class of its own where the library is not installed
+        return False
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return str(getattr(value, "__module__", None)).partition(".")[0] in ("torch", "None")
     return type(value).__module__.partition(".")[0] == "torch"

@@ -18,6 +18,8 @@ def test_tracebacks_are_no_longer_than_those_of_pytorch():
             kind, trace = outcome(library, mistake)
             found.append(trace.count("\n"))
             kinds[library, mistake] = kind
-    different = [one for one in MISTAKES if kinds[adjoint, one] != kinds[torch, one]]
+    # Where PyTorch's own code stumbles over an argument, ours says which it is.
+    different = [(kinds[adjoint, one], kinds[torch, one], one) for one in MISTAKES]
+    different = [found for found in different if found[0] != found[1] and found[:2] != ("TypeError", "AttributeError")]
     assert not different
     assert statistics.median(lengths[adjoint]) <= statistics.median(lengths[torch])

@@ -94,7 +94,7 @@ class DataParallel(Module):
 
     Args:
         module: the module; it is `self.module`, so state dict keys begin with `module.`.
-        device_ids: its length is the number of threads; `torch.get_num_threads()` if None.
+        device_ids: its length is the number of threads; `torch.get_num_threads()` if None or empty.
         output_device: stored, without effect.
         dim: the batch dimension.
 
