@@ -1,5 +1,7 @@
 """`explain`: the operation that produced a nan, the line that cut a path, the change of a saved tensor."""
 
+import copy
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -286,3 +288,37 @@ def test_notes_die_with_their_tensors(noted: None) -> None:
 def test_other_subjects_are_refused() -> None:
     with pytest.raises(TypeError, match="expected a Tensor or an exception"):
         explain(3)  # type: ignore[arg-type]
+
+
+def _changed_in_place(x):
+    y = x.exp()
+    y[0] *= 2
+    y.sum().backward()
+
+
+def _nan_gradient(x):
+    with torch.autograd.detect_anomaly():
+        (x * 0).sqrt().sum().mul(0).backward()
+
+
+WRONG_PROGRAMS = {
+    "changed in place": _changed_in_place,
+    "no history": lambda x: x.detach().sum().backward(),
+    "nan gradient": _nan_gradient,
+    "freed": lambda x: [each.backward() for each in [x.exp().sum()] * 2],
+    "unused": lambda x: torch.autograd.grad((x * 1).sum(), torch.ones(2, requires_grad=True) * x),
+    "a shape": lambda x: x.backward(torch.ones(7)),
+    "singular": lambda x: torch.linalg.inv(x[:, None] * x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of anomaly detection
+@pytest.mark.parametrize("kind", WRONG_PROGRAMS)
+def test_errors_go_to_files_and_processes(kind):
+    with pytest.raises(RuntimeError) as caught:
+        WRONG_PROGRAMS[kind](torch.ones(2, requires_grad=True))
+    error = caught.value
+    for received in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(received) is type(error) and received.args == error.args
+        assert getattr(received, "__notes__", ()) == getattr(error, "__notes__", ())
+        assert explain(received)

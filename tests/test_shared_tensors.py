@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import gc
 import os
 import pickle
 
@@ -153,6 +154,39 @@ def test_what_lies_on_foreign_memory_moves_with_it():
     row[0] = 7
     assert all(each.is_shared() for each in (whole, row, alias)) and whole[3] == alias[3] == 7
     assert not other.is_shared() and other[3] == array[3] == 3  # as in PyTorch, another storage
+
+
+@pytest.mark.parametrize("kind", ["alone", "a part", "a view", "a view of a parameter"])
+def test_who_lies_on_memory_is_known_without_a_search(kind, monkeypatch):
+    base = torch.nn.Parameter(torch.ones(3, 4)) if "parameter" in kind else torch.ones(3, 4)
+    tensor = {"alone": base, "a part": torch.ones(5)[2:]}.get(kind)
+    if tensor is None:
+        with torch.no_grad():
+            tensor = base[1]
+
+    def searched(*objects):
+        raise AssertionError("all objects are looked at")
+
+    monkeypatch.setattr(gc, "get_referrers", searched)
+    tensor.share_memory_()
+    monkeypatch.undo()
+    tensor.detach()[0] = 7
+    assert "view" not in kind or (base.is_shared() and base[1, 0] == 7)
+
+
+def test_what_lies_on_memory_is_found_among_frozen_objects_and_subclasses():
+    class Tagged(torch.Tensor):
+        pass
+
+    base = torch.ones(3, 4)
+    row, tagged, storage = base[1], base[2].as_subclass(Tagged), base.untyped_storage()
+    gc.freeze()
+    try:
+        base.share_memory_()
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+    assert all(each.is_shared() for each in (row, tagged, storage))
 
 
 def test_pipes_and_pools(tmp_path):

@@ -18,6 +18,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS
 from ..tape.node import NOWHERE
+from ..tape.subject import Subject
 from ..tensor import Tensor, history, ndarray, wrap
 from .gradient_edge import GradientEdge, recorded_edge
 
@@ -183,5 +184,5 @@ def check_grad(shape: tuple[int, ...], dtype: Any, value: Tensor, index: int) ->
 def about(tensor: Any, message: str) -> RuntimeError:
     """An error that stores the tensor it is about, for `explain`."""
     error = RuntimeError(message)
-    error.tensor = tensor  # type: ignore[attr-defined]
+    error.subject = Subject(tensor=tensor)  # type: ignore[attr-defined]
     return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
+from collections import Counter
 from typing import Any
 
 import numpy
@@ -16,7 +17,7 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, Released
 from ..late_bound import LATE
 from ..shared_memory import Mapping, Segment, allocated, attached
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 
 Array = numpy.ndarray[Any, Any]
 
@@ -39,8 +40,10 @@ def share(tensor: Tensor) -> None:
         raise RuntimeError("_share_fd_: only available on CPU")
     if isinstance(tensor._array, Released) or isinstance(owner(tensor._array).base, Segment):
         return
-    root = owner(tensor._array)
-    _move(root, *([tensor], []) if _is_alone(tensor) else _all_on(root))
+    base = tensor._base
+    known = [tensor] if base is None or owner(base._array) is not owner(tensor._array) else [tensor, base]
+    found = (known, []) if _are_all(known) else _all_on(owner(tensor._array))
+    _move(owner(tensor._array), *found)
 
 
 def share_storage(storage: UntypedStorage) -> None:
@@ -73,31 +76,38 @@ def _move(root: Array, tensors: list[Tensor], storages: list[UntypedStorage]) ->
         )
 
 
-def _references(tensor: Tensor) -> tuple[int, int]:
-    """How many references there are to the array of a tensor, and to the owner of its memory."""
-    array = tensor._array
-    root = owner(array)
-    return sys.getrefcount(array), sys.getrefcount(root)
-
-
-def _is_alone(tensor: Tensor) -> bool:
-    """Whether no other tensor lies on the memory of this one: whether its arrays have no more references than a new one's."""
-    array = tensor._array
-    root = owner(array)
-    fresh = wrap(numpy.empty(1) if array is root else numpy.empty(1)[:])
-    return (array is root or array.base is root) and _references(tensor) == _references(fresh)
+def _are_all(tensors: list[Tensor]) -> bool:
+    """Whether nothing else lies on the memory of these tensors: whether nothing but they refers to their arrays and its owner."""
+    arrays = {id(each._array): each._array for each in tensors}
+    root = id(owner(tensors[0]._array))
+    arrays[root] = owner(tensors[0]._array)
+    held = Counter(id(each._array) for each in tensors)
+    held.update(id(array.base) for array in list(arrays.values()) if id(array) != root)
+    fresh = {0: numpy.empty(0)}
+    own = sys.getrefcount(fresh[0])
+    return all(sys.getrefcount(arrays[key]) - own == held[key] for key in arrays)
 
 
 def _all_on(root: Array) -> tuple[list[Tensor], list[UntypedStorage]]:
-    """All tensors and storages that lie on the memory that an array owns."""
-    objects = gc.get_objects()
-    tensors: list[Tensor] = [each for each in objects if issubclass(type(each), Tensor)]
-    storages: list[UntypedStorage] = [each for each in objects if issubclass(type(each), UntypedStorage)]
+    """All tensors and storages that lie on the memory that an array owns: of what refers to their classes, as objects do."""
+    tensor_types, storage_types = _with_subclasses(Tensor), _with_subclasses(UntypedStorage)
+    frozen = gc.get_freeze_count()
+    if frozen:  # of those the collector tells nothing
+        gc.unfreeze()
+    objects = gc.get_referrers(*tensor_types, *storage_types)
+    if frozen:
+        gc.freeze()
     nowhere = numpy.empty(0)
+    tensors: list[Tensor] = [each for each in objects if type(each) in tensor_types]
+    storages: list[UntypedStorage] = [each for each in objects if type(each) in storage_types]
     return (
         [each for each in tensors if owner(getattr(each, "_array", nowhere)) is root],
         [each for each in storages if owner(getattr(each, "_root", nowhere)) is root],
     )
+
+
+def _with_subclasses(kind: type) -> set[type]:
+    return {kind}.union(*map(_with_subclasses, type.__subclasses__(kind)))
 
 
 def root_on(buffer: memoryview) -> Array:

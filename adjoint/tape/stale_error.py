@@ -8,6 +8,7 @@ from ..dtypes import from_numpy
 from ..tensor import is_recorded
 from . import modes, origin
 from .node import Node
+from .subject import Subject
 
 _TRACE = (
     "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
@@ -33,7 +34,7 @@ def stale_error(
         f"{described} is at version {int(counter[0])}; expected version {int(expected)} instead. "
         f"{_TRACED if modes.ANOMALY.enabled else _TRACE}"
     )
-    error.node = node  # type: ignore[attr-defined]
+    error.subject = Subject(node=node)  # type: ignore[attr-defined]
     if node is not None:
         error.add_note(f"{node.name()} saved it at {node.describe_origin()}")
     if counter[1] is not None:

@@ -13,6 +13,7 @@ from ...notices import warn
 from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
+from ...tape.subject import Subject
 from ...tensor import Tensor
 from ...tracebacks import ending_at_caller
 from ...uninterrupted import SwitchesAtOnce, uninterrupted
@@ -101,9 +102,11 @@ def check_nan(node: Node, grad: Any, results: Any) -> None:
     for index, result in enumerate(results):
         if result is not None and has_nan(result):
             error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
-            error.node = node
-            error.grads = [Statistics.of(elements(each)) for each in listed(grad) if each is not None]
-            error.results = [None if each is None else Statistics.of(elements(each)) for each in results]
+            error.subject = Subject(
+                node=node,
+                grads=[Statistics.of(elements(each)) for each in listed(grad) if each is not None],
+                results=[None if each is None else Statistics.of(elements(each)) for each in results],
+            )
             raise error
 
 

@@ -12,6 +12,7 @@ from ...tape.edges import edge_of
 from ...tape.evaluation import evaluated
 from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
+from ...tape.subject import Subject
 from ...tensor import Tensor, ndarray
 from ...tracebacks import ending_at_caller
 from ..engine import deliver, discover
@@ -86,11 +87,10 @@ def explain(subject: BaseException | Tensor) -> Explanation:
 
 
 def _of_error(error: BaseException) -> Explanation:
-    node = getattr(error, "node", None)
-    results = getattr(error, "results", None)
+    subject = getattr(error, "subject", None) or Subject()
+    node, results, tensor = subject.node, subject.results, subject.tensor
     if node is not None and results is not None:
-        return _of_nan_gradient(node, getattr(error, "grads", []), results)
-    tensor = getattr(error, "tensor", None)
+        return _of_nan_gradient(node, subject.grads, results)
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
     if isinstance(tensor, Tensor):
         lines.append(_of_no_history(tensor) if edge_of(tensor) is None else _of_leaf(tensor))

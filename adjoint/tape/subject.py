@@ -1,0 +1,21 @@
+"""What an error is about, which `explain` reads; it stays behind when the error goes to a file or another process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+    from .node import Node
+
+
+class Subject:
+    """The node or the tensor that an error is about; of a node that made a NaN, statistics of its gradients and results."""
+
+    def __init__(
+        self, node: Node | None = None, tensor: Tensor | None = None, grads: Any = (), results: Any = None
+    ) -> None:
+        self.node, self.tensor, self.grads, self.results = node, tensor, grads, results
+
+    def __reduce__(self) -> tuple[type[Subject], tuple[()]]:
+        return Subject, ()
