@@ -1,7 +1,6 @@
 """Forward mode, `vmap` and the transforms of functions, alone and composed: against differences, loops and each other."""
 
 import gc
-import threading
 
 import pytest
 
@@ -119,16 +118,6 @@ def test_a_level_leaves_no_garbage():
         assert gc.collect() == 0
     finally:
         gc.enable()
-
-
-def test_levels_belong_to_their_thread():
-    seen = []
-    with fwAD.dual_level():
-        x = fwAD.make_dual(points(2), points(2))
-        thread = threading.Thread(target=lambda: seen.append(fwAD.unpack_dual(x * 2).tangent))
-        thread.start()
-        thread.join()
-    assert seen == [None]
 
 
 def test_custom_functions_have_a_jvp():

@@ -46,7 +46,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
         recorder = state.recorder
         if recorder is not None and recorder.asks():
             return recorder.operation(op.aten_name, call, args, op, args, out, **names)
-        if state.general or modes.ANOMALY.enabled:
+        if state.general or modes.ANOMALY.enabled or state.interpreters:
             return run_slow_path(op, args, out, **names)
         for value in names.values():
             if value is not MISSING:

@@ -45,9 +45,8 @@ class DispatchLevel(Interpreter):
     def enter(self) -> None:
         """Make this the innermost of the modes; transforms that are running stay within it."""
         self.number = profiled_functions.watch_leaves(ref(self))
-        self.outside = before = modes.STATE.interpreters
-        count = len(levels())
-        modes.set_interpreters((*before[:count], self, *before[count:]))
+        before, count = modes.STATE.interpreters, len(levels())
+        self.outside = modes.set_interpreters((*before[:count], self, *before[count:]))
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
@@ -119,7 +118,8 @@ def pop_mode() -> Any:
     if not found:
         raise RuntimeError("trying to pop from empty mode stack")
     level = found[-1]
-    modes.set_interpreters(tuple([each for each in modes.STATE.interpreters if each is not level]))
+    left = tuple([each for each in modes.STATE.interpreters if each is not level])
+    modes.set_interpreters(None if left == modes.FLAGS.levels else left)
     profiled_functions.stop_watching_leaves(level.number)
     return level.mode
 

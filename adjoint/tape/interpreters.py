@@ -22,18 +22,17 @@ from . import modes
 class Interpreter:
     """Base class of interpreters. While an interpreter is entered, every operator takes the slow path.
 
-    `outside`: the interpreters that were on the stack when this one was entered. `is_mode`: it takes over all operators for the
+    `outside`: the stack of the thread that has entered this one, as it was before. `is_mode`: it takes over all operators for the
     user, whatever their arguments.
     """
 
-    outside: tuple[Interpreter, ...]
+    outside: tuple[Interpreter, ...] | None
     is_mode = False
 
     @uninterrupted
     def enter(self) -> None:
         """Make this the innermost interpreter of the thread."""
-        self.outside = modes.STATE.interpreters
-        modes.set_interpreters((*self.outside, self))
+        self.outside = modes.set_interpreters((*modes.STATE.interpreters, self))
 
     @uninterrupted
     def leave(self) -> None:
@@ -276,19 +275,19 @@ class checked_change:
 class lower:
     """Context manager: run with the interpreters outside `level` only."""
 
-    __slots__ = ("interpreters", "level")
+    __slots__ = ("before", "level")
 
     def __init__(self, level: Interpreter) -> None:
         self.level = level
 
     def __enter__(self) -> None:
-        self.interpreters = interpreters = modes.STATE.interpreters
+        self.before, interpreters = modes.STATE.stack, modes.STATE.interpreters
         if self.level in interpreters:
             modes.set_interpreters(interpreters[: interpreters.index(self.level)])
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_interpreters(self.interpreters)
+        modes.set_interpreters(self.before)
 
 
 def is_recorded(tensor: Tensor) -> bool:

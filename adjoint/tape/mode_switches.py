@@ -64,12 +64,13 @@ class Surroundings:
     def __init__(self, without: Iterable[str] = ()) -> None:
         left_out = {*_OF_THREAD, *without}
         self.modes = {name: value for name, value in vars(STATE).items() if name not in left_out}
+        self.interpreters = STATE.interpreters
         self.variables = contextvars.copy_context()
         self.default_dtype = get_default_dtype()
 
     def wraps(self, values: Iterable[Any]) -> bool:
         """Whether a transform that is running carries its data in one of these tensors."""
-        return any(level.wraps(value) for level in self.modes["interpreters"] for value in tensors_in(values))
+        return any(level.wraps(value) for level in self.interpreters for value in tensors_in(values))
 
     def run(self, function: Any, *args: Any) -> Any:
         """What `function(*args)` returns in these surroundings."""
@@ -79,13 +80,12 @@ class Surroundings:
     def run_again(self, function: Any, *args: Any) -> Any:
         """The same, recorded, for a recomputation: what observes this thread, and the user's modes in it, observe that too."""
         interpreters, functions = STATE.interpreters, STATE.function_modes
-        added = {
-            "grad_enabled": True,
-            "interpreters": _joined([each for each in interpreters if each.is_mode], self.modes["interpreters"]),
-            "function_modes": _joined(functions, self.modes["function_modes"]),
-        }
+        added = {"grad_enabled": True, "function_modes": _joined(functions, self.modes["function_modes"])}
+        watching = [each for each in interpreters if each.is_mode]
+        if watching:
+            added["stack"] = _joined(watching, self.interpreters)
         with contextlib.ExitStack() as stack:
-            for level in _joined(self.modes["interpreters"], interpreters)[: -len(interpreters) or None]:
+            for level in _joined(self.interpreters, interpreters)[: -len(interpreters) or None]:
                 stack.enter_context(level.resumed())
             stack.enter_context(_within(self.modes | added, self.default_dtype))
             return self.variables.copy().run(function, *args)

@@ -28,11 +28,13 @@ class _Flags:
     operators do. `hooked`: it has saved-tensor hooks. `noting`: a function transform records which tensors it creates. A
     thread changes its own entry only, so no lock is needed.
 
+    `levels`: the levels of forward mode that threads have entered, which hold in all threads.
+
     `file`: the file name of the latest user frame's code, the object itself, so that others of that file are recognised
     at once. The globals or the code would tell as well, but would keep alive what the user drops.
     """
 
-    __slots__ = ("file", "hooked", "no_grad", "noting", "of_threads", "special")
+    __slots__ = ("file", "hooked", "levels", "no_grad", "noting", "of_threads", "special")
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
@@ -40,6 +42,7 @@ class _Flags:
         self.hooked: dict[int, bool] = {}
         self.noting = NOTING
         self.of_threads = self.no_grad, self.special, self.hooked, self.noting
+        self.levels: tuple[Any, ...] = ()
         self.file: str | None = None
 
 
@@ -71,8 +74,8 @@ class _ThreadState(threading.local):
     # The device of new tensors: the default (None: the CPU), and those of `with` blocks, innermost last.
     default_place: Any = None
     places: tuple[Any, ...] = ()
-    # Innermost last; see `interpreters`.
-    interpreters: tuple[Any, ...] = ()
+    # Innermost last; see `interpreters`. None while this thread has entered none: then those of the process hold.
+    stack: tuple[Any, ...] | None = None
     forward_enabled = True
     # Whether `__torch_function__` of classes, and of modes, is called; the modes, innermost last. See `overrides`.
     asks_classes = True
@@ -97,8 +100,18 @@ class _ThreadState(threading.local):
         self.number = next(_numbers)
         self.end = _End(self.number)
 
+    @property
+    def interpreters(self) -> tuple[Any, ...]:
+        """The interpreters of this thread, innermost last; see `interpreters`."""
+        stack = self.stack
+        return FLAGS.levels if stack is None else stack
 
-_DEFAULTS = {name: value for name, value in vars(_ThreadState).items() if not name.startswith("__")}
+
+_DEFAULTS = {
+    name: value
+    for name, value in vars(_ThreadState).items()
+    if not name.startswith("__") and not isinstance(value, property)
+}
 _numbers = itertools.count(1)
 
 
@@ -139,7 +152,7 @@ def settle() -> None:
     general = (
         here["inference"]
         or here["view_replay"]
-        or here["interpreters"] != ()
+        or bool(here["stack"])
         or here["result_cache"] is not None
         or here["before_change"] is not None
     )
@@ -216,14 +229,33 @@ def set_inference(enabled: bool, recording: bool) -> None:
 
 
 @uninterrupted
-def set_interpreters(interpreters: tuple[Any, ...]) -> None:
-    """Set the interpreter stack of this thread, innermost last. With an empty stack, operators take their fast path."""
+def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns what it was.
+
+    With an empty stack, operators take their fast path.
+    """
     here = STATE.__dict__
-    here["interpreters"] = interpreters
+    before: tuple[Any, ...] | None = here["stack"]
+    here["stack"] = interpreters
     if interpreters:
         here["general"] = FLAGS.special[here["number"]] = True
     else:
         settle()
+    return before
+
+
+_LEVELS = -1
+"""The number under which levels of forward mode, which hold in all threads, raise the flag."""
+
+
+@uninterrupted
+def set_levels(levels: tuple[Any, ...]) -> None:
+    """Set the interpreters of all threads that have entered none of their own."""
+    FLAGS.levels = levels
+    if levels:
+        FLAGS.special[_LEVELS] = True
+    elif _LEVELS in FLAGS.special:
+        del FLAGS.special[_LEVELS]
 
 
 def is_grad_enabled() -> bool:
@@ -242,6 +274,7 @@ def _forget_other_threads() -> None:
         flag.clear()
     settle()
     set_anomaly(ANOMALY.enabled, ANOMALY.check_nan)
+    set_levels(FLAGS.levels)
 
 
 _ANOMALY = 0

@@ -58,8 +58,12 @@ class JvpInterpreter(Interpreter):
 
     @uninterrupted
     def leave(self) -> None:
-        """Leave the level and remove its tangents, which may be part of reference cycles."""
+        """Leave the level and remove its tangents."""
         modes.set_interpreters(self.outside)
+        self.remove_tangents()
+
+    def remove_tangents(self) -> None:
+        """Remove the tangents of this level, which may be part of reference cycles."""
         for holder in self.holders:
             holder.pop(self, None)
         self.holders.clear()
@@ -435,13 +439,36 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 # --- the public functions ---------------------------------------------------------------------------------------
 
 
-def current_level() -> JvpInterpreter | None:
-    """The forward-mode level that `enter_dual_level` has entered in this thread."""
-    return next((level for level in modes.STATE.interpreters if type(level) is _PublicInterpreter), None)
+def current_level() -> _PublicInterpreter | None:
+    """The forward-mode level that `enter_dual_level` has entered: in this thread, else that of another one."""
+    levels = [level for level in (*modes.FLAGS.levels, *modes.STATE.interpreters) if type(level) is _PublicInterpreter]
+    return next((level for level in levels if level.thread == modes.STATE.number), levels[-1] if levels else None)
 
 
 class _PublicInterpreter(JvpInterpreter):
-    """The single level of the functions of this module; each `func.jvp` has a level of its own."""
+    """The level of the functions of this module, one for each thread that enters one, in which tangents reach all threads.
+
+    Each `func.jvp` has a level of its own. Within a transform of functions, the level is of that thread alone.
+    """
+
+    @uninterrupted
+    def enter(self) -> None:
+        """Make this the innermost interpreter of all threads."""
+        self.thread = modes.STATE.number
+        if modes.STATE.stack is None:
+            self.outside = None
+            modes.set_levels((*modes.FLAGS.levels, self))
+        else:
+            super().enter()
+
+    @uninterrupted
+    def leave(self) -> None:
+        """Leave the level in all threads, whichever has entered it."""
+        modes.set_levels(tuple([level for level in modes.FLAGS.levels if level is not self]))
+        if self.thread == modes.STATE.number:
+            super().leave()
+        else:
+            self.remove_tangents()
 
 
 def enter_dual_level() -> int:
@@ -455,7 +482,8 @@ def enter_dual_level() -> int:
 
 
 def _entered() -> _PublicInterpreter:
-    if current_level() is not None:
+    found = current_level()
+    if found is not None and found.thread == modes.STATE.number:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     level = _PublicInterpreter()
     level.enter()

@@ -116,18 +116,17 @@ def _is_larger(shape: Any, wanted: Any) -> bool:
 class _within:
     """Context manager: within an interpreter that has been left, as for the backward of what was recorded there."""
 
-    __slots__ = ("interpreters", "level")
+    __slots__ = ("before", "level")
 
     def __init__(self, level: VmapInterpreter) -> None:
         self.level = level
 
     def __enter__(self) -> None:
-        self.interpreters = modes.STATE.interpreters
-        modes.set_interpreters((*self.interpreters, self.level))
+        self.before = modes.set_interpreters((*modes.STATE.interpreters, self.level))
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_interpreters(self.interpreters)
+        modes.set_interpreters(self.before)
 
 
 class _Context:

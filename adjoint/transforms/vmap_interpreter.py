@@ -124,7 +124,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        interpreters = modes.STATE.interpreters  # does what `lower` does, without its cost
+        before, interpreters = modes.STATE.stack, modes.STATE.interpreters  # does what `lower` does, without its cost
         if self in interpreters:
             modes.set_interpreters(interpreters[: interpreters.index(self)])
         try:
@@ -133,7 +133,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             else:
                 results, bdim = applied(operator, args), None
         finally:
-            modes.set_interpreters(interpreters)
+            modes.set_interpreters(before)
         several = isinstance(results, (tuple, list))
         return list(results) if several else [results], bdim, several
 

@@ -209,11 +209,6 @@ EXCUSES = [
     ),
     # what adjoint does not do yet
     Excuse(
-        "levels of forward mode belong to the thread that enters them",
-        "^dual numbers of another thread",
-        "^(result|gradient)",
-    ),
-    Excuse(
         "`make_dual` of a subclass gives a plain tensor",
         "(subclass.*dual numbers|dual numbers.*subclass)",
         "kind Tensor, expected Tagged",
