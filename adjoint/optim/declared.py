@@ -80,7 +80,7 @@ class Declared(Optimizer):
         if not params:
             return
         if group.get("fused"):
-            _require_floating_point(params)
+            _require_fusible(params)
         recorded = group["differentiable"]
         for options, lists in self._batches(params, grads, group):
             if not recorded and torch._fused_update_(self._update, options, lists, self._rounds_once):
@@ -196,10 +196,10 @@ def _check_fused(given: Given) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def _require_floating_point(params: list[torch.Tensor]) -> None:
+def _require_fusible(params: list[torch.Tensor]) -> None:
     """Refuse parameters that PyTorch's fused kernels do not take."""
     for param in params:
-        if not param.is_floating_point():
+        if not param.is_floating_point() or param.is_meta:
             raise RuntimeError(
                 "`fused=True` requires all the params to be floating point Tensors of supported devices: "
                 "['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone'] "

@@ -11,6 +11,7 @@ import adjoint as torch
 
 from ..tracebacks import end_public_at_caller
 from .lr_scheduler import LRScheduler
+from .lr_scheduler.scheduler import for_each_group
 from .optimizer import Optimizer
 
 __all__ = [
@@ -199,13 +200,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        values = swa_lr if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(optimizer.param_groups)
-        if len(values) != len(optimizer.param_groups):
-            raise ValueError(
-                f"swa_lr must have the same length as optimizer.param_groups. swa_lr has {len(values)} values, "
-                f"param_groups has {len(optimizer.param_groups)}."
-            )
-        for value, group in zip(values, optimizer.param_groups, strict=True):
+        for value, group in zip(for_each_group(optimizer, "swa_lr", swa_lr), optimizer.param_groups, strict=True):
             group["swa_lr"] = value
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")

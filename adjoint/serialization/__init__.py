@@ -19,10 +19,11 @@ DEFAULT_PROTOCOL = 2
 """The version of pickle that PyTorch's files are written in."""
 
 __all__ = [
-    "MAP_LOCATION", "LoadEndianness", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
-    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
-    "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
-    "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+    "MAP_LOCATION", "LoadEndianness", "SourceChangeWarning", "add_safe_globals", "check_module_version_greater_or_equal",
+    "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness",
+    "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag",
+    "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
 __getattr__ = late_names(__name__, {name: "options" for name in __all__ if name not in globals()})

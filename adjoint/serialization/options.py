@@ -18,6 +18,10 @@ from .formats import START, begins_archive
 _kept: dict[str, Any] = {"mmap": mmap.MAP_PRIVATE, "crc32": True, "endianness": None}
 
 
+class SourceChangeWarning(Warning):
+    """What PyTorch warns of where the source of a saved class has changed. `load` runs no such source and does not warn."""
+
+
 class LoadEndianness(Enum):
     """The order of bytes of a file that does not say."""
 

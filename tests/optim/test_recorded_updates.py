@@ -164,11 +164,11 @@ def test_numbers_in_the_state_are_of_the_default_dtype_if_that_is_float64(name, 
         assert {optimizer.state[param][each].dtype for each in numbers.split()} == {expected}
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.int64])
+@pytest.mark.parametrize(("dtype", "device"), [(torch.complex64, "cpu"), (torch.int64, "cpu"), (torch.float32, "meta")])
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
-def test_fused_steps_are_of_floating_point_parameters(name, dtype):
-    param = torch.ones(2, dtype=dtype)
-    param.grad = torch.ones(2, dtype=dtype)
+def test_fused_steps_are_of_floating_point_parameters(name, dtype, device):
+    param = torch.ones(2, dtype=dtype, device=device)
+    param.grad = torch.ones_like(param)
     optimizer = getattr(optim, name)([param], fused=True)
-    with pytest.raises(RuntimeError, match=f"floating point Tensors of supported devices: .* but {dtype} and cpu"):
+    with pytest.raises(RuntimeError, match=f"floating point Tensors of supported devices: .* but {dtype} and {device}"):
         optimizer.step()

@@ -1,6 +1,7 @@
 """Learning rate schedulers."""
 
 import math
+import re
 
 import pytest
 
@@ -156,3 +157,68 @@ def test_a_schedule_may_derive_from_the_name_of_old():
     assert rates(Halving(make()), 3) == [1.0, 0.5, 0.25]
     assert issubclass(schedules._LRScheduler, schedules.LRScheduler)
     assert not isinstance(schedules.StepLR(make(), 2), schedules._LRScheduler)
+
+
+OPTIONS = {
+    "CyclicLR": lambda o, x: schedules.CyclicLR(o, x[0], x[1], base_momentum=x[2], max_momentum=x[3]),
+    "OneCycleLR": lambda o, x: schedules.OneCycleLR(o, x[1], 10, base_momentum=x[2], max_momentum=x[3]),
+    "SWALR": lambda o, x: torch.optim.swa_utils.SWALR(o, x[0], 3),
+}
+
+
+@pytest.mark.parametrize("as_lists", [False, True])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_is_written_into_a_tensor_later_does_not_change_a_schedule(name, as_lists):
+    numbers = [0.1, 0.5, 0.8, 0.9]
+    seen = []
+    for changed in (False, True):
+        optimizer = make(momentum=0.5)
+        tensors = [torch.tensor(number, dtype=torch.float64) for number in numbers]
+        scheduler = OPTIONS[name](optimizer, [[each] for each in tensors] if as_lists else tensors)
+        for each in tensors:
+            each.mul_(1.0 - 0.5 * changed)
+        group = optimizer.param_groups[0]
+        rows = []
+        for _ in range(4):
+            optimizer.step()
+            scheduler.step()
+            rows.append((float(group["lr"]), float(group["momentum"])))
+        seen.append(rows)
+    assert seen[0] == seen[1]
+    numbers_given = OPTIONS[name](make(momentum=0.5), numbers)
+    for expected, _ in seen[0]:
+        numbers_given.optimizer.step()
+        numbers_given.step()
+        assert numbers_given.optimizer.param_groups[0]["lr"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("lowest", [0.2, [0.2]])
+def test_a_group_added_later_has_the_lowest_rate_of_the_others_if_that_is_one_number(lowest):
+    optimizer = make()
+    scheduler = schedules.ReduceLROnPlateau(optimizer, patience=0, min_lr=lowest)
+    optimizer.add_param_group({"params": [torch.zeros(1, requires_grad=True)], "lr": 0.5})
+    scheduler.step(1)
+    if isinstance(lowest, list):
+        words = r"number of param groups in the `optimizer` \(2\) differs from when .* was initialized \(1\), usually"
+        with pytest.raises(RuntimeError, match=words):
+            scheduler.step(1.3)
+    else:
+        scheduler.step(1.3)
+        assert [group["lr"] for group in optimizer.param_groups] == [0.2, 0.2]
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_a_state_of_old_versions_has_the_function_that_anneals(strategy):
+    new, old = (schedules.OneCycleLR(make(momentum=0.9), 2.0, 6, anneal_strategy=strategy) for _ in range(2))
+    del old._anneal_func_type
+    state = old.state_dict()
+    state["anneal_func"] = getattr(schedules.OneCycleLR, f"_annealing_{strategy}")
+    old.load_state_dict(state)
+    assert rates(new, 5) == rates(old, 5)
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of")
+def test_the_warning_of_a_given_epoch_has_a_name():
+    scheduler = schedules.StepLR(make(), 2)
+    with pytest.warns(UserWarning, match=re.escape(schedules.EPOCH_DEPRECATION_WARNING)):
+        scheduler.step(1)

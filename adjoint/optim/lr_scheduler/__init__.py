@@ -14,6 +14,7 @@ from .decay import (
     StepLR,
 )
 from .dependent import ChainedScheduler, ReduceLROnPlateau, SequentialLR
+from .scheduler import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .scheduler import LRScheduler
 from .scheduler import _LRScheduler as _LRScheduler
 

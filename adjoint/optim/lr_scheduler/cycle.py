@@ -88,10 +88,18 @@ class OneCycleLR(LRScheduler):
             group["max_momentum"] = most
             group["base_momentum"] = least
 
+    @staticmethod
+    def _annealing_cos(start: float, end: float, pct: float) -> float:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: float, end: float, pct: float) -> float:
+        return (end - start) * pct + start
+
     def _anneal(self, start: float, end: float, fraction: float) -> float:
-        if self._anneal_func_type == "linear":
-            return (end - start) * fraction + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * fraction) + 1)
+        kind = vars(self).get("_anneal_func_type")  # a state of PyTorch 1.13 or older has the function, `anneal_func`
+        anneal = getattr(self, "anneal_func" if kind is None else f"_annealing_{kind}")
+        return anneal(start, end, fraction)
 
     def get_lr(self) -> list[Any]:
         """Compute the learning rates of this step, and set the momentum."""

@@ -13,7 +13,7 @@ from ...notices import warn
 from ...tracebacks import end_methods_at_caller
 from ..optimizer import Optimizer
 
-_EPOCH_DEPRECATED = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
@@ -101,7 +101,7 @@ class LRScheduler:
             self._warn_of_wrong_order()
         self._step_count += 1
         if epoch is not None:
-            warn(_EPOCH_DEPRECATED, UserWarning)
+            warn(EPOCH_DEPRECATION_WARNING, UserWarning)
         self._update_lr(epoch)
 
     def _warn_of_wrong_order(self) -> None:
@@ -155,7 +155,7 @@ def require_optimizer(optimizer: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """A learning rate; a copy if it is a tensor, which is changed in place."""
+    """An option of a group; a copy if it is a tensor, which is changed in place."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
@@ -164,19 +164,19 @@ def set_option(group: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(group[key], torch.Tensor):
         group[key].fill_(value.squeeze() if isinstance(value, torch.Tensor) else value)
     else:
-        group[key] = value
+        group[key] = copied(value)
 
 
 def for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
-    """One number for each group: a list is returned as it is, any other value is repeated."""
+    """One number for each group: those of a list, or one value repeated. What is later written into a tensor is not seen."""
     if not isinstance(value, (list, tuple)):
-        return [value] * len(optimizer.param_groups)
+        value = [value] * len(optimizer.param_groups)
     if len(value) != len(optimizer.param_groups):
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups. "
             f"{name} has {len(value)} values, param_groups has {len(optimizer.param_groups)}."
         )
-    return list(value)
+    return list(map(copied, value))
 
 
 def _note_steps(optimizer: Optimizer) -> None:
