@@ -1,5 +1,7 @@
 """Every operator that works in place, on parts of a tensor, within compositions of transforms: like its other form."""
 
+import itertools
+
 import pytest
 
 import adjoint as torch
@@ -109,29 +111,67 @@ def is_fit(name, part, complex_numbers):
         return False
 
 
-@pytest.mark.parametrize(("part", "name"), [(part, name) for part in PARTS for name in FIRST])
-@pytest.mark.one_each("name")
-def test_change_of_a_part(part, name):
-    kinds = [False, True] if FIRST[name].complex_numbers is True else [FIRST[name].complex_numbers == "only"]
-    for complex_numbers in kinds:
-        if is_fit(name, part, complex_numbers):
-            check_change(name, part, complex_numbers)
+def batched(in_place, out_of_place, along, order, batch):
+    """The derivative of an order within `vmap`, and of `vmap`."""
+    expected = torch.stack([derivative(out_of_place, order, along)(*(x[i] for x in batch)) for i in range(2)])
+    found = torch.vmap(derivative(in_place, order, along))(*batch)
+    torch.testing.assert_close(found, expected, msg=f"{order} within vmap")
+    same_along = tuple(torch.stack([v, v]) for v in along)
+    found = derivative(lambda *x: torch.vmap(in_place)(*x).sum(), order, same_along)(*batch)
+    torch.testing.assert_close(found, expected.sum(), msg=f"{order} of vmap")
 
 
-def check_change(name, part, complex_numbers):
+CHECKS = [("RF", False), ("FR", False), ("FF", False), ("RRF", False), ("R", True), ("RF", True)]
+"""The orders of derivatives, and whether a batch is differentiated."""
+
+
+def check_change(name, part, complex_numbers, order, batch):
     in_place, out_of_place, tensors = functions(name, part, complex_numbers)
     along = tuple(torch.arange(x.numel(), dtype=torch.float64).cos().reshape(x.shape).to(x.dtype) for x in tensors)
-    for order in ("RF", "FR", "FF", "RRF"):
+    if batch:
+        batched(in_place, out_of_place, along, order, tuple(torch.stack([x, x * 1.01]) for x in tensors))
+    else:
         expected = derivative(out_of_place, order, along)(*tensors)
         torch.testing.assert_close(derivative(in_place, order, along)(*tensors), expected, msg=order)
-    batch = tuple(torch.stack([x, x * 1.01]) for x in tensors)
-    same_along = tuple(torch.stack([v, v]) for v in along)
-    for order in ("R", "RF"):
-        expected = torch.stack([derivative(out_of_place, order, along)(*(x[i] for x in batch)) for i in range(2)])
-        found = torch.vmap(derivative(in_place, order, along))(*batch)
-        torch.testing.assert_close(found, expected, msg=f"{order} within vmap")
-        found = derivative(lambda *x: torch.vmap(in_place)(*x).sum(), order, same_along)(*batch)
-        torch.testing.assert_close(found, expected.sum(), msg=f"{order} of vmap")
+
+
+def choices(name, complex_numbers):
+    """Parts that fit, each with one of the checks: for a name all of both, for a part and a check many names."""
+    number = [*FIRST].index(name)
+    parts = [*PARTS]
+    turned = parts[number % len(parts) :] + parts[: number % len(parts)]
+    fit = [part for part in turned if is_fit(name, part, complex_numbers)]
+    for place in range(max(len(fit), len(CHECKS)) if fit else 0):
+        yield fit[place % len(fit)], *CHECKS[(place + number) % len(CHECKS)]
+
+
+def check(name, first, last):
+    for complex_numbers in (
+        [False, True] if FIRST[name].complex_numbers is True else [FIRST[name].complex_numbers == "only"]
+    ):
+        for choice in itertools.islice(choices(name, complex_numbers), first, last):
+            check_change(name, choice[0], complex_numbers, *choice[1:])
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_change_of_a_part(name):
+    check(name, 0, 1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FIRST)
+def test_changes_of_other_parts(name):
+    check(name, 1, None)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [*FIRST][::30])
+def test_every_change_of_every_part(name):
+    complex_numbers = bool(FIRST[name].complex_numbers)
+    for part in PARTS:
+        if is_fit(name, part, complex_numbers):
+            for order, batch in CHECKS:
+                check_change(name, part, complex_numbers, order, batch)
 
 
 def test_operators_are_applied_to_parts():

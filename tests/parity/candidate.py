@@ -20,8 +20,11 @@ candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDAT
 
 
 def seed(module: Any, number: int) -> None:
-    """Seeds the library's generator."""
-    getattr(module, "manual_seed", id)(number)
+    """Seeds the library's generator; of PyTorch's, those of accelerators are left alone, which takes a while."""
+    if module is torch:
+        torch.default_generator.manual_seed(number)
+    else:
+        getattr(module, "manual_seed", id)(number)
 
 
 def lookup(module: Any, qualified_name: str) -> Any:

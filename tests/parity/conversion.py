@@ -13,17 +13,18 @@ import torch
 
 @dataclass(frozen=True)
 class Recipe:
-    """What it takes to build one tensor again: its storage and the window on it."""
+    """What it takes to build one tensor again: its storage and the window on it, which is None if the storage has its shape."""
 
     storage: numpy.ndarray
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    strides: tuple[int, ...] | None
     requires_grad: bool
 
     def build(self, module: Any, *, requires_grad: bool | None = None) -> Any:
         """A fresh leaf of `module` on its own copy of the storage."""
-        owned = from_array(module, self.storage).clone()
-        tensor = module.empty(0, dtype=owned.dtype).set_(owned.untyped_storage(), 0, self.shape, self.strides).data
+        tensor = from_array(module, self.storage).clone()
+        if self.strides is not None:
+            tensor = tensor.as_strided(self.shape, self.strides).data
         return tensor.requires_grad_() if (self.requires_grad if requires_grad is None else requires_grad) else tensor
 
 
@@ -36,8 +37,10 @@ def recipe(tensor: torch.Tensor, version: int) -> Recipe:
         if plain.numel() == 0
         else 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
     )
-    window = plain.as_strided((span,), (1,), plain.storage_offset())
-    return Recipe(to_array(window).copy(), tuple(plain.shape), plain.stride(), tensor.requires_grad)
+    storage = to_array(plain.as_strided((span,), (1,), plain.storage_offset())).copy()
+    if span and plain.stride() == torch.empty(plain.shape, device="meta").stride():
+        return Recipe(storage.reshape(plain.shape), tuple(plain.shape), None, tensor.requires_grad)
+    return Recipe(storage, tuple(plain.shape), plain.stride(), tensor.requires_grad)
 
 
 def from_array(module: Any, array: numpy.ndarray) -> Any:

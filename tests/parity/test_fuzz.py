@@ -24,7 +24,7 @@ _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
 
 
 @settings(
-    max_examples=int(_EXAMPLES or 300),
+    max_examples=int(_EXAMPLES or 100),
     derandomize=_EXAMPLES is None,
     deadline=None,
     suppress_health_check=list(HealthCheck),
