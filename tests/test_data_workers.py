@@ -106,8 +106,10 @@ def same(ours, theirs):
 # Batches
 
 
-@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"drop_last": True, "batch_size": 3}, {"batch_size": None}])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [({}, 2), ({"shuffle": True}, 1), ({"drop_last": True, "batch_size": 3}, 2), ({"batch_size": None}, 1)],
+)
 def test_workers_fetch_the_same_batches(options, workers):
     options = {"batch_size": 4, **options}
     for dataset in (Rows(), TensorDataset(torch.randn(20, 3), torch.arange(20)), data.Subset(Rows(), [3, 1, 4, 1, 5])):

@@ -127,20 +127,21 @@ def answer(inbox, outbox):
 
 
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_queues(kind, method, tmp_path):
+def test_queues(method, tmp_path):
     context = mp.get_context(method)
     inbox, outbox = context.SimpleQueue(), context.SimpleQueue()
     process = context.Process(target=answer, args=(inbox, outbox), daemon=True)
     process.start()
-    for name, make in MEMORY.items():
-        tensor = KINDS[kind](make(tmp_path))
+    for name, kind, tensor in all_tensors(tmp_path):
         expected = told(tensor)
         inbox.put(tensor)
-        assert outbox.get() == expected, name
+        assert outbox.get() == expected, (name, kind)
         outbox.get()
         if tensor.layout is torch.strided and not tensor.is_meta:
-            assert tensor.is_shared() and (tensor.detach() == 1).all(), name  # what the other process has written
+            assert tensor.is_shared() and (tensor.detach() == 1).all(), (
+                name,
+                kind,
+            )  # what the other process has written
     inbox.put(None)
     process.join(30)
     assert process.exitcode == 0
