@@ -256,11 +256,12 @@ def assert_same(one, other):
 
 # --- the test -------------------------------------------------------------------------------------------------------
 
-# Not determined by their operands' numbers: they draw in the order of memory, read memory as it lies, or choose among equals.
+# Not determined by their operands' numbers: they draw in the order of memory, read memory as it lies, or choose among equals;
+# or of one dtype and shape alone, which the functions check that call them (`_softmax_backward_data`).
 LEFT_OUT = frozenset(
     """
     as_strided as_strided_copy view_as_complex view_as_complex_copy view_as_real reshape_alias topk linalg_eig linalg_eigh
-    linalg_svd log_softmax_backward linalg_qr geqrf conv_input_grad conv_weight_grad convolution prod_all prod_dim pdist
+    linalg_svd softmax_backward log_softmax_backward linalg_qr geqrf conv_input_grad conv_weight_grad convolution prod_all prod_dim pdist
     addr linalg_lstsq
     """.split()
 )
