@@ -180,7 +180,7 @@ def elu_backward(
     slope = xp.exp(xp.minimum(self_or_result, 0) * input_scale)
     if alpha * input_scale == 1:
         return slope * grad if scale == 1 else slope * grad * scale
-    return grad * xp.where(self_or_result <= 0, slope * (alpha * scale * input_scale), scale)
+    return grad * xp.where(self_or_result > 0, scale, slope * (alpha * scale * input_scale))
 
 
 @pointwise("elu_double_backward_cpu")
@@ -193,7 +193,7 @@ def elu_double_backward(
     else:
         curved = xp.exp(xp.minimum(self_or_result, 0) * input_scale)
         curved = curved * (alpha * scale * input_scale * input_scale) * grad
-    return xp.where(~(self_or_result < 0), 0, curved)
+    return xp.where(self_or_result >= 0, 0, curved)
 
 
 @pointwise("silu_cpu", "fc")

@@ -102,8 +102,14 @@ def ndtr(input, *, out=None):
 class log_ndtr:
     """The logarithm of the normal distribution function, elementwise."""
 
-    def grad_self(grad, self, xp):
-        return grad / xp.erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+    def grad_self(grad, self, result, xp):
+        # The density by the distribution function: the second form has no quotient of infinities in its derivative, the
+        # first no cancellation where the distribution function is small.
+        upper, half = self > 1, math.sqrt(0.5)
+        one = xp.ones_like(self)
+        low, high = xp.where(upper, one, self), xp.where(upper, self, one)
+        by_logarithm = xp.exp(high * high * -0.5 - xp.where(upper, result, one)) * half
+        return grad * xp.where(upper, by_logarithm, half * 2 / xp.erfcx(low * -half)) / math.sqrt(math.pi)
 
 
 @unary(
@@ -305,7 +311,7 @@ class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
     def grad_self(grad, self, result, xp):
-        return grad * (xp.i0(self) - _i1_quotient(self, result, xp))
+        return grad * (xp.i0(self) - _i1_quotient(self, result, xp, False))
 
 
 @unary(bessel.i1e, namespace="special", method=(), inplace=False, node="SpecialI1EBackward0", aten_name="special_i1e")
@@ -313,13 +319,17 @@ class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 
     def grad_self(grad, self, result, xp):
-        return grad * (xp.i0e(self) - xp.sgn(self) * result - _i1_quotient(self, result, xp))
+        return grad * (xp.i0e(self) - xp.sgn(self) * result - _i1_quotient(self, result, xp, True))
 
 
-def _i1_quotient(self, result, xp):
-    """`i1(self) / self` or `i1e(self) / self`; 1/2 at 0, and divided there by 1, so that derivatives are numbers."""
-    zero = self == 0
-    return xp.where(zero, xp.ones_like(result) / 2, result / xp.where(zero, xp.ones_like(self), self))
+def _i1_quotient(self, result, xp, scaled):
+    """`i1(self) / self` or, `scaled`, `i1e(self) / self`: by its series near 0, where the derivative of the quotient cancels."""
+    near = abs(self) < 0.01
+    square = xp.where(near, self, xp.zeros_like(self)) ** 2
+    series = 0.5 + square * (1 / 16 + square * (1 / 384 + square / 18432))
+    if scaled:
+        series = series * xp.exp(-abs(self))
+    return xp.where(near, series, result / xp.where(near, xp.ones_like(self), self))
 
 
 publish(
