@@ -8,6 +8,18 @@ torch = pytest.importorskip("torch")
 from .programs import program_test
 
 PROGRAMS = {
+    "the_kth_among_equals": """
+        for length in (1, 2, 3, 4, 5, 7, 8, 16, 33, 100, 255):
+            for count in (1, 2, 5):
+                row = (torch.arange(length) * 7919 % 101 % count).float()
+                row[::6] = float("nan")
+                for k in {1, (length + 1) // 2, length}:
+                    show(torch.kthvalue(row, k))
+        x = (torch.arange(60) * 7919 % 101 % 3).reshape(3, 4, 5)
+        for dim in range(3):
+            for dtype in (torch.int8, torch.uint8, torch.bfloat16, torch.float64):
+                show(torch.kthvalue(x.to(dtype), 2, dim), torch.kthvalue(x.to(dtype), 3, dim, keepdim=True))
+    """,
     "saved_tensors_detached_in_place": """
         def case(make, op, use):
             x = torch.tensor(0.5, requires_grad=True)

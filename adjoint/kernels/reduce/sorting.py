@@ -21,6 +21,7 @@ Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
 _PACK_FROM = 256  # shorter rows are sorted as they are
+_EXCHANGED = 256  # elements; which of equals is found in more is not PyTorch's choice
 _COMPILED = 1 << 10  # elements; from here on compiled loops are faster
 
 
@@ -186,7 +187,47 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     _refuse_unordered("kthvalue_cpu", x)
-    return _pick(x, dim, _kth_index(x.swapaxes(dim, -1), k - 1), keepdim)
+    rows = x.swapaxes(dim, -1)
+    found = _kth_index(rows, k - 1)
+    if x.size <= _EXCHANGED and numpy.count_nonzero(rows == take_last(rows, found)) != found.size:
+        found = numpy.apply_along_axis(_kth_by_exchanges, -1, widen(rows), k - 1)
+    return _pick(x, dim, found, keepdim)
+
+
+def _kth_by_exchanges(row: ndarray, k: int) -> list[int]:
+    """Where the element is that exchanges bring to position `k`: among equals the one that PyTorch finds too.
+
+    The source is Press et al., Numerical Recipes, 2nd edition, 1992, section 8.5: the median of three divides, in place.
+    """
+    places, keys = list(range(len(row))), [(value != value, value) for value in row.tolist()]
+
+    def exchange(i: int, j: int) -> None:
+        places[i], places[j] = places[j], places[i]
+
+    def precedes(i: int, j: int) -> bool:
+        return keys[places[i]] < keys[places[j]]
+
+    first, last = 0, len(places) - 1
+    while last > first + 1:
+        exchange((first + last) // 2, first + 1)
+        for low, high in ((first + 1, last), (first, last), (first + 1, first)):
+            if precedes(high, low):
+                exchange(low, high)
+        up, down = first + 1, last
+        while True:
+            up, down = up + 1, down - 1
+            while precedes(up, first):
+                up += 1
+            while precedes(first, down):
+                down -= 1
+            if down < up:
+                break
+            exchange(up, down)
+        exchange(first, down)
+        first, last = up if down <= k else first, down - 1 if down >= k else last
+    if last == first + 1 and precedes(last, first):
+        exchange(first, last)
+    return [places[k]]
 
 
 def _refuse_unordered(name: str, x: ndarray) -> None:
