@@ -13,3 +13,8 @@ def test_data_parallel(ranks):
 
 def test_what_join_takes_says_so():
     assert issubclass(torch.nn.parallel.DistributedDataParallel, torch.distributed.algorithms.join.Joinable)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_batch_normalization(ranks):
+    run_program("batch_normalization.py", ranks)

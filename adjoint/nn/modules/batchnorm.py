@@ -155,7 +155,11 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalizes each channel of `(N, C, ...)` over the batch of this process alone; see `BatchNorm2d`."""
+    """Normalizes each channel of `(N, C, ...)` over the batches of all processes of `process_group`; see `BatchNorm2d`.
+
+    Without `adjoint.distributed`, and in evaluation, it is an ordinary batch normalization. Gradients of parameters are those of
+    this process, which `DistributedDataParallel` averages.
+    """
 
     def __init__(
         self,
@@ -176,6 +180,43 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: torch.Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        distributed = torch.distributed
+        if not self.training or not distributed.is_initialized() or distributed.get_world_size(self.process_group) < 2:
+            return super().forward(input)
+        self._check_input_dim(input)
+        exact = input if input.dtype is torch.float64 else input.float()
+        mean, variance, count = self._statistics_of_all(exact)
+        if self.track_running_stats:
+            with torch.no_grad():
+                self.num_batches_tracked.add_(1)
+                momentum = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+                self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+                unbiased = variance * (count / (count - 1).clamp(min=1))
+                self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
+        shape = (1, -1, *[1] * (input.dim() - 2))
+        scale = (variance + self.eps).rsqrt()
+        result = (exact - mean.view(shape)) * (scale if self.weight is None else scale * self.weight).view(shape)
+        return (result if self.bias is None else result + self.bias.view(shape)).to(input.dtype)
+
+    def _statistics_of_all(self, input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The mean and the variance of each channel in all processes, and of how many numbers they are.
+
+        The variance is that within the processes and that of their means (Chan, Golub and LeVeque, Updating Formulae and a
+        Pairwise Algorithm for Computing Sample Variances, 1979), so one exchange is enough.
+        """
+        rows = input.movedim(1, 0).flatten(1)
+        count = rows.shape[1]
+        mean = rows.sum(1) / max(count, 1)
+        squares = ((rows - mean[:, None]) ** 2).sum(1)
+        own = torch.cat([mean, squares, mean.new_tensor([count])])
+        everyone = torch.stack(torch.distributed.nn.functional.all_gather(own, self.process_group))
+        means, squares, counts = everyone.split([len(mean), len(mean), 1], 1)
+        total = counts.sum()
+        mean = (means * counts).sum(0) / total
+        variance = (squares.sum(0) + (counts * (means - mean) ** 2).sum(0)) / total
+        return mean, variance, total
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
