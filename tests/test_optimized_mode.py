@@ -124,7 +124,8 @@ def test_no_check_is_an_assert() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}"
         for path in PACKAGE.rglob("*.py")
-        for line in _checks(ast.parse(path.read_text()), set())
+        if "assert " in (text := path.read_text())
+        for line in _checks(ast.parse(text), set())
     ]
     assert found == []
 

@@ -156,7 +156,13 @@ sys.exit(5)
 """
 
 
-@pytest.mark.parametrize("given", ["program", "program/", "./program", "{}/program", "program.zip", "./program.pyz"])
+@pytest.mark.parametrize(
+    "given",
+    ["{}/program", "program.zip"]
+    + [
+        pytest.param(each, marks=pytest.mark.thorough) for each in ("program", "program/", "./program", "./program.pyz")
+    ],
+)
 def test_folders_and_archives_run_as_python_runs_them(given, tmp_path):
     folder = tmp_path / "program"
     folder.mkdir()

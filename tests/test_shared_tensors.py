@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import gc
+import itertools
 import os
 import pickle
 
@@ -113,8 +114,12 @@ def told(tensor, steps=True):
     )
 
 
+def one_by_one(folder):
+    return ((name, kind, KINDS[kind](make(folder))) for name, make in MEMORY.items() for kind in KINDS)
+
+
 def all_tensors(folder):
-    return [(name, kind, KINDS[kind](make(folder))) for name, make in MEMORY.items() for kind in KINDS]
+    return [*one_by_one(folder)]
 
 
 def answer(inbox, outbox):
@@ -126,13 +131,19 @@ def answer(inbox, outbox):
         outbox.put(None)
 
 
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
-def test_queues(method, tmp_path):
+METHODS = pytest.mark.parametrize(
+    ("method", "step"), [("fork", 5), pytest.param("spawn", 1, marks=pytest.mark.thorough)], ids=["fork", "spawn"]
+)
+"""How a process begins, and of how many tensors one is sent: of each kind some, on each memory some."""
+
+
+@METHODS
+def test_queues(method, step, tmp_path):
     context = mp.get_context(method)
     inbox, outbox = context.SimpleQueue(), context.SimpleQueue()
     process = context.Process(target=answer, args=(inbox, outbox), daemon=True)
     process.start()
-    for name, kind, tensor in all_tensors(tmp_path):
+    for name, kind, tensor in itertools.islice(one_by_one(tmp_path), 0, None, step):
         expected = told(tensor)
         inbox.put(tensor)
         assert outbox.get() == expected, (name, kind)
@@ -200,16 +211,18 @@ def test_pipes_and_pools(tmp_path):
         assert pool.map(told, tensors) == [told(tensor) for tensor in tensors]
 
 
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.thorough)])
-def test_loaders(method, tmp_path):
-    tensors = all_tensors(tmp_path)
+@METHODS
+def test_loaders(method, step, tmp_path):
+    tensors = all_tensors(tmp_path)[::step]
     samples = [tensor for _, _, tensor in tensors]
     loader = DataLoader(samples, batch_size=None, num_workers=1, multiprocessing_context=method)
     for (name, kind, tensor), received in zip(tensors, loader, strict=True):
         assert told(received, steps=False) == told(tensor, steps=False), (name, kind)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize(
+    "protocol", [pytest.param(each, marks=pytest.mark.thorough if each % 2 else ()) for each in range(6)]
+)
 def test_plain_pickles(protocol, tmp_path):
     for name, kind, tensor in all_tensors(tmp_path):
         assert told(pickle.loads(pickle.dumps(tensor, protocol))) == told(tensor), (name, kind)

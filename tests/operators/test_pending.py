@@ -91,6 +91,7 @@ def test_gradients(name, function, call):
     ("name", "call"),
     [case for case in OPERATOR_CALLS if OPERATORS[case.values[0]].inplace or case.values[0] in IN_PLACE_ONLY],
 )
+@pytest.mark.one_each("name")
 def test_changes_in_place(name, call):
     for complex_numbers in {bool(call.complex_numbers), call.complex_numbers == "only"}:
         results = []

@@ -101,6 +101,7 @@ def test_derivatives_by_complex_numbers(name, call):
         and case.values[0] not in ("as_strided", "as_strided_scatter", "Tensor.view", "Tensor.view_as")
     ],
 )
+@pytest.mark.one_each("name")
 def test_layouts(name, call):
     args, kwargs, _ = call.build(call.complex_numbers == "only", requires_grad=False)
     picked = call.after if name == "histogramdd" else lambda results: results  # its edges are a tuple

@@ -55,6 +55,7 @@ def compare(output, tensors, dense, sparse):
 
 
 @pytest.mark.parametrize(("name", "call"), DIFFERENTIABLE)
+@pytest.mark.one_each("name")
 def test_gradients_of_coordinates(name, call):
     check((name, call), ["coo"])
 

@@ -61,7 +61,12 @@ def drawn(dtype):
 
 @pytest.mark.parametrize(
     ("name", "key", "dtype"),
-    [(*pair, torch.float64) for pair in OPTIONS] + [(name, None, torch.complex128) for name in CASES],
+    [
+        pytest.param(*case, marks=pytest.mark.thorough if number % 3 else ())
+        for number, case in enumerate(
+            [(*pair, torch.float64) for pair in OPTIONS] + [(name, None, torch.complex128) for name in CASES]
+        )
+    ],
 )
 def test_three_steps_are_differentiated_by_parameters_gradients_and_options(name, key, dtype):
     tensors = [torch.tensor(value, requires_grad=True) for value in numbers(CASES[name][key])] if key else []

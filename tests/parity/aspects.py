@@ -34,6 +34,7 @@ SECONDS = 20
 IDLE = 10
 # How many times as many samples as in an everyday run.
 THOROUGH = float(os.environ.get("ADJOINT_PARITY_THOROUGH", "1"))
+ALL = slice(None)
 
 
 @dataclass
@@ -599,9 +600,9 @@ def _raises(op: Any, sample: ErrorSample, words: int) -> str | None:
 # The table of aspects
 
 
-def aspects(op: Any) -> dict[str, Callable[[], Outcome]]:
-    """Everything that is compared for an operator, by name."""
-    checks: dict[str, Callable[[], Outcome]] = {}
+def aspects(op: Any) -> dict[str, Callable[..., Outcome]]:
+    """Everything that is compared for an operator, by name: of the samples all, or a slice of them."""
+    checks: dict[str, Callable[..., Outcome]] = {}
     dtypes = source.dtypes(op)
     main = dtypes[0]
     for dtype in dtypes:
@@ -631,16 +632,16 @@ def aspects(op: Any) -> dict[str, Callable[[], Outcome]]:
     if op.aliases:
         checks["aliases"] = _check(op, aliases, main, 6)
     if op.error_inputs_func is not None and not op.name.startswith("__"):
-        checks["errors"] = lambda: _run(op, errors, error_samples(op))
-        checks["wording"] = lambda: _run(op, wording, error_samples(op))
+        checks["errors"] = lambda part=ALL: _run(op, errors, error_samples(op)[part])
+        checks["wording"] = lambda part=ALL: _run(op, wording, error_samples(op)[part])
     return checks
 
 
 def _check(
     op: Any, check: Callable[[Any, Sample], str | None], dtype: torch.dtype, limit: int
-) -> Callable[[], Outcome]:
+) -> Callable[..., Outcome]:
     needs = check in (graph, grad, gradgrad, inplace, method, out) and (dtype.is_floating_point or dtype.is_complex)
-    return lambda: _run(op, check, source.samples(op, dtype, int(limit * THOROUGH), requires_grad=needs))
+    return lambda part=ALL: _run(op, check, source.samples(op, dtype, int(limit * THOROUGH), requires_grad=needs)[part])
 
 
 def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> Outcome:

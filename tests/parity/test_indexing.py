@@ -21,7 +21,7 @@ pytestmark = pytest.mark.computed
 
 _EXAMPLES = os.environ.get("ADJOINT_FUZZ_EXAMPLES")
 thorough = settings(
-    max_examples=int(_EXAMPLES or 300),
+    max_examples=int(_EXAMPLES or 150),
     derandomize=_EXAMPLES is None,
     deadline=None,
     suppress_health_check=list(HealthCheck),

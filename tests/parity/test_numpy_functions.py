@@ -114,12 +114,13 @@ def bare(description):
     return description[1:]
 
 
+@pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("function", list(functions()))
-def test_a_function_of_numpy_answers_as_on_pytorchs_tensors(function):
+def test_a_function_of_numpy_answers_as_on_pytorchs_tensors(function, others):
     """Where PyTorch's tensors are refused, ours may get the answer that arrays get."""
     different = []
-    for name, array in ARRAYS.items():
-        for call in CALLS:
+    for row, (name, array) in enumerate(ARRAYS.items()):
+        for call in CALLS[(row + others) % 2 :: 2]:
             actual, expected, of_array = (
                 outcome(make, function, call, array)
                 for make in (lambda a: from_array(candidate, a), lambda a: from_array(torch, a), lambda a: a)
