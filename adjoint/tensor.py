@@ -7,7 +7,7 @@ depend on the array alone are in `array_attributes`, conversions to Python and N
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
@@ -202,6 +202,10 @@ class Tensor(Interchange, TensorMethods):
     @requires_grad.deleter
     def requires_grad(self) -> None:
         raise RuntimeError("requires_grad must be a bool")
+
+    def __dir__(self) -> Iterable[str]:
+        """The attributes that there are, but for slots that are empty and what warns or is only on other devices."""
+        return set(super().__dir__()) - {"_creation", "_view_version", "volatile", "__cuda_array_interface__"}
 
     @property
     def name(self) -> None:

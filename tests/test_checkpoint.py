@@ -63,6 +63,7 @@ def test_debugging_names_the_lines() -> None:
     with pytest.raises(CheckpointError, match=r"x\.sin") as caught:
         y.sum().backward()
     assert "test_checkpoint.py" in str(caught.value)
+    assert "You are seeing this error because you passed `debug=True` to checkpoint" in str(caught.value)
 
 
 def test_every_part_of_a_deep_model_may_be_checkpointed() -> None:

@@ -468,6 +468,8 @@ def test_selective_checkpointing_minds_changes_of_what_it_keeps():
                 result.sum().backward()
     with pytest.raises(TypeError, match="either a function or a list"):
         create_selective_checkpoint_contexts(3)
+    with pytest.raises(ValueError, match="Please update the OpOverloadPacket to a specific OpOverload"):
+        create_selective_checkpoint_contexts([torch.ops.aten.sin])
     with pytest.raises(ValueError, match="to be an OpOverload but got: x"):
         create_selective_checkpoint_contexts(["x"])
 

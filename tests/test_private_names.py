@@ -333,3 +333,52 @@ def test_operators_of_refused_libraries_may_be_described(monkeypatch):
     assert boxes_kept(3) == 3
     with pytest.raises(AttributeError):
         torch.ops.vision.nms
+
+
+def test_settings_of_graph_capture_can_be_patched_for_a_while():
+    settings = torch._dynamo.config
+    with settings.patch("verbose", True):
+        assert settings.verbose is True
+    with settings.patch({"verbose": 3}, of_a_program=4):
+        assert (settings.verbose, settings.of_a_program) == (3, 4)
+    assert settings.verbose is False and not hasattr(settings, "of_a_program")
+    assert settings.patch(verbose=9)(lambda: settings.verbose)() == 9
+    assert settings.verbose is False
+
+
+def test_a_wrapper_subclass_is_made_with_positional_arguments_too():
+    class Wrapper(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), keywords=None):
+            raise NotImplementedError
+
+    source = torch.ones(2, 3, dtype=torch.float64)
+    made = torch.Tensor._make_wrapper_subclass(
+        Wrapper, source.size(), source.stride(), source.storage_offset(), torch.contiguous_format,
+        source.dtype, source.layout, source.device, False, True, "sizes",
+    )  # fmt: skip
+    assert type(made) is Wrapper and made.shape == (2, 3) and made.dtype is torch.float64 and made.requires_grad
+
+
+@pytest.mark.parametrize(
+    "value", [torch.ones(2), torch.ones(2, dtype=torch.complex64), torch.ones(2, requires_grad=True)]
+)
+@pytest.mark.filterwarnings("ignore:The use of `x.T`|The .grad attribute")
+def test_what_dir_lists_is_there(value):
+    for name in dir(value):
+        try:
+            assert hasattr(value, name), name
+        except RuntimeError:  # `H` and `mT` of one dimension, `imag` of a real tensor
+            assert name in ("H", "mH", "mT", "imag")
+
+
+def test_warnings_of_changed_sources_can_be_filtered():
+    assert issubclass(torch.serialization.SourceChangeWarning, Warning)
+
+
+def test_former_vmap_is_found_without_an_import():
+    assert torch._vmap_internals is importlib.import_module("adjoint._vmap_internals")
+
+
+def test_no_tf32():
+    assert torch.cuda.is_tf32_supported() is False

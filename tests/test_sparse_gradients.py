@@ -300,3 +300,52 @@ def test_gradcheck_of_sparse_results():
     with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
         torch.autograd.gradcheck(lambda x: x * 2, source("coo"))
     assert torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)(lambda x: [x * 2, x.t()], (source("coo"),))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"), [("coo", "coo", True), ("coo", None, False), (None, "coo", True)]
+)
+def test_who_holds_a_sparse_gradient_keeps_it_sparse(first, second, stays):
+    def gradient(layout):
+        dense = torch.tensor([1.0, 0.0, 2.0])
+        return dense if layout is None else dense.to_sparse()
+
+    x = torch.ones(3, requires_grad=True)
+    x.grad = held = gradient(first)
+    x.backward(gradient(second))
+    assert (x.grad is held) == stays
+    assert held.is_sparse == (first is not None)
+    assert x.grad.to_dense().tolist() == [2, 0, 4]
+
+
+@pytest.mark.parametrize(
+    ("size", "places"), [((4,), ()), ((), (2,)), ((), ()), ((), (0,)), ((4,), (3,)), ((4, 2), (3, 1))]
+)
+def test_sparse_gradients_of_gathered_elements_of_few_dimensions(size, places):
+    grads = []
+    for sparse in (False, True):
+        x = torch.arange(8.0)[: torch.Size(size).numel()].reshape(size).requires_grad_()
+        index = torch.zeros(places, dtype=torch.int64)
+        out = torch.gather(x, 0, index, sparse_grad=sparse)
+        out.backward(torch.arange(1.0, 1.0 + out.numel()).reshape(out.shape))
+        assert x.grad.is_sparse == sparse
+        grads.append(x.grad.to_dense())
+    assert torch.equal(*grads)
+
+
+def test_embedding_bag_takes_its_arguments_in_the_former_order():
+    table, offsets = torch.arange(12.0).reshape(4, 3).requires_grad_(), torch.tensor([0, 2])
+    index = torch.tensor([1, 2, 2, 3])
+    with pytest.warns(UserWarning, match="Argument order of nn.functional.embedding_bag was changed"):
+        former = torch.nn.functional.embedding_bag(table, index, offsets, sparse=True)
+    assert torch.equal(former, torch.nn.functional.embedding_bag(index, table, offsets))
+    former.sum().backward()
+    assert table.grad.is_sparse
+
+
+@pytest.mark.parametrize("layout", ["bsr", "bsc"])
+def test_one_size_of_blocks_is_that_of_square_blocks(layout):
+    blocks = getattr(torch.eye(4), f"to_sparse_{layout}")
+    assert torch.equal(blocks(2).values(), blocks((2, 2)).values())
+    whole = torch.eye(4).to_sparse(layout=getattr(torch, f"sparse_{layout}"), blocksize=2)
+    assert torch.equal(whole.values(), blocks((2, 2)).values())

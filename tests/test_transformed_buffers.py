@@ -303,3 +303,73 @@ def test_third_derivatives_of_complex_functions(name):
 
 def _along(g):
     return lambda t: F.jvp(g, (t,), (torch.ones_like(t),))[1]
+
+
+def _into(y, x):
+    """Something of `x`, written into `y`."""
+    y.copy_(x * 2)
+    return y * x
+
+
+TRANSFORMED_BY_FIRST = {
+    "grad": lambda y, x: F.grad(lambda x, y: _into(y, x).sum())(x, y),
+    "grad, by keyword": lambda y, x: F.grad(lambda x, *, y: _into(y, x).sum())(x, y=y),
+    "grad, in a dictionary": lambda y, x: F.grad(lambda x, d: _into(d["y"], x).sum())(x, {"y": y}),
+    "grad of grad": lambda y, x: F.grad(lambda x, y: F.grad(lambda x, y: _into(y, x).sum())(x, y).sum())(x, y),
+    "jacrev": lambda y, x: F.jacrev(lambda x, y: _into(y, x))(x, y),
+    "jacrev by rows": lambda y, x: F.jacrev(lambda x, y: _into(y, x), chunk_size=1)(x, y),
+    "jacfwd": lambda y, x: F.jacfwd(lambda x, y: _into(y, x))(x, y),
+    "vmap of grad": lambda y, x: torch.vmap(F.grad(lambda x, y: _into(y, x).sum()))(x[:, None], y[:, None])[:, 0],
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED_BY_FIRST)
+@pytest.mark.parametrize("part", [False, True])
+def test_an_argument_that_is_not_differentiated_may_be_written_into_and_keeps_no_history(name, part):
+    x = torch.tensor([1.0, 2.0], dtype=D)
+    whole = zeros(3)
+    y = whole[1:] if part else zeros(2)
+    slope = torch.full((2,), 4.0, dtype=D) if name == "grad of grad" else 4 * x
+    assert torch.equal(TRANSFORMED_BY_FIRST[name](y, x), slope.diag() if "jac" in name else slope)
+    assert torch.equal(y, 2 * x)
+    assert not y.requires_grad
+    assert not part or (whole.tolist() == [0, 2, 4] and not whole.requires_grad)
+    y.mul_(2)
+    assert torch.equal(y, 4 * x)
+
+
+def test_an_argument_that_is_written_into_keeps_the_history_outside():
+    x = torch.tensor([1.0, 2.0], dtype=D)
+
+    def outer(x, y):
+        F.grad(lambda x, y: _into(y, x).sum())(x, y)
+        return y.sum()
+
+    assert F.grad(outer)(x, zeros(2)).tolist() == [2, 2]
+    w, y = x.clone().requires_grad_(), zeros(2)
+    F.grad(lambda x, y: _into(y, x).sum())(w, y)
+    assert torch.autograd.grad(y.sum(), w)[0].tolist() == [2, 2]
+
+
+def test_jacobians_by_single_rows_are_computed_without_vmap():
+    class Counting(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            grad.nonzero()  # of another shape for each row
+            return grad * 2 * ctx.saved_tensors[0]
+
+    x = torch.tensor([1.0, 2.0], dtype=D)
+    assert torch.equal(F.jacrev(Counting.apply, chunk_size=1)(x), (2 * x).diag())
+    both = F.jacrev(lambda x: (x.sin(), {"a": x * 2}), chunk_size=1)(x)
+    assert torch.equal(both[0], x.cos().diag()) and torch.equal(both[1]["a"], torch.eye(2, dtype=D) * 2)
+    assert F.jacrev(lambda x: x[:0], chunk_size=1)(x).shape == (0, 2)
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        F.jacrev(Counting.apply, chunk_size=2)(torch.ones(3, dtype=D))

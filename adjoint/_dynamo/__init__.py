@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -36,7 +37,23 @@ __all__ = [
 
 _T = TypeVar("_T")
 
-config = SimpleNamespace(
+
+class _Settings(SimpleNamespace):
+    @contextmanager
+    def patch(self, name: str | dict[str, Any] | None = None, value: Any = None, **settings: Any) -> Iterator[None]:
+        """A context, or a decorator, in which one setting has another value, or several of a dictionary or given by name."""
+        if name is not None:
+            settings.update(name if isinstance(name, dict) else {name: value})
+        before = {**vars(self)}
+        vars(self).update(settings)
+        try:
+            yield
+        finally:
+            vars(self).clear()
+            vars(self).update(before)
+
+
+config = _Settings(
     cache_size_limit=8,
     recompile_limit=8,
     capture_scalar_outputs=False,

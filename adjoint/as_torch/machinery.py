@@ -92,6 +92,8 @@ OF_VALUE: list[tuple[Any, str]] = [
     (
         _nothing,
         (
+            "_C._debug_only_are_vmap_fallback_warnings_enabled _C._debug_only_display_vmap_fallback_warnings "
+            "_C._functorch._is_vmap_fallback_enabled _C._functorch._set_vmap_fallback_enabled "
             "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
             "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
             "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "

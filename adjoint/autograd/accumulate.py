@@ -100,6 +100,8 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 counter = counting(held)
                 if counter is not None:
                     counter[0] += 1
+            elif type(array) is SparseArray and type(grad) is not SparseArray:
+                leaf._grad = made(array + grad)  # dense: who holds the former gradient keeps a sparse one
             else:
                 held._array = array + grad
 

@@ -28,6 +28,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return False
 
 
+def is_tf32_supported() -> bool:
+    """Whether the GPU computes in TF32; always False."""
+    return False
+
+
 def device_count() -> int:
     """The number of GPUs: 0."""
     return 0

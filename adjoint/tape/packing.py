@@ -28,8 +28,10 @@ class Packed:
     tangents: dict[Any, Any] | None
 
     def tensor(self) -> Tensor:
-        """Call the unpack hook. The result is a new tensor with the edge and the tangents of the tensor that was saved."""
+        """Call the unpack hook. A tensor without history is the result; for another, a new one with the edge that was saved."""
         tensor = self._unpacked()
+        if self.edge is None and self.tangents is None and tensor._edge is None:
+            return tensor
         result = detached(tensor, shared_counter(tensor))
         result._edge = self.edge
         if self.tangents is not None:

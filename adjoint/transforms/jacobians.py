@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
+from ..dispatch.decorators import tensors as operators
 from ..tensor import Tensor
 from ..tracebacks import ending_at_caller
-from .reverse import jvp, positions, vjp, vmap
-from .tree import tree_flatten, tree_unflatten
+from .reverse import Reverse, positions, pulled, pushed, vmap
+from .tree import tree_flatten, tree_map, tree_unflatten
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -45,7 +47,7 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, one row for each output, by reverse mode.
 
-    `chunk_size`: how many rows to compute at once; None: all.
+    `chunk_size`: how many rows to compute at once, by `vmap` unless it is 1; None: all.
 
     >>> import adjoint as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -59,21 +61,21 @@ def jacrev(
     @ending_at_caller
     def jacobian(*args: Any, **keywords: Any) -> Any:
         places = positions(argnums, len(args))
-
-        def partial(*chosen: Any) -> Any:
-            replaced = list(args)
-            for place, value in zip(places, chosen, strict=True):
-                replaced[place] = value
-            return func(*replaced, **keywords)
-
         chosen = [args[place] for place in places]
         _check_real([leaf for leaf in tree_flatten(chosen)[0] if isinstance(leaf, Tensor)], "inputs", "jacrev")
-        result = vjp(partial, *chosen, has_aux=has_aux)
+        reverse = Reverse()
+        result = pulled(reverse, func, args, places, keywords, has_aux)
         output, pull = result[:2]
         outputs, shape = tree_flatten(output)
         _check_real(outputs, "outputs", "jacrev")
         basis = tree_unflatten(_basis(outputs), shape)
-        rows = vmap(pull, chunk_size=chunk_size)(basis)
+        count = sum(leaf.numel() for leaf in outputs)
+        if chunk_size == 1 and count:  # without `vmap`, for what it cannot do
+            by_row = [pull(tree_map(itemgetter(row), basis)) for row in range(count)]
+            rows = tree_map(lambda *parts: operators.stack(parts), *by_row)
+        else:
+            rows = vmap(pull, chunk_size=chunk_size)(basis)
+        reverse.release_arguments()
         leaves, structure = tree_flatten(rows)
         inputs = tree_flatten(tuple(args[place] for place in places))[0]
         counts = [leaf.numel() for leaf in outputs]
@@ -120,7 +122,7 @@ def jacfwd(
             return func(*replaced, **keywords)
 
         def column(directions: Any) -> Any:
-            results = jvp(partial, chosen, directions, has_aux=has_aux)
+            results = pushed(partial, chosen, directions, (args, keywords), has_aux=has_aux)
             _check_real(tree_flatten(results[1])[0], "outputs", "jacfwd")
             return results[1:] if has_aux else results[1]
 

@@ -77,6 +77,13 @@ class Reverse(Transform):
         finally:
             self.end()
 
+    def release_arguments(self) -> None:
+        """Take the history of this transform from arguments that the function has changed in place, and has not returned."""
+        for leaf in self.arguments:
+            changed = leaf if leaf._base is None else leaf._base
+            if type(changed._edge) is tuple and not self.is_recorded_outside([leaf]):
+                changed._edge = leaf._edge = None
+
     def track(self, leaf: Any) -> Tensor:
         """The copy of an argument that the function sees."""
         if not isinstance(leaf, Tensor):
@@ -229,8 +236,9 @@ def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Ca
             found = [_outside_of_batch(gradient) for gradient in found]
         results = tree_unflatten(found, tree_flatten(copies)[1])
         gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
-        value = released(output, outside)
-        return (gradient, (value, released(aux, outside))) if has_aux else (gradient, value)
+        value, aux = released(output, outside), released(aux, outside)
+        reverse.release_arguments()
+        return (gradient, (value, aux)) if has_aux else (gradient, value)
 
     return differentiated
 
@@ -272,8 +280,19 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(torch.tensor([1.0, 2.0]))
     (tensor([1., 2.]),)
     """
-    reverse = Reverse()
-    copies, output = reverse.run(func, primals)
+    return pulled(Reverse(), func, primals, has_aux=has_aux)
+
+
+def pulled(
+    reverse: Reverse,
+    func: Callable[..., Any],
+    args: Any,
+    chosen: Any = None,
+    keywords: Any = MappingProxyType({}),
+    has_aux: bool = False,
+) -> Any:
+    """`vjp` with respect to the arguments at the positions `chosen`; the function may change the others in place."""
+    copies, output = reverse.run(func, args, chosen, keywords)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
     outputs, shape = only_tensors(output, "vjp(f, *primals)")
     for leaf in outputs:
@@ -331,6 +350,13 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     >>> torch.func.jvp(torch.sin, (torch.zeros(2),), (torch.tensor([1.0, 2.0]),))
     (tensor([0., 0.]), tensor([1., 2.]))
     """
+    return pushed(func, primals, tangents, (), strict, has_aux)
+
+
+def pushed(
+    func: Callable[..., Any], primals: Any, tangents: Any, given: Any, strict: bool = False, has_aux: bool = False
+) -> Any:
+    """`jvp` of a function that may change the tensors in `given` in place, too."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -354,7 +380,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for point, direction in zip(points, directions, strict=True):
             check_floating(point, direction)
         duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
-        level.arguments = duals
+        level.arguments = [*duals, *(leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Tensor))]
         with _set_fwd_grad_enabled(True):
             result = func(*tree_unflatten(duals, structure))
         output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")

@@ -516,14 +516,15 @@ class Frame:
         """The error; with debugging, it lists the tensors that both runs saved, and where."""
         if not self.debug:
             return CheckpointError(
-                f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n"
-                "`torch.utils.checkpoint.checkpoint(...)` or wrap the code block\nwith `with "
-                "torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable checkpoint-debug mode globally."
+                f"{message}\n\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint."
+                "checkpoint(...)` or wrap the code block\nwith `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` "
+                "to\nenable checkpoint-debug mode globally."
             )
         return CheckpointError(
-            " An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed "
-            f"`debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n{message}\n\nThe original forward saved\n"
-            f"{_listing(self.metadata, self.saved_at)}\nthe recomputation\n{_listing(run.metadata, run.saved_at)}"
+            " An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed `debug=True` to "
+            "`torch.utils.checkpoint.checkpoint()`.\nYou are seeing this error because you passed `debug=True` to checkpoint.\n\n"
+            f"{message}\n\nThe original forward saved\n{_listing(self.metadata, self.saved_at)}\nthe recomputation\n"
+            + _listing(run.metadata, run.saved_at)
         )
 
 
@@ -555,9 +556,8 @@ class Recomputation:
                 "pass.",
                 self,
             )
-        value = tensor.detach()
-        holder = frame.holders[index]()
-        if holder is not None:
+        value = tensor.detach() if tensor.requires_grad else tensor
+        if (holder := frame.holders[index]()) is not None:
             self.values[holder] = value
         if frame.early_stop and index + 1 == len(frame.holders):
             raise _StopRecomputationError

@@ -132,7 +132,14 @@ def create_selective_checkpoint_contexts(
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not isinstance(op, torch.ops.OpOverload):
-                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. ")
+                advice = (
+                    "Please update the OpOverloadPacket to a specific OpOverload.For example, if you have `torch.ops.aten.mm`, "
+                    "change it to `torch.ops.aten.mm.default`."
+                )
+                raise ValueError(
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. "
+                    f"{advice if isinstance(op, torch.ops.OpOverloadPacket) else ''}"
+                )
         chosen = set(policy_fn_or_list)
 
         def policy(context: SelectiveCheckpointContext, op: Any, *args: Any) -> CheckpointPolicy:

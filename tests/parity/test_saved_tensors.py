@@ -79,6 +79,28 @@ PROGRAMS = {
         y.sum().backward()
         show(x.grad)
     """,
+    "objects_that_unpack_returns": """
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y): ctx.save_for_backward(x, y); return x * 1
+            @staticmethod
+            def backward(ctx, g):
+                x, y = ctx.saved_tensors
+                show(x is a, y is b)
+                return g, None
+        a, b = torch.ones(2, requires_grad=True), torch.full((2,), 3.)
+        part = torch.arange(3.)[1:]
+        recorded = torch.full((2,), 6., requires_grad=True).exp()
+        for unpacked in (b, part, recorded, recorded.detach()):
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: unpacked if t is b else t):
+                product, power = a * b, a.exp()
+                own = F.apply(a, b)
+            show(product.grad_fn._saved_other is unpacked, product.grad_fn._saved_self is a)
+            show(power.grad_fn._saved_result is power, product.grad_fn._saved_other.requires_grad)
+            (own + product + power).sum().backward()
+        torch.utils.checkpoint.checkpoint(F.apply, a, b, use_reentrant=False).sum().backward()
+        show(a.grad)
+    """,
     "raw_of_functions": """
         class F(torch.autograd.Function):
             @staticmethod

@@ -390,7 +390,7 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
 def gather_backward(grad: Any, dim: int, index: Array, shape: tuple[int, ...]) -> SparseArray:
     """The gradients of the elements that `index` took along `dim`."""
     if not shape:
-        return coo(numpy.zeros((0, 1), numpy.int64), grad.reshape(1), shape)
-    places = numpy.indices(index.shape).reshape(len(shape), -1)
+        return coo(numpy.zeros((0, index.size), numpy.int64), grad.reshape(-1), shape)
+    places = numpy.indices(index.shape or (1,)).reshape(len(shape), -1)
     places[dim] = index.reshape(-1)
     return coo(places.astype(numpy.int64), grad.reshape(-1), shape)

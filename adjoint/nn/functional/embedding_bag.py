@@ -38,6 +38,12 @@ def embedding_bag(
     tensor([[2., 3.],
             [3., 4.]])
     """
+    if weight.dtype is torch.int64 and input.is_floating_point():
+        torch.notices.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, "
+            "and should now be `embedding_bag(input, weight, ...)`."
+        )
+        input, weight = weight, input
     _check(input, weight, offsets, mode, per_sample_weights)
     if mode == "max" and (scale_grad_by_freq or sparse):
         unfit = "scaling the gradient by the frequency" if scale_grad_by_freq else "sparse weights"

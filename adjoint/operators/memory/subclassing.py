@@ -64,8 +64,10 @@ def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
 
 
 def _make_wrapper_subclass(
-    cls: type[T], size: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False, **others: Any
-) -> T:
+    cls: type[T], size: Any, strides: Any = None, storage_offset: Any = None, memory_format: Any = None,
+    dtype: dtypes.dtype | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, *others: Any, **named: Any,
+) -> T:  # fmt: skip
     """A leaf of type `cls` that has a size and a dtype, and no elements of its own: reading them gives zeros.
 
     It is for classes that hold tensors, and define `__torch_dispatch__` to compute with these. What else describes a
@@ -90,4 +92,4 @@ def _check(cls: Any) -> None:
 
 
 Tensor._make_subclass = staticmethod(_make_subclass)
-Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[method-assign]
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[method-assign, assignment]

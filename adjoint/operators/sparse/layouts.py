@@ -418,7 +418,7 @@ def _compressed(input: Tensor, layout: str, blocksize: Any, dense_dim: Any) -> T
             raise RuntimeError(
                 f"to_{layout} for {layout_of(input)} to {kernels.layout_name(layout)} conversion requires blocksize"
             )
-        blocksize = tuple(blocksize)
+        blocksize = (blocksize,) * 2 if isinstance(blocksize, int) else tuple(blocksize)
     if _source(input) == layout and blocksize is None:
         return input
     result: Tensor = _CONVERTERS[layout](input, blocksize, dense_dim, _source(input))
