@@ -5,6 +5,7 @@ Elementwise functions leave out what is masked, reductions count only what is th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +111,19 @@ class MaskedTensor(torch.Tensor):
         return "MaskedTensor(\n" + "\n".join("  " + line for line in text.split("\n")) + "\n)"
 
     __str__ = __repr__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (_data(self).detach(), self._masked_mask, self.requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MaskedTensor:
+        if not self.is_leaf:
+            copy.deepcopy(_data(self))  # says why not
+        if id(self) not in memo:
+            result = type(self)(*copy.deepcopy(self.__reduce_ex__(4)[1], memo))
+            memo[id(self)] = result
+            if self.grad is not None:
+                result.grad = copy.deepcopy(self.grad, memo)
+        return memo[id(self)]  # type: ignore[no-any-return]
 
     def __format__(self, specification: str) -> str:
         return repr(self)

@@ -57,7 +57,8 @@ class Adam(Declared):
         amsgrad: use the largest v so far (Reddi et al., 2018).
         maximize: ascend instead.
         decoupled_weight_decay: decay the parameter itself (AdamW).
-        foreach, capturable, differentiable, fused: accepted; `differentiable` records the update.
+        foreach, differentiable, fused: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -175,7 +176,8 @@ class Adamax(Declared):
         lr: the learning rate.
         betas: β₁ and β₂.
         maximize: ascend instead.
-        foreach, differentiable, capturable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -242,7 +244,8 @@ class NAdam(Declared):
         momentum_decay: ψ.
         decoupled_weight_decay: decay the parameter itself, as AdamW.
         maximize: ascend instead.
-        foreach, capturable, differentiable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -262,6 +265,7 @@ class NAdam(Declared):
     )
     _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay", "momentum_decay"))
     _later_tensors = ("step", "mu_product")
+    _captured = "params, mu_products and state_steps", "params, mu_products, and state_steps"
     _state = ("exp_avg", "exp_avg_sq")
     _own_numbers = True
 
@@ -327,7 +331,8 @@ class RAdam(Declared):
         betas: β₁ and β₂.
         decoupled_weight_decay: decay the parameter itself, as AdamW.
         maximize: ascend instead.
-        foreach, capturable, differentiable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for options out of range.

@@ -14,7 +14,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import Optimizer, Params, scalar_dtype
+from .optimizer import Optimizer, Params, _get_capturable_supported_devices, scalar_dtype
 
 Given = Mapping[str, Any]
 Check = Callable[[Given], None]
@@ -41,6 +41,9 @@ class Declared(Optimizer):
     # Whether the formula is for sparse gradients too, and what PyTorch says if not.
     _takes_sparse = False
     _sparse_advice = ""
+    # What PyTorch calls the tensors of a captured step, and whether XLA captures it: alone, and with `foreach`.
+    _captured = "params and state_steps", "params and state_steps"
+    _xla_captures = True, False
 
     def __init__(self, params: Params, given: Given) -> None:
         for check in self._checks:
@@ -81,6 +84,10 @@ class Declared(Optimizer):
             return
         if group.get("fused"):
             _require_fusible(params)
+        elif group.get("capturable") and not torch.compiler.is_compiling():
+            devices = _get_capturable_supported_devices(self._xla_captures[bool(group["foreach"])])
+            names = self._captured[bool(group["foreach"])]
+            raise AssertionError(f"If capturable=True, {names} must be on supported devices: {devices}.")
         recorded = group["differentiable"]
         for options, lists in self._batches(params, grads, group):
             if not recorded and torch._fused_update_(self._update, options, lists, self._rounds_once):

@@ -84,8 +84,9 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             result = hook(self, given, kwargs)
             if result is not None:
                 if not (isinstance(result, tuple) and len(result) == 2):
+                    named = f"<function {type(self).__name__}.step at {id(step):#x}>"
                     raise RuntimeError(
-                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        f"{named} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
                 given, kwargs = result
         out = step(*given, **kwargs)
@@ -431,7 +432,7 @@ def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: b
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
     """The types of devices whose steps can be captured."""
-    return ["cuda", "xpu", "hpu"] + ["xla"] * supports_xla
+    return ["cuda", "xpu", "hpu", "privateuseone"] + ["xla"] * supports_xla
 
 
 def _get_value(x: Any) -> Any:

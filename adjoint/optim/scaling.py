@@ -32,7 +32,8 @@ class Adadelta(Declared):
         lr: the learning rate.
         rho: the decay rate of the averages, between 0 and 1.
         maximize: ascend instead.
-        foreach, capturable, differentiable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for options out of range.
@@ -43,6 +44,7 @@ class Adadelta(Declared):
     _options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable", "foreach", "differentiable")
     _checks = (learning_rate, _rho, epsilon, not_negative("weight_decay"))
     _state = ("square_avg", "acc_delta")
+    _xla_captures = False, False
 
     def __init__(
         self,
@@ -187,7 +189,8 @@ class RMSprop(Declared):
         momentum: the previous update times this factor is added to each update.
         centered: subtract the squared running mean of g from v (Graves, 2013).
         maximize: ascend instead.
-        capturable, foreach, differentiable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for negative options.
@@ -208,6 +211,7 @@ class RMSprop(Declared):
     )
     _checks = (learning_rate, epsilon, not_negative("momentum", "weight_decay", "alpha"))
     _state = ("square_avg",)
+    _xla_captures = True, True
 
     def __init__(
         self,
@@ -269,7 +273,8 @@ class Rprop(Declared):
         etas: what the step is multiplied by where the sign has changed, and where it has not.
         step_sizes: the smallest and the largest step.
         maximize: ascend instead.
-        capturable, foreach, differentiable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for a negative rate, or unless `0 < etas[0] < 1 < etas[1]`.
@@ -280,6 +285,7 @@ class Rprop(Declared):
     _options = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable")
     _checks = (learning_rate, _etas)
     _state = ("prev", "step_size")
+    _xla_captures = True, True
 
     def __init__(
         self,

@@ -118,7 +118,8 @@ class ASGD(Declared):
         alpha: the power of the learning rate's decay.
         t0: the step after which averaging begins.
         maximize: ascend instead.
-        foreach, differentiable, capturable: accepted; `differentiable` records the update.
+        foreach, differentiable: accepted; `differentiable` records the update.
+        capturable: a step raises AssertionError, since none is captured on a CPU.
 
     Raises:
         ValueError: for negative options.
@@ -131,6 +132,7 @@ class ASGD(Declared):
     _later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _checks = (learning_rate, not_negative("weight_decay"))
     _later_tensors = ("step", "eta", "mu")
+    _captured = "params, mus, etas, and state_steps", "params, mus, etas, and state_steps"
     _state = ("ax",)
     _own_numbers = True
 

@@ -1,5 +1,8 @@
 """Masked tensors: the same text, gradients and errors as PyTorch's. The operator matrix has the functions of `torch.masked`."""
 
+import copy
+import io
+import pickle
 import warnings
 
 import pytest
@@ -39,6 +42,13 @@ def with_gradient(t):
     return masked, masked.grad
 
 
+def _through_a_file(t):
+    file = io.BytesIO()
+    t.save(mt(t), file)
+    file.seek(0)
+    return t.load(file, weights_only=False)
+
+
 PROGRAMS = {
     "text": mt,
     "text with gradient": lambda t: mt(t, requires_grad=True),
@@ -52,6 +62,12 @@ PROGRAMS = {
     "arithmetic": lambda t: [mt(t) + mt(t), mt(t) * x(t), mt(t) / 2, 2 / mt(t), -mt(t), mt(t) ** 2, mt(t) > 1, mt(t) == mt(t)],
     "unary": lambda t: [mt(t).sin(), t.exp(mt(t)), mt(t).floor(), mt(t).clamp(0, 1), mt(t).round(), mt(t).to(t.float64)],
     "in place": lambda t: [mt(t).sin_(), mt(t).mul_(2)],
+    "pickle": lambda t: pickle.loads(pickle.dumps(mt(t))),
+    "pickle with gradient": lambda t: [pickle.loads(pickle.dumps(each)) for each in with_gradient(t)],
+    "file": _through_a_file,
+    "copy": lambda t: [copy.copy(each) for each in with_gradient(t)],
+    "deep copy": lambda t: copy.deepcopy(with_gradient(t)[:1] * 2)[1].grad,
+    "deep copy of a result": lambda t: copy.deepcopy(mt(t, requires_grad=True) * 2),
     "sums": lambda t: [mt(t).sum(), mt(t).sum(1), mt(t).sum(dim=1, keepdim=True), mt(t).mean(), mt(t).prod(), mt(t).std(1)],
     "extrema": lambda t: [mt(t).amax(), mt(t).amin(1), mt(t).argmax(), mt(t).argmin(1)],
     "softmax": lambda t: t.softmax(mt(t), 1),

@@ -131,8 +131,6 @@ def problem(library, bias=(3,)):
 @pytest.mark.parametrize("info", OPTIMIZERS, ids=lambda info: info.name)
 def test_optimizers(info):
     for sample in info.optim_inputs_func(device="cpu"):
-        if sample.kwargs.get("capturable"):  # takes its parameters to be on a GPU
-            continue
         results = []
         for library in (candidate, torch):
             params, loss = problem(library, (1, 3) if info.optim_cls is torch.optim.Muon else (3,))
@@ -145,8 +143,12 @@ def test_optimizers(info):
                 value.backward()
                 return value
 
-            for _ in range(5):
-                optimizer.step(closure)
+            try:
+                for _ in range(5):
+                    optimizer.step(closure)
+            except AssertionError as error:  # no step is captured on a CPU
+                results.append(([], str(error)))
+                continue
             results.append(([to_array(param) for param in params], plain(repr(optimizer))))
         (actual, text), (expected, expected_text) = results
         assert text == expected_text, sample
