@@ -11,7 +11,7 @@ from adjoint import nn
 from adjoint.codegen.acceleration import LOOPS
 from tests.test_lifetime import growth
 
-STEPS = 2_000
+WARM_UP, STEPS = 2_000, 500
 SIZES_CHANGE = 4  # lengths of sequences that take turns, so that kernels meet more than one shape
 
 
@@ -64,7 +64,7 @@ def recurrent(step):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", [transformer, convolutions, recurrent], ids=lambda case: case.__name__)
-def test_two_thousand_steps_leave_nothing_behind(case, monkeypatch):
+def test_steps_leave_nothing_behind(case, monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", True)
     monkeypatch.setattr(LOOPS, "_enabled", True)
     torch.manual_seed(0)
@@ -85,7 +85,7 @@ def test_two_thousand_steps_leave_nothing_behind(case, monkeypatch):
     gc.collect()
     gc.disable()
     try:  # tables of bounded size fill in the first steps
-        blocks, resident = growth(step, warm_up=STEPS, steps=STEPS)
+        blocks, resident = growth(step, warm_up=WARM_UP, steps=STEPS)
     finally:
         gc.enable()
     assert blocks < 200

@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TYPED = ROOT / "tests" / "typing"
 PROGRAMS = sorted((TYPED / "right").glob("*.py"))
+WRONG = TYPED / "wrong" / "mistakes.py"
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OF_THE_PAGE = re.compile(r"^(:tags:.*|.*building.*|show\(.*)$", re.MULTILINE)
 """Lines of a page that are not of the program: how a cell is shown, and players of the site."""
@@ -86,7 +87,7 @@ def test_right_programs_run(program):
 
 @CHECKERS
 def test_right_programs_are_right(check):
-    assert check(TYPED / "right") == {}
+    assert {place: words for place, words in check(TYPED).items() if place[0] != WRONG.name} == {}
 
 
 def test_mypy_accepts_the_documentation(documentation):
@@ -100,8 +101,8 @@ def test_pyright_accepts_the_documentation(documentation):
 
 @CHECKERS
 def test_each_mistake_is_found(check):
-    found = {line for _, line in check(TYPED / "wrong")}
-    lines = (TYPED / "wrong" / "mistakes.py").read_text(encoding="utf-8").splitlines()
+    found = {line for name, line in check(TYPED) if name == WRONG.name}
+    lines = WRONG.read_text(encoding="utf-8").splitlines()
     planted = {number for number, line in enumerate(lines, start=1) if line.endswith("# error")}
     assert len(planted) > 60
     assert {number: lines[number - 1] for number in found ^ planted} == {}
