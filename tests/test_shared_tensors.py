@@ -201,6 +201,15 @@ def test_what_lies_on_memory_is_found_among_frozen_objects_and_subclasses():
     assert all(each.is_shared() for each in (row, tagged, storage))
 
 
+def test_what_comes_in_inference_mode_is_an_inference_tensor():
+    queue = mp.SimpleQueue()
+    queue.put(torch.ones(3))
+    queue.put(torch.ones(3))
+    with torch.inference_mode():
+        assert queue.get().is_inference()
+    assert not queue.get().is_inference()
+
+
 def test_pipes_and_pools(tmp_path):
     tensors = [tensor for _, _, tensor in all_tensors(tmp_path)[::7]]
     near, far = mp.Pipe()

@@ -123,7 +123,7 @@ class MaskedTensor(torch.Tensor):
             memo[id(self)] = result
             if self.grad is not None:
                 result.grad = copy.deepcopy(self.grad, memo)
-        return memo[id(self)]  # type: ignore[no-any-return]
+        return memo[id(self)]
 
     def __format__(self, specification: str) -> str:
         return repr(self)

@@ -15,6 +15,7 @@ from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.sparse_array import SparseArray
+from ..tape.inference_tensors import mark_if_inference
 from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .sharing import Array, place, root_at, share
 
@@ -77,6 +78,7 @@ def _received(cls: type[Tensor], root: Array, geometry: Any, requires_grad: bool
     dtype, shape, steps, offset, bits = geometry
     tensor = make_subclass(cls, with_lazy_bits(strided(root, shape, steps, offset, dtype), bits))
     tensor._edge = LEAF if requires_grad else None
+    mark_if_inference(tensor)
     return tensor
 
 

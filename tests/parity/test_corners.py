@@ -8,6 +8,16 @@ torch = pytest.importorskip("torch")
 from .programs import program_test
 
 PROGRAMS = {
+    "inference_tensors_by_any_way": """
+        leaf, plain = torch.ones(3, 4, requires_grad=True), torch.ones(3)
+        with torch.inference_mode():
+            for make in (
+                lambda t: t.to("meta"), lambda t: t.detach().to("meta").requires_grad_()[1:], lambda t: t.detach(), lambda t: t.clone(),
+                lambda t: pickle.loads(pickle.dumps(t)), lambda t: copy.deepcopy(t), lambda t: torch.from_numpy(t.detach().numpy()),
+            ):
+                for tensor in (leaf, plain):
+                    show(make(tensor).is_inference(), make(tensor).requires_grad)
+    """,
     "the_kth_among_equals": """
         for length in (1, 2, 3, 4, 5, 7, 8, 16, 33, 100, 255):
             for count in (1, 2, 5):

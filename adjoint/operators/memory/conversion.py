@@ -13,6 +13,7 @@ from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked, unwritten
 from ...tape.aliases import detached
 from ...tape.anomaly import note_operation
+from ...tape.inference_tensors import mark_if_inference
 from ...tape.modes import ANOMALY, is_recording
 from ...tensor import Tensor, can_require_grad, wrap
 
@@ -156,9 +157,12 @@ def to_device(input, device, /, *, stream=None):
 
 def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
     """What is left of `input` on `meta`."""
+    result: Tensor
     if not (input.requires_grad and is_recording()):
-        return wrap(parked(unwritten(input._array, kind.numpy)))
-    result: Tensor = to_dtype(input, kind)
+        result = wrap(parked(unwritten(input._array, kind.numpy)))
+        mark_if_inference(result)
+        return result
+    result = to_dtype(input, kind)
     result._array = parked(result._array)
     return result
 

@@ -219,11 +219,6 @@ EXCUSES = [
         f"{DIFFERENTIATED} of inference mode",
         "^raised RuntimeError: During a grad",
     ),
-    Excuse(
-        "views that are made in inference mode record nothing",
-        "^inference mode of meta",
-        "^raised RuntimeError: element 0 of tensors does",
-    ),
 ]
 
 
