@@ -349,3 +349,12 @@ def test_one_size_of_blocks_is_that_of_square_blocks(layout):
     assert torch.equal(blocks(2).values(), blocks((2, 2)).values())
     whole = torch.eye(4).to_sparse(layout=getattr(torch, f"sparse_{layout}"), blocksize=2)
     assert torch.equal(whole.values(), blocks((2, 2)).values())
+
+
+@pytest.mark.parametrize(("rows", "columns", "places"), [(0, 0, (0,)), (5, 0, (2, 3)), (5, 2, (0,)), (5, 2, (0, 3))])
+def test_sparse_gradients_of_embeddings_without_elements(rows, columns, places):
+    table = torch.nn.Embedding(rows, columns, sparse=True)
+    table(torch.zeros(places, dtype=torch.int64)).sum().backward()
+    grad = table.weight.grad
+    assert grad.is_sparse and grad.shape == (rows, columns)
+    assert grad._values().shape == (torch.Size(places).numel(), columns)

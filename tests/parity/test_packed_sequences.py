@@ -80,6 +80,11 @@ def test_in_single_precision(kind):
         lambda library, packed: library.nn.GRU(2, 4)(packed._replace(sorted_indices=None), library.zeros(1, 3, 4)),
         lambda library, packed: library.nn.RNN(2, 4)(library.nn.utils.rnn.pack_sequence([library.zeros(3, 2, 2)])),
         lambda library, packed: library.nn.GRU(2, 4).double()(packed),
+        lambda library, packed: library.nn.utils.rnn.pad_sequence(5),
+        lambda library, packed: library.nn.utils.rnn.pack_padded_sequence(library.zeros(0, 0), []),
+        lambda library, packed: library.nn.utils.rnn.pack_padded_sequence(library.zeros(0, 3), [1, 1, 1]),
+        lambda library, packed: library.nn.utils.rnn.pack_padded_sequence(library.zeros(3, 0), [1]),
+        lambda library, packed: library.nn.Linear(1, 1).to("cpu", copy=True),
     ],
 )
 def test_errors(mistake):
@@ -92,3 +97,12 @@ def test_errors(mistake):
     assert messages[0][0] is messages[1][0]
     if messages[0][0] is not IndexError:
         assert messages[0] == messages[1]
+
+
+def test_conversions():
+    found = []
+    for library in (adjoint, torch):
+        packed = library.nn.utils.rnn.pack_sequence([library.ones(3), library.ones(2)])
+        kinds = "byte char short int long half float double".split()
+        found.append([str(getattr(packed, kind)().data.dtype) for kind in kinds])
+    assert found[0] == found[1]

@@ -380,7 +380,7 @@ def grown(parts: Coordinates, shape: tuple[int, ...]) -> Coordinates:
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int) -> SparseArray:
     """The gradients of the rows of a table that `indices` took, in the order in which they were taken."""
-    taken, rows = indices.reshape(-1), grad.reshape(-1, grad.shape[-1])
+    taken, rows = indices.reshape(-1), grad.reshape(indices.size, grad.shape[-1])
     if padding_idx >= 0:
         kept = taken != padding_idx
         taken, rows = taken[kept], rows[kept]

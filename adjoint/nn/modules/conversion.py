@@ -24,6 +24,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
 
     Raises:
         TypeError: if they match no form, or the dtype is neither floating point nor complex.
+        RuntimeError: if a copy is asked for: a module converts itself.
     """
     given = args
     values = dict(kwargs)
@@ -45,6 +46,8 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
     flags = (values.get(name, False) for name in ("non_blocking", "copy"))
     if not (dtype is None or isinstance(dtype, torch.dtype)) or not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(_FORMS.format(_describe(given, kwargs)))
+    if values.get("copy", False):
+        raise RuntimeError(".to() does not accept copy argument")
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
     if dtype is not None and dtype.is_complex:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import adjoint as torch
@@ -83,6 +83,18 @@ class PackedSequence(PackedSequence_):
         """Convert to int32."""
         return self.to(torch.int32)
 
+    def short(self) -> PackedSequence:
+        """Convert to int16."""
+        return self.to(torch.int16)
+
+    def char(self) -> PackedSequence:
+        """Convert to int8."""
+        return self.to(torch.int8)
+
+    def byte(self) -> PackedSequence:
+        """Convert to uint8."""
+        return self.to(torch.uint8)
+
     def pin_memory(self) -> PackedSequence:
         """The same, with the data in pinned memory."""
         return PackedSequence(self.data.pin_memory(), *self[1:])
@@ -118,6 +130,10 @@ def pad_sequence(
     """
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"padding_side must be 'left' or 'right', but got '{padding_side}'")
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
     parts = list(sequences)
     if not parts:
         raise RuntimeError("Expected sequences to be a non-empty list of Tensors")
@@ -157,11 +173,13 @@ def pack_padded_sequence(
     if batch_first:
         input = input.transpose(0, 1)
     values = counts.tolist()
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
     if len(values) != input.size(1):
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(values)} (batch_size={input.size(1)})"
         )
-    if not values or min(values) <= 0:
+    if min(values) <= 0:
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
         )
