@@ -33,6 +33,9 @@ def test_unravel_index_is_numpys():
         assert (ours.numpy() == theirs).all()
     with pytest.raises(TypeError, match=r"expected 'indices' to be integer dtype, but got torch\.float32"):
         torch.unravel_index(torch.ones(1), (2,))
+    for shape in (torch.tensor([1, 2, 3]), 1.5, {1, 2}):
+        with pytest.raises(TypeError, match="expected 'shape' to be int or sequence of ints, but got <class"):
+            torch.unravel_index(torch.tensor([1]), shape)
 
 
 def test_nonzero_of_a_given_size():

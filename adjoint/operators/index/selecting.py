@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy
 
@@ -229,6 +230,8 @@ def unravel_index(indices, shape):
         raise AttributeError(f"'{type(indices).__name__}' object has no attribute 'is_complex'")
     if indices._array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in shape:
         if not hasattr(size, "__index__"):
