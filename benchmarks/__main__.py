@@ -25,6 +25,7 @@ THREADS = 2
 GROUPS = (
     "startup",
     "overhead",
+    "everyday",
     "kernels",
     "models",
     "optimizers",
@@ -180,6 +181,8 @@ def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, A
 
     settings = QUICK if quick else Settings()
     group = import_module(f"benchmarks.{name}").GROUP
+    for library in (adjoint, torch):
+        library.set_num_threads(group.threads)
     print(f"\n{name:<{WIDTH}}{'adjoint':>11}{'torch':>11}{'ratio':>7}  quartiles")
     results = []
     for case in group.cases:

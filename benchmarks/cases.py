@@ -18,10 +18,11 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases with a common geometric mean."""
+    """Cases with a common geometric mean, timed on so many threads."""
 
     name: str
     cases: list[Case] = field(default_factory=list)
+    threads: int = 2
 
     def case(self, name: str) -> Callable[[Callable[[ModuleType], Timed]], Callable[[ModuleType], Timed]]:
         """Register the decorated function under `name`."""

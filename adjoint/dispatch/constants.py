@@ -16,6 +16,7 @@ NUMBERS = frozenset((int, float))
 _HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
 _FLOATS = frozenset((*(numpy.dtype(char) for char in "fdFD"), *_HALVES))
 _INTEGERS = frozenset(numpy.dtype(char) for char in ("i8", "i4", "i2", "i1", "u1"))
+_WHOLE = frozenset((*_INTEGERS, numpy.dtype(bool)))
 _LIMIT = 4096
 _of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, *_INTEGERS)}
 _of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
@@ -23,16 +24,19 @@ _of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
 
 
 def constant(number: Any, like: Any) -> Any:
-    """`number` as a zero-dimensional tensor of the dtype of `like`, if the result of an operation on both has that dtype.
+    """`number` as a zero-dimensional tensor of the dtype that the result of an operation on it and `like` has.
 
-    Otherwise (integer tensor and float, rare dtypes) return the number itself, for the slow path.
+    For rare dtypes return the number itself, for the slow path.
     """
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number
     kind = like._array.dtype
     table = (_of_ints if type(number) is int else _of_floats).get(kind)
-    if table is None:
-        return number
+    if table is None:  # a number of a higher category than the tensor: `like` is promoted to its dtype
+        if kind not in _WHOLE:
+            return number
+        kind = dtypes.scalar_dtype(number).numpy
+        table = (_of_ints if type(number) is int else _of_floats)[kind]
     found = table.get(number)
     if found is None or (number == 0 and type(number) is float):
         found = _make(number, kind, table)

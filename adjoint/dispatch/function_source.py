@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from .inplace_source import inplace_view_source, or_leave, out_lines, overwriting_body
-from .kernel_source import kernel_lines, unfit_arrays
+from .kernel_source import kernel_lines, promotes, promotion_lines, unfit_arrays
 from .recording_source import (
     RECORDING,
     edge_lines,
@@ -115,7 +117,8 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
         *guard(unusual_call(op, variant), *number_lines(op), slow_path(op, variant, moded=True)),
         *input_tests(op, leave),
         *array_lines(op),
-        *guard(unfit_arrays(op, variant == "inplace"), leave),
+        *guard(unfit_arrays(op), leave),
+        *promotion_lines(op, leave, overwritten=variant == "inplace"),
     ]
     if op.sparse_result:
         lines = [slow_path(op, variant, moded=True)]
@@ -208,6 +211,7 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
         *guard(unusual_types(op) + unusual_inputs(op), leave),
         "self_array = input._array",
         *guard([*unfit_arrays(op), *(["not self_array.flags.c_contiguous"] if contiguous else [])], leave),
+        *promotion_lines(op, leave),
         *body(op, leave, caller=1),
     ]
     return public_function(op.name, f"input, /, *{sizes}, **names", lines)
@@ -238,13 +242,14 @@ def body(op: Operator, leave: str, caller: int) -> list[str]:
         lines.append(f"{', '.join(arrays)} = array")
     elif not op.view:
         lines += ["if type(array) is not ndarray:", "    array = asarray(array)"]
-    if op.operands or (op.operand and not op.outputs):
-        lines += layout_lines(op)
+    if op.operands or op.operand:
+        lines += layout_lines(op, arrays[0])
     for name, array in zip(outputs, arrays, strict=True):
         lines += wrap_lines(op, name, array)
     if op.differentiable:
         recorded, unrecorded = recorded_lines(op, outputs, arrays, caller), unrecorded_lines(op, outputs)
-        lines += [*edge_lines(op), *block(f"if {is_recorded(op)}:", recorded), *block("else:", unrecorded)]
+        condition = is_recorded(op) if op.outputs else f"{is_recorded(op)}{only_if_differentiable(op)}"
+        lines += [*edge_lines(op), *block(f"if {condition}:", recorded), *block("else:", unrecorded)]
     else:
         lines += [f"{name}._edge = None" for name in outputs]
     results = f"({', '.join(outputs)},)"
@@ -259,8 +264,18 @@ def recorded_lines(op: Operator, outputs: tuple[str, ...], arrays: list[str], ca
         shape, dtype = (f"[{', '.join(f'{array}.{what}' for array in arrays)}]" for what in ("shape", "dtype"))
     lines = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op), *result_lines(op)]
     for number, name in enumerate(outputs):
-        lines.append(f"{name}._edge = " + ("None" if name in op.nondifferentiable_outputs else f"(node, {number})"))
+        constant = name in op.nondifferentiable_outputs
+        edge = f"(node, {number})"
+        if not constant and op.outputs and len(op.tensors) > 1 and not op.promote:
+            edge += f" if {arrays[number]}.dtype.kind not in 'biu' else None"
+        lines.append(f"{name}._edge = " + ("None" if constant else edge))
     return lines + pack_lines(op, f"({', '.join(outputs)},)")
+
+
+def only_if_differentiable(op: Operator) -> str:
+    """The condition that the result, `array`, can require grad, where that does not follow from an operand that does."""
+    follows = op.promote or op.view or len(op.tensors) < 2 or op.sequence is not None
+    return "" if follows else " and array.dtype.kind not in 'biu'"
 
 
 def unrecorded_lines(op: Operator, outputs: tuple[str, ...]) -> list[str]:
@@ -288,19 +303,23 @@ def many_body(op: Operator, caller: int) -> list[str]:
     return [*lines, "results = []", *block("for number, item in enumerate(array):", each), "return tuple(results)"]
 
 
-def layout_lines(op: Operator) -> list[str]:
+def layout_lines(op: Operator, result: str) -> list[str]:
     """Preserve the memory order of an operand that is not row-major; of a second operand only if it is a view.
 
-    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view, and that of one operand
-    unless it has elements repeatedly.
+    NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view; that of a ufunc of one operand
+    does unless the operand, a view, has elements repeatedly.
     """
-    arrays = [f"{name}_array" for name in op.operands]
+    given = [
+        f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in op.operands or (op.operand,)
+    ]
     if op.operand:
-        array = f"{op.operand}_array"
-        return [
-            f"if {public_name(op.operand)}._base is not None and array.strides != {array}.strides:",
-            f"    array = laid_out(array, ({array},))",
-        ]
+        of_ufunc = isinstance(op.kernel.general, numpy.ufunc) and not op.outputs
+        lies_otherwise = (
+            f"{public_name(op.operand)}._base is not None" if of_ufunc else f"not {given[0]}.flags.c_contiguous"
+        )
+        condition = f"{lies_otherwise} and {result}.strides != {given[0]}.strides"
+        return [f"if {condition}:", f"    {result} = laid_out({result}, ({given[0]},))"]
+    arrays = [f"{name}_array" for name in op.operands]
     optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)
     if len(arrays) > 2 or optional:
         others = [
@@ -313,7 +332,7 @@ def layout_lines(op: Operator) -> list[str]:
     else:
         first, second = arrays[0], public_name(op.operands[1])
         condition = f"not {first}.flags.c_contiguous or {second}._base is not None"
-    return [f"if {condition}:", f"    array = laid_out(array, ({', '.join(arrays)}))"]
+    return [f"if {condition}:", f"    {result} = laid_out({result}, ({', '.join(given)}))"]
 
 
 def wrap_lines(op: Operator, name: str, array: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..codegen.backend import NUMPY
-from ..codegen.compiled_ufuncs import LargeUfuncs
+from ..codegen.compiled_ufuncs import LargeUfuncs, of_any_size
 from ..codegen.large_formulas import LargeFormula
 from ..first_use import computed_once
 from ..kernels.memory.copying import copy_
@@ -37,6 +37,7 @@ from .constants import NUMBERS, constant
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
+from .kernel_source import computing_source
 from .lazy_stubs import building
 from .python_operators import call_operator
 from .registry import Namespace
@@ -83,6 +84,7 @@ _BASE: dict[str, Any] = {
     "plain_sequence": operands.plain_sequence,
     "getframe": sys._getframe,
     "laid_out": laid_out,
+    "in_one_dtype": operands.in_one_dtype,
     "LARGE": LargeUfuncs(),
     "broadcast": numpy.broadcast,
     "may_share_memory": may_share_memory,
@@ -190,6 +192,11 @@ class Code:
         return lazy_function(self.op, "out", f"{self.op.name} with out")
 
     @computed_once
+    def computing(self) -> Callable[..., Any]:
+        """The kernel call of the straight-line code as a function of the arrays and values, in the order of the declaration."""
+        return self._compiled(computing_source(self.op), "computing")["computing"]  # type: ignore[no-any-return]
+
+    @computed_once
     def saving(self) -> Saving:
         """The functions that save what a node needs."""
         made = self._compiled(saving_source(self.op), "saving")
@@ -201,8 +208,12 @@ class Code:
         return self._compiled(part_source(self.op), "part")["part_node"]
 
     def _compiled(self, source: str, what: str) -> dict[str, Any]:
-        name = f"{self.op.name} {what}"
-        namespace = dict(_BASE, NodeClass=self.op.node_class)
+        op, name = self.op, f"{self.op.name} {what}"
+        kernel = op.kernel
+        namespace = dict(_BASE, general=kernel.general, small=kernel.small, any_size=of_any_size(kernel.general))
+        namespace |= {f"default_{name}": value for name, value in op.defaults.items()}
+        if op.differentiable:
+            namespace["NodeClass"] = op.node_class
         compile_source(source, f"<adjoint {name}>", namespace)
         SOURCES[name] = source
         return namespace

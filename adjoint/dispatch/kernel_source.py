@@ -1,4 +1,4 @@
-"""The source that calls an operator's kernel: the condition on the arrays, and the choice of the kernel's form."""
+"""The source that calls an operator's kernel: the conditions on the arrays, their promotion, the form."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from ..codegen import compiled_ufuncs
 from ..codegen.acceleration import CONVERTED, LOOPS
 from ..codegen.kernel import FLOATS
 from .declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
-from .source import block, public_name
+from .source import block, function, guard, public_name
 
 
-def unfit_arrays(op: Operator, overwritten: bool = False) -> list[str]:
-    """The conditions under which the kernel may not run on the arrays as they are; `overwritten`: and change the first one.
+def unfit_arrays(op: Operator) -> list[str]:
+    """The conditions on the classes of arrays, and on dtypes that nothing is promoted for, under which the kernel may not run.
 
-    Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses; mixed dtypes are
-    promoted.
+    Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses.
     """
     if op.sequence is not None:
         return [f"{op.sequence}_array is None"]
@@ -29,13 +28,37 @@ def unfit_arrays(op: Operator, overwritten: bool = False) -> list[str]:
         for name in op.tensors
         if op.kinds[name] == OPTIONAL_ARRAY
     ]
-    if op.promote or op.kernel.expression is not None:
+    if (op.promote or op.kernel.expression is not None) and not promotes(op):
         unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
-    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op)):
-        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
-    elif op.promote == "float":  # integers are converted
-        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype.kind in 'biu')")
     return unfit
+
+
+def promotes(op: Operator) -> bool:
+    """Whether the straight-line code promotes the arrays to one dtype: those of all tensors, none of them optional."""
+    return bool(op.promote) and op.sequence is None and all(op.kinds[name] == ARRAY for name in op.tensors)
+
+
+def promotion_lines(op: Operator, leave: str, overwritten: bool = False) -> list[str]:
+    """Convert the arrays to the dtype that they are promoted to; `overwritten`: the first stays as it is.
+
+    Execute `leave` for dtypes that the kernel's forms are not for.
+    """
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    lines = []
+    if promotes(op):
+        mixed = [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+        if op.promote == "float":  # integers are converted
+            mixed.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype.kind in 'biu')")
+        args = ", ".join(public_name(name) for name in op.names)
+        found = [
+            f"found = in_one_dtype(OP, ({args},), ({', '.join(arrays)},), {overwritten})",
+            *guard(["found is None"], leave),
+            f"{', '.join(arrays)}, = found",
+        ]
+        lines = guard(mixed, *found)
+    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op)):
+        lines += guard([f"{arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64"], leave)
+    return lines
 
 
 def chooses_by_dtype(op: Operator) -> bool:
@@ -43,24 +66,38 @@ def chooses_by_dtype(op: Operator) -> bool:
     return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
 
 
-def passed_arguments(op: Operator) -> list[str]:
-    """The arguments of the kernel call."""
+def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str]:
+    """The arguments of the kernel call; `dtypes_of_numpy`: a parameter that is a dtype has become NumPy's."""
     passed = []
     for name in op.names:
         value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
-        if op.types.get(name) == "Dtype":
+        if op.types.get(name) == "Dtype" and not dtypes_of_numpy:
             value += f" and {value}.numpy"
         passed.append(f"{name}={value}" if name in op.keyword_only else value)
     return passed
 
 
-def kernel_lines(op: Operator) -> list[str]:
+def computing_source(op: Operator) -> str:
+    """The source of the kernel call as a function of the arrays and values, for the slow path: it takes any arrays."""
+    parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
+    passed = passed_arguments(op, dtypes_of_numpy=True)
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    unfit = [] if op.sequence else [f"type({name}_array) is not ndarray" for name in op.tensors]
+    unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and not chooses_by_dtype(op):
+        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
+    fit = kernel_lines(op, passed) if op.kernel.small is not None else [f"array = any_size({', '.join(passed)})"]
+    lines = [*guard(unfit, f"return any_size({', '.join(passed)})"), *fit, "return array"]
+    return function("computing", ", ".join(parameters), lines)
+
+
+def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
     """The call of the kernel; its small form is called if the arguments permit it.
 
     The generated functions' own module has no name, which keeps NumPy silent about the ufuncs that they call themselves
     (`decorators._BASE`). Other functions may give rise to warnings somewhere else, and run with them off.
     """
-    kernel, passed = op.kernel, ", ".join(passed_arguments(op))
+    kernel, passed = op.kernel, ", ".join(arguments or passed_arguments(op))
     general = by_size(op, kernel.general, quietly(op, kernel.general, f"array = general({passed})"), passed)
     if kernel.small is None:
         return general

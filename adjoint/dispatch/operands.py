@@ -21,7 +21,7 @@ from ..tape.edges import current_edge
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, ndarray, wrap
 from .arguments import invalid_arguments, not_a_tensor
 from .calls import words_for
-from .constants import NUMBERS, of_its_own_dtype
+from .constants import of_its_own_dtype
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
 from .signatures import type_name
 
@@ -163,43 +163,53 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
 
 
 _targets: dict[Any, Any] = {}
-"""The dtypes that two operands are promoted to, by their dtypes, whether they have dimensions, and the default dtype."""
+"""The dtypes that arrays are promoted to, by the rule, the default dtype, and their dtypes and whether they have dimensions."""
 
 
-def in_one_dtype(op: Operator, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The arguments with both tensors in the dtype that they are promoted to.
+def in_one_dtype(
+    op: Operator, args: tuple[Any, ...], arrays: tuple[Any, ...], overwritten: bool
+) -> tuple[Any, ...] | None:
+    """The arrays of all tensors of `op`, converted to the dtype that they are promoted to; `overwritten`: but the first.
 
-    None where that is all the same, or not for the fast path: for other operators than those of two tensors, for tensors to be
-    converted that have a history or gaps, and for rare kinds of tensors.
+    None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with, an overwritten
+    array of another dtype.
     """
-    if len(op.tensors) != 2 or op.names[:2] != op.tensors or not op.promote or op.sequence or op.check or op.outputs:
+    key: Any = (op.promote, dtypes.get_default_dtype())
+    for array in arrays:
+        key += (array.dtype, array.ndim > 0)
+    if key not in _targets:
+        _targets[key] = target = _target(op, arrays)
+    else:
+        target = _targets[key]
+    if target is None or (overwritten and arrays[0].dtype is not target):
         return None
-    given: list[Any] = []
-    for value in args[:2]:
-        if type(value) is Tensor or type(value) in PLAIN_TYPES:
-            if type(value._array) is not ndarray:
-                return None
-            given += (value._array.dtype, value._array.ndim > 0)
-        elif type(value) in NUMBERS and op.numbers and given:
-            given += (type(value), False)
-        else:
+    if op.check is not None:
+        try:
+            op.check(*args)
+        except Exception:  # noqa: BLE001  (which the slow path raises again)
             return None
-    key = (op.promote, dtypes.get_default_dtype(), *given)
-    target = _targets.get(key)
-    if target is None:
-        target = _targets[key] = result_dtype(op, dict(zip(op.tensors, args, strict=False)))
-    if target.roles:
+    return tuple(
+        [
+            array
+            if array.dtype is target
+            else array.astype(target)
+            if array.size < THREADED
+            else convert(array, target)
+            for array in arrays
+        ]
+    )
+
+
+def _target(op: Operator, arrays: tuple[Any, ...]) -> Any:
+    """NumPy's dtype for the arrays in one; None if kernels do not compute with it, or if there is none."""
+    ranks = (Rank.ZERO_DIM, Rank.DIMENSIONED)
+    try:
+        target = promote(tuple([(dtypes.from_numpy(each.dtype), ranks[each.ndim > 0]) for each in arrays]))
+    except (RuntimeError, TypeError):
         return None
-    found = [*args]
-    for place, value in enumerate(args[:2]):
-        if isinstance(value, Tensor) and (array := value._array).dtype is not target.numpy:
-            base = value._base
-            history = value._edge is not None or (base is not None and base._edge is not None)
-            rare = value._extra is not None and value._extra.number is None
-            if history or rare or not array.flags.c_contiguous:
-                return None
-            found[place] = wrap(prepared(array, target))
-    return None if found[0] is args[0] and found[1] is args[1] else tuple(found)
+    if op.promote == "float" and not (target.is_floating_point or target.is_complex):
+        target = dtypes.get_default_dtype()
+    return None if target.roles else target.numpy
 
 
 def constant_tensor(number: Any, kind: Any) -> Tensor:

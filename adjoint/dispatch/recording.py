@@ -17,12 +17,11 @@ from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.node import NOWHERE, Node, own_hooks, start
 from ..tape.packing import pack_saved
-from ..tape.refusals import count_change, is_refusal
+from ..tape.refusals import count_change
 from ..tape.saved import save_input
 from ..tape.versions import about_to_change, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, wrap
 from .declaration import ARRAYS, Operator
-from .operands import in_one_dtype
 from .sparse_layouts import node_class_on_tensors
 
 
@@ -91,29 +90,6 @@ def record(
             output._edge = (node, number)
     if modes.STATE.saved_tensor_hooks:
         pack_saved(node, outputs)
-
-
-def computed_in_one_dtype(op: Operator, args: tuple[Any, ...]) -> Tensor | None:
-    """The result of the fast path for two tensors of different dtypes, converted before; None if the slow path is due.
-
-    The node saves the tensors that were given. What the fast path refuses the slow path refuses in terms of them.
-    """
-    converted = in_one_dtype(op, args)
-    if converted is None:
-        return None
-    try:
-        result: Tensor = op.fast_path(*converted)
-    except BaseException as error:
-        if not is_refusal(error):
-            raise
-        return None
-    if result._edge is not None:
-        node: Any = result._edge[0]
-        for name, value, other in zip(op.tensors, args, converted, strict=False):
-            if value is not other and isinstance(value, Tensor) and getattr(node, f"saved_{name}", None) is other:
-                setattr(node, f"saved_{name}", value)
-                setattr(node, f"version_{name}", 0 if value._counter is None else value._counter[0])
-    return result
 
 
 def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:

@@ -7,6 +7,7 @@ Generated functions contain these lines inline. The slow path and indexing call 
 from __future__ import annotations
 
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
+from .kernel_source import promotes
 from .source import block, public_name
 
 RECORDING = "(not FLAGS.no_grad or STATE.grad_enabled)"
@@ -138,8 +139,9 @@ def value_expression(op: Operator, item: str) -> str:
     for suffix in ("shape", "dtype", "strides"):
         name = item.removesuffix(f"_{suffix}")
         if name != item and name in op.kinds:
+            array = f"{public_name(name)}._array" if promotes(op) else f"{name}_array"  # as given, not as promoted
             if op.kinds[name] == ARRAYS:
-                return f"[each.{suffix} for each in {name}_array]"
-            none = "" if op.kinds[name] == ARRAY else f"None if {name}_array is None else "
-            return f"{none}{name}_array.{suffix}"
+                return f"[each.{suffix} for each in {array}]"
+            none = "" if op.kinds[name] == ARRAY else f"None if {array} is None else "
+            return f"{none}{array}.{suffix}"
     return public_name(item)

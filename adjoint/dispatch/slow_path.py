@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from .. import dtypes
-from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import of_any_size
 from ..kernels.memory.bounds import in_words_of_pytorch
 from ..kernels.runtime.floating import OFF, WARNINGS, refuse, restore
@@ -33,7 +32,7 @@ from .meta import check_places, computed, on_meta, put, special_class
 from .narrow import computed_narrow, is_narrow_now
 from .operands import given_arrays, operands
 from .out import check_out, in_dtype_of, write_out
-from .recording import computed_in_one_dtype, make_view, record, wanted_edges
+from .recording import make_view, record, wanted_edges
 from .sparse_layouts import computed_sparse, dense_arguments
 
 getframe = sys._getframe
@@ -64,10 +63,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
 
 
 def call_slowly(op: Operator, args: tuple[Any, ...], out: Any, **names: Any) -> Any:
-    """Apply `op` to `args` that the fast path, where no mode is on, has left: mixed dtypes come back to it in one."""
+    """Apply `op` to `args` that the straight-line code, where no mode is on, has left."""
     try:
-        if out is None and not modes.FLAGS.hooked and (result := computed_in_one_dtype(op, args)) is not None:
-            return result
         return run_slow_path(op, args, out, **names)
     except Exception:
         again = overridden(getframe(1))
@@ -178,11 +175,12 @@ def applied(op: Operator, args: tuple[Any, ...], function: Any = None) -> Any:
 
 def compute(op: Operator, arrays: list[Any], kernel: Any = None) -> Any:
     """Run the array function (or another `kernel`) without NumPy's warnings; its errors are raised in PyTorch's words."""
-    keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
-    positional = arrays[: len(arrays) - len(keywords)]
     token = WARNINGS[OFF]
     try:
-        return of_any_size(kernel or NUMPY.kernel(op.name).general)(*positional, **keywords)
+        if kernel is None:
+            return op.code.computing(*arrays)
+        keywords = {name: a for name, a in zip(op.names, arrays, strict=True) if name in op.keyword_only}
+        return of_any_size(kernel)(*arrays[: len(arrays) - len(keywords)], **keywords)
     except (MemoryError, OverflowError, ValueError) as error:
         if op.promote or "broadcast" in str(error):
             broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))

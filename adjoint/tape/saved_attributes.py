@@ -156,7 +156,8 @@ def read_saved(node: Node, attribute: str) -> Any:
     if item not in node.saved_tensor_names:
         value = getattr(node, f"saved_{item}")
         if item.endswith("_strides") and value is not None:
-            return tuple(step // node._grad_dtype.itemsize for step in value)
+            dtype = node._grad_dtype[0] if isinstance(node._grad_dtype, list) else node._grad_dtype
+            return tuple(step // dtype.itemsize for step in value)
         return _unsigned(name, value)
     if raw:
         return SavedTensor(node, item)

@@ -149,19 +149,14 @@ def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 # --- quotients and remainders ---------------------------------------------------------------------------------
 
 
-def check_divisor(other: Array) -> None:
-    """Raise for a division of integers by zero."""
-    if not numpy.all(other):
-        raise RuntimeError("ZeroDivisionError")
-
-
 def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
     """Integers divided in a compiled loop; NotImplemented if there is none. Raises for a division by zero."""
     if other.ndim and LOOPS.takes(self.size, LARGE):
         found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
         if found is not NotImplemented:
             return found
-    check_divisor(other)
+    if not other.all() and self.size:
+        raise RuntimeError("ZeroDivisionError")
     if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
         return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
     return NotImplemented

@@ -1,0 +1,157 @@
+"""The straight-line code of an operator does what its slow path does: results, layouts, versions, nodes, saved values, errors.
+
+Each sample runs twice, the second time in a thread state that leaves the straight-line code at once; with all operands of one
+dtype, with operands of several, and with operands that lie otherwise in memory; as a function, in place, and with `out=`.
+"""
+
+import itertools
+import zlib
+
+import numpy
+import pytest
+
+import adjoint as torch
+from adjoint.operators import OPERATORS
+from adjoint.tape.modes import FLAGS, STATE
+
+from .samples import SAMPLES
+from .test_enlarged import expanded, with_gaps
+from .test_matrix import IN_PLACE_ONLY, as_list, is_sparse
+
+
+class slowly:
+    """Calls of operators in this thread take the slow path."""
+
+    def __enter__(self):
+        STATE.general = FLAGS.special[STATE.number] = True
+
+    def __exit__(self, *_):
+        STATE.general = False
+        del FLAGS.special[STATE.number]
+
+
+DTYPES = {
+    "float32": ["float32"],
+    "float64": ["float64"],
+    "bfloat16": ["bfloat16"],
+    "complex64": ["complex64"],
+    "int64": ["int64"],
+    "bool": ["bool"],
+    "float32 and float64": ["float32", "float64"],
+    "float64 and float32": ["float64", "float32"],
+    "float32 and int64": ["float32", "int64"],
+    "int32 and float32": ["int32", "float32"],
+    "bfloat16 and float32": ["bfloat16", "float32"],
+    "float64 and complex64": ["float64", "complex64"],
+    "bool and float32": ["bool", "float32"],
+}
+
+LAYOUTS = {
+    "plain": lambda tensor: tensor,
+    "transposed": lambda tensor: tensor.mT.contiguous().mT if tensor.ndim > 1 else tensor,
+    "with gaps": with_gaps,
+    "expanded": expanded,
+}
+
+
+def built(call, kinds, layout):
+    """The arguments of a sample, its numbers of the dtypes in turn."""
+    args, kwargs, _ = call.build(requires_grad=False)
+    dtypes = itertools.cycle([getattr(torch, kind) for kind in kinds])
+
+    def made(value):
+        if isinstance(value, list):
+            return [*map(made, value)]
+        if not isinstance(value, torch.Tensor):
+            return value
+        if not value.is_floating_point():
+            return layout(value)
+        dtype = next(dtypes)
+        tensor = layout(value.to(dtype)).detach()
+        return tensor.requires_grad_() if tensor.is_floating_point() or tensor.is_complex() else tensor
+
+    return [*map(made, args)], {name: made(value) for name, value in kwargs.items()}
+
+
+def described(value):
+    """A value in terms that can be compared."""
+    if isinstance(value, torch.Tensor):
+        with torch.no_grad():
+            array = value.detach()
+            if value.is_neg() and value.dtype is torch.bool:
+                return "no such values"
+            array = array.resolve_conj().resolve_neg()
+            content = array.to(torch.float32) if array.dtype in (torch.bfloat16, torch.float16) else array
+        return (
+            value.dtype, tuple(value.shape), value.stride() if value.numel() else None, value._version, value.requires_grad,
+            value.is_leaf, value._base is None, value.grad_fn and type(value.grad_fn).__name__, content.numpy().tobytes(),
+        )  # fmt: skip
+    if isinstance(value, (list, tuple)):
+        return [*map(described, value)]
+    if isinstance(value, numpy.ndarray):
+        return value.dtype, value.shape, value.tobytes()
+    return repr(value) if isinstance(value, float) else type(value)
+
+
+def node_of(result):
+    """What a node is: its class, its edges, and what it has saved."""
+    node = result.grad_fn
+    if node is None:
+        return None
+    edges = [
+        (None if next_node is None else type(next_node).__name__, number) for next_node, number in node.next_functions
+    ]
+    saved = {}
+    for name in sorted(name for name in dir(node) if name.startswith("_saved_")):
+        saved[name] = described(getattr(node, name))
+    return type(node).__name__, edges, saved
+
+
+def ran(name, way, call, kinds, layout, *, slow):
+    """What a call gives: the error, or the results, their nodes and the operands after it."""
+    args, kwargs = built(call, kinds, layout)
+    op = OPERATORS[name]
+    function = op.function
+    if way == "in place":
+        function, args[0] = op.inplace_function, args[0].clone()
+    if way == "out":
+        with torch.no_grad():
+            plain = [value.detach() if isinstance(value, torch.Tensor) else value for value in args]
+            try:
+                made = function(*plain, **kwargs)
+            except Exception:
+                return "refused without `out=`, too"
+        if not isinstance(made, torch.Tensor):
+            return "several"
+        args, kwargs = plain, {**kwargs, "out": torch.empty_strided(made.shape, made.stride(), dtype=made.dtype)}
+    torch.manual_seed(zlib.crc32(name.encode()))
+    try:
+        if slow:
+            with slowly():
+                results = function(*args, **kwargs)
+        else:
+            results = function(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error), [described(value) for value in args]
+    tensors = [result for result in as_list(results) if isinstance(result, torch.Tensor)]
+    return described(results), [*map(node_of, tensors)], [described(value) for value in args]
+
+
+CASES = [
+    pytest.param(name, call, id=f"{name}-{number}")
+    for name, calls in SAMPLES.items()
+    for number, call in enumerate(calls)
+    if name in OPERATORS and name not in IN_PLACE_ONLY and not is_sparse(OPERATORS[name])
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "call"), CASES)
+def test_both_ways_are_the_same(name, call):
+    op = OPERATORS[name]
+    ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.outputs else [])]
+    for way, kinds, layout in itertools.product(ways, DTYPES, LAYOUTS):
+        if layout != "plain" and kinds not in ("float32", "float32 and float64"):
+            continue
+        found, expected = (ran(name, way, call, DTYPES[kinds], LAYOUTS[layout], slow=slow) for slow in (False, True))
+        assert found == expected, (way, kinds, layout)
