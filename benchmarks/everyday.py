@@ -1,4 +1,4 @@
-"""Calls as people write them, on 100 to 1,000 numbers and one thread: mixed dtypes, views, parts, numbers, losses, norms, sorts."""
+"""Calls as people write them, on 100 to 1,000 numbers and one thread: mixed dtypes, views, parts, losses, norms, small sorts."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -45,56 +45,63 @@ def operands(torch: ModuleType) -> dict[str, Any]:
 
 
 RECORDED = """
-w + x | w * x | w * d | d * w | w + d | w / n | w - n | w * m | w * s | w * 2 | 2 - w | 1 / w | w ** 2 | w @ r | w + b
-w * c | w.t() * r | w[:, ::2] * x[:, ::2] | w[1:] - w[:-1] | w.t() + r | w[3] * v | w[:, 3].sum() | w[0, 0] * s | w[c] | w[j]
-w[None] + x | w[..., :4].sum(-1) | w.exp() | w.sin() | w.tanh() | w.sigmoid() | w.relu() | w.abs() | w.square() | w.clamp(-1, 1)
-w.clamp(min=0) | w.pow(3) | p.sqrt() * w | p.log() * w | w.sum() | w.mean() | w.sum(1) | w.mean(0, keepdim=True) | w.var()
-w.var(1) | w.std(0) | w.norm() | w.norm(dim=1) | torch.linalg.vector_norm(w) | w.max() | w.min() | w.max(1)[0] | w.amax(1)
-w.prod(1) | w.cumsum(1) | w.cumprod(0) | w.logsumexp(1) | w.softmax(1) | w.log_softmax(-1) | w.sort(1)[0] | w.topk(5)[0]
-w.median() | w.median(1)[0] | w.lerp(x, 0.3) | w.maximum(x) | w.where(c, x) | torch.where(c, w, 0.0) | w.masked_fill(c, 0.0)
-w.gather(1, i) | w.index_select(0, j) | w.scatter_add(1, i, x) | w.scatter(1, i, 0.0) | w.index_add(0, j, x[:8]) | w.roll(1, 0)
-w.flip(0) | w.view(-1) | w.reshape(8, 64) | w.t() | w.permute(1, 0) | w.unsqueeze(0) | w.squeeze() | w.expand(2, 16, 32).sum(0)
-w.flatten() | w.transpose(0, 1).contiguous() | w.repeat(2, 1) | w.chunk(2)[1] | w.split(4)[2] | w.unbind()[3] | w.diagonal()
-w.tril() | torch.cat([w, x]) | torch.stack([w, x]) | torch.cat([w, d]) | F.pad(w, (1, 1)) | torch.outer(b, v) | b @ v | w @ v
-torch.einsum("ij,kj->ik", w, x) | torch.einsum("bij,bjk->bik", a, a) | torch.bmm(a, a) | a @ a | F.linear(x, u) | F.linear(x, u, v[:8])
-F.mse_loss(w, x) | F.l1_loss(w, x) | F.smooth_l1_loss(w, x) | F.cross_entropy(w, t) | F.nll_loss(w.log_softmax(1), t)
-F.binary_cross_entropy_with_logits(w, p) | F.binary_cross_entropy(w.sigmoid(), c.float()) | F.kl_div(w, p) | F.gelu(w) | F.silu(w)
-F.elu(w) | F.leaky_relu(w) | F.softplus(w) | F.dropout(w, 0.5, False) | F.layer_norm(w, (32,)) | F.layer_norm(w, (32,), b, v)
-F.batch_norm(w, None, None, training=True) | F.group_norm(g, 2) | F.normalize(w) | F.cosine_similarity(w, x) | F.embedding(t, e)
-F.conv2d(g, k) | F.conv2d(g, k, padding=1) | F.conv1d(l, l[:, :, :3]) | F.max_pool2d(g, 2) | F.avg_pool2d(g, 2)
-F.adaptive_avg_pool2d(g, 1) | F.interpolate(g, scale_factor=2) | F.scaled_dot_product_attention(a, a, a) | w.float() | w.double()
-w.to(torch.float64) | w.clone() | w.detach() | torch.linalg.inv(a) | torch.linalg.det(a) | torch.fft.rfft(w).abs() | w.diff()
-torch.special.expit(w) | torch.addmm(v[:16], w, r) | torch.addcmul(w, x, y, value=0.5) | torch.dist(w, x) | torch.cdist(w, x)
-w.reciprocal() | -w | w.neg().exp() | w.unfold(1, 4, 2).sum(2) | w.repeat_interleave(2, 1) | w.take_along_dim(i, 1)
+w + x | w * x | w * d | d * w | w + d | w / m | w - n | w * m | w * s | w * 2 | 2 - w | 1 / w | w ** 2 | w @ r | w + b | w * c
+w.t() * r | w[:, ::2] * x[:, ::2] | w[1:] - w[:-1] | w.t() + r | w[3] * v | w[:, 3].sum() | w[0, 0] * s | w[c] | w[j]
+w[None] + x | w[..., :4].sum(-1) | w.exp() | w.sin() | w.tanh() | w.sigmoid() | w.relu() | w.abs() | w.square()
+w.clamp(-1, 1) | w.clamp(min=0) | w.pow(3) | p.sqrt() * w | p.log() * w | w.sum() | w.mean() | w.sum(1)
+w.mean(0, keepdim=True) | w.var() | w.var(1) | w.std(0) | w.norm() | w.norm(dim=1) | torch.linalg.vector_norm(w) | w.max()
+w.min() | w.max(1)[0] | w.amax(1) | w.prod(1) | w.cumsum(1) | w.cumprod(0) | w.logsumexp(1) | w.softmax(1) | w.log_softmax(-1)
+w.sort(1)[0] | w.topk(5)[0] | w.median() | w.median(1)[0] | w.lerp(x, 0.3) | w.maximum(x) | w.where(c, x)
+torch.where(c, w, 0.0) | w.masked_fill(c, 0.0) | w.gather(1, i) | w.index_select(0, j) | w.scatter_add(1, i, x)
+w.scatter(1, i, 0.0) | w.index_add(0, j, x[:8]) | w.roll(1, 0) | w.flip(0) | w.view(-1) | w.reshape(8, 64) | w.t()
+w.permute(1, 0) | w.unsqueeze(0) | w.squeeze() | w.expand(2, 16, 32).sum(0) | w.flatten() | w.transpose(0, 1).contiguous()
+w.repeat(2, 1) | w.chunk(2)[1] | w.split(4)[2] | w.unbind()[3] | w.diagonal() | w.tril() | torch.cat([w, x])
+torch.stack([w, x]) | torch.cat([w, d]) | F.pad(w, (1, 1)) | torch.outer(b, v) | b @ v | w @ v
+torch.einsum("ij,kj->ik", w, x) | torch.einsum("bij,bjk->bik", a, a) | torch.bmm(a, a) | a @ a | F.linear(x, u)
+F.linear(x, u, v[:8]) | F.mse_loss(w, x) | F.l1_loss(w, x) | F.smooth_l1_loss(w, x) | F.cross_entropy(w, t)
+F.nll_loss(w.log_softmax(1), t) | F.binary_cross_entropy_with_logits(w, p) | F.binary_cross_entropy(w.sigmoid(), c.float())
+F.kl_div(w, p, reduction="batchmean") | F.gelu(w) | F.silu(w) | F.elu(w) | F.leaky_relu(w) | F.softplus(w)
+F.dropout(w, 0.5, False) | F.layer_norm(w, (32,)) | F.layer_norm(w, (32,), b, v) | F.batch_norm(w, None, None, training=True) | F.group_norm(g, 2)
+F.normalize(w) | F.cosine_similarity(w, x) | F.embedding(t, e) | F.conv2d(g, k) | F.conv2d(g, k, padding=1)
+F.conv1d(l, l[:, :, :3]) | F.max_pool2d(g, 2) | F.avg_pool2d(g, 2) | F.adaptive_avg_pool2d(g, 1)
+F.interpolate(g, scale_factor=2) | F.scaled_dot_product_attention(a, a, a) | w.float() | w.double() | w.to(torch.float64)
+w.clone() | torch.linalg.inv(a) | torch.linalg.det(a) | torch.fft.rfft(w).abs() | w.diff() | torch.special.expit(w)
+torch.addmm(v[:16], w, r) | torch.addcmul(w, x, y, value=0.5) | torch.dist(w, x) | torch.cdist(w, x) | w.reciprocal() | -w
+w.neg().exp() | w.unfold(1, 4, 2).sum(2) | w.repeat_interleave(2, 1) | w.take_along_dim(i, 1)
 """
 """Expressions, between bars and lines; with a history if they name `w`, `b` or `u`. Timed with backward as well."""
 
 PLAIN = """
 x + y | x * y | x + d | x * n | x * d | n * 2.5 | n / m | n + m | n // m | n % m | x > y | x == y | x > 0 | n == 3 | h + x
-h * 2 | h + h | x.t() + r | x[:, ::2] * y[:, ::2] | x[1:] - x[:-1] | x + 1 | x * s | x @ r | x.sum() | x.mean(0) | x.max() | x.max(1)[0]
-x.argmax(1) | x.argmax() | x.std() | x.any() | c.all() | c.sum() | x.isnan().any() | x.sort()[0] | x.topk(3)[0] | n.sum()
-n.float() | x.int() | x.long() | x.bfloat16() | x[0, 0].item() | torch.from_numpy(x.numpy()) | torch.tensor(x.tolist()) | x[2:5] | x[c]
-x[0] | x[:, 1] | x.view(-1) | x.reshape(-1, 8) | torch.zeros(10) | torch.ones(3, 4) | torch.full((10,), 2.0) | torch.arange(10)
-torch.arange(0, 1, 0.1) | torch.linspace(0, 1, 50) | torch.eye(5) | torch.tensor([1.0, 2.0, 3.0]) | torch.tensor(3.0)
-torch.zeros_like(x) | torch.ones_like(x) | torch.randn(10) | torch.rand(3, 4) | torch.randint(0, 10, (5,)) | torch.randperm(10)
-torch.fft.fft(z).abs() | torch.fft.rfft(v).abs() | torch.cat([x, y]) | torch.stack([x, y], 1) | x.unique() | n.unique() | n.bincount() | F.one_hot(t)
-torch.meshgrid(v, v, indexing="ij")[0] | torch.logspace(0, 2, 10) | torch.isin(n, m) | torch.add(x, y, out=o) | torch.mul(x, 2, out=o)
-torch.matmul(x, r, out=o[:, :16]) | torch.exp(x, out=o) | torch.add(x, d, out=q) | torch.sum(x, 1, out=o[:, 0]) | float(torch.allclose(x, y))
-x.add_(0.0) | x.mul_(y * 0 + 1) | o.copy_(x) | o.copy_(d) | q.add_(x * 0) | o.fill_(2.0) | o.zero_() | x.clamp_(-9, 9) | x.nonzero() | c.nonzero()
-x.isclose(y) | float(torch.equal(x, y)) | torch.bernoulli(p) | torch.multinomial(p, 2) | x.round() | x.floor() | x.sign() | n.bitwise_and(m) | ~c
-c & c | x.histc(10) | x.quantile(0.5) | torch.bucketize(x, v.sort()[0]) | x.cumsum(0) | torch.triu(x) | x.repeat(2, 2)
+h * 2 | h + h | x.t() + r | x[:, ::2] * y[:, ::2] | x[1:] - x[:-1] | x + 1 | x * s | x @ r | x.sum() | x.mean(0) | x.max()
+x.max(1)[0] | x.argmax(1) | x.argmax() | x.std() | x.any() | c.all() | c.sum() | x.isnan().any() | x.sort()[0] | x.topk(3)[0]
+n.sum() | n.float() | x.int() | x.long() | x.bfloat16() | x[0, 0].item() | torch.from_numpy(x.numpy())
+torch.tensor(x.tolist()) | x[2:5] | x.detach() | x[c] | x[0] | x[:, 1] | x.view(-1) | x.reshape(-1, 8) | torch.zeros(10)
+torch.ones(3, 4) | torch.full((10,), 2.0) | torch.arange(10) | torch.arange(0, 1, 0.1) | torch.linspace(0, 1, 50)
+torch.eye(5) | torch.tensor([1.0, 2.0, 3.0]) | torch.tensor(3.0) | torch.zeros_like(x) | torch.ones_like(x) | torch.randn(10)
+torch.rand(3, 4) | torch.randint(0, 10, (5,)) | torch.randperm(10) | torch.fft.fft(z).abs() | torch.fft.rfft(v).abs()
+torch.cat([x, y]) | torch.stack([x, y], 1) | x.unique() | n.unique() | n.view(-1).bincount() | F.one_hot(t)
+torch.meshgrid(v, v, indexing="ij")[0] | torch.logspace(0, 2, 10) | torch.isin(n, m) | torch.add(x, y, out=o)
+torch.mul(x, 2, out=o) | torch.matmul(x, r, out=o[:, :16]) | torch.exp(x, out=o) | torch.add(x, d, out=q)
+torch.sum(x, 1, out=o[:, 0]) | float(torch.allclose(x, y)) | x.add_(0.0) | x.mul_(y * 0 + 1) | o.copy_(x) | o.copy_(d)
+q.add_(x * 0) | o.fill_(2.0) | o.zero_() | x.clamp_(-9, 9) | x.nonzero() | c.nonzero() | x.isclose(y)
+float(torch.equal(x, y)) | torch.bernoulli(p / 2) | torch.multinomial(p, 2) | x.round() | x.floor() | x.sign()
+n.bitwise_and(m) | ~c | c & c | x.histc(10) | x.quantile(0.5) | torch.bucketize(x, v.sort()[0]) | x.cumsum(0) | torch.triu(x)
+x.repeat(2, 2)
 """
 """The same, without a history and without backward."""
 
 PARTS = """
-a[0] = 1.0 | a[1:3] = v | a[c] = 0.0 | a[:, 2] += 1.0 | a[:, 0] = v[:16] | a[j] = x[:8] | a[2] *= b | a.mul_(2.0) | a += x | a[1:].add_(b)
+a[0] = 1.0 | a[1:3] = v | a[c] = 0.0 | a[:, 2] += 1.0 | a[:, 0] = v[:16] | a[j] = x[:8] | a[2] *= b | a.mul_(2.0) | a += x
+a[1:].add_(b)
 """
 """Statements that change `a`, the product of a recorded tensor and a number; with the sum and backward."""
 
 
 def _changed(statement: str, names: dict[str, Any]) -> Timed:
     made: dict[str, Any] = {}
-    exec(f"def step(w=w):\n    w.grad = None\n    a = w * 1.5\n    {statement}\n    a.sum().backward()\n    return w.grad", names, made)
+    body = f"w.grad = None; a = w * 1.5; {statement}; a.sum().backward(); return w.grad"
+    exec(f"def step(w=w): {body}", names, made)
     timed: Timed = made["step"]
     return timed
 

@@ -309,9 +309,8 @@ def layout_lines(op: Operator, result: str) -> list[str]:
     NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view; that of a ufunc of one operand
     does unless the operand, a view, has elements repeatedly.
     """
-    given = [
-        f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in op.operands or (op.operand,)
-    ]
+    names = (op.operand,) if op.operand else op.operands
+    given = [f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in names]
     if op.operand:
         of_ufunc = isinstance(op.kernel.general, numpy.ufunc) and not op.outputs
         lies_otherwise = (

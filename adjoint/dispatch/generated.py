@@ -194,7 +194,7 @@ class Code:
     @computed_once
     def computing(self) -> Callable[..., Any]:
         """The kernel call of the straight-line code as a function of the arrays and values, in the order of the declaration."""
-        return self._compiled(computing_source(self.op), "computing")["computing"]  # type: ignore[no-any-return]
+        return self._compiled(computing_source(self.op), "computing")["computing"]
 
     @computed_once
     def saving(self) -> Saving:
