@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..dispatch.signatures import type_name
 from ..notices import warn
 from ..tape import modes
+from ..tape.mode_switches import set_inference
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 from ..tracebacks import shorten
@@ -216,11 +217,11 @@ class inference_mode(_Mode):
     def __enter__(self) -> None:
         self.prev = modes.STATE.grad_enabled
         self.previous_inference = modes.STATE.inference
-        modes.set_inference(self.mode, not self.mode)
+        set_inference(self.mode, not self.mode)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_inference(self.previous_inference, self.prev)
+        set_inference(self.previous_inference, self.prev)
 
     def clone(self) -> inference_mode:
         """A new context manager of the same mode."""

@@ -14,6 +14,7 @@ import numpy
 from .declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from .inplace_source import inplace_view_source, or_leave, out_lines, overwriting_body
 from .kernel_source import kernel_lines, promotes, promotion_lines, unfit_arrays
+from .parameter_source import deprecated_order_lines, numpy_names, signature, variant_signature
 from .recording_source import (
     RECORDING,
     edge_lines,
@@ -25,60 +26,6 @@ from .recording_source import (
     result_lines,
 )
 from .source import block, function, guard, public_function, public_name
-
-NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
-"""NumPy's names for parameters; the slow path translates them."""
-
-
-# --- signatures -----------------------------------------------------------------------------------------------
-
-
-def signature(op: Operator, defaults: dict[str, Any]) -> str:
-    """The parameters as written in the function's `def`; defaults are stored in its namespace."""
-    parts, star = [], False
-    for name in op.names:
-        if name in op.keyword_only and not star:
-            parts.append("*more" if op.deprecated_order else "*")
-            star = True
-        default = "MISSING"
-        if name in op.defaults:
-            default = f"default_{name}"
-            defaults[default] = op.defaults[name]
-        parts.append(f"{public_name(name)}={default}")
-    if not star:
-        parts.append("*")
-    if op.out:
-        parts.append("out=None")
-    parts.extend(f"{name}=MISSING" for name in numpy_names(op))
-    if parts[-1] == "*":
-        parts.pop()
-    return ", ".join(parts)
-
-
-def numpy_names(op: Operator) -> list[str]:
-    """The alternative names that this operator's parameters accept."""
-    names = {public_name(name) for name in op.names}
-    return [other for name in op.names for other in NUMPY_NAMES.get(public_name(name), ()) if other not in names]
-
-
-def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:
-    """The parameters of a variant: those of the declaration; `"fast"` and `"out"` receive all of them, in order."""
-    parts = []
-    for name in op.names:
-        if variant in ("fast", "out"):
-            parts.append(public_name(name))
-            if name in op.defaults:
-                defaults[f"default_{name}"] = op.defaults[name]
-            continue
-        if name in op.keyword_only and not {"*", "*more"} & {*parts}:
-            parts.append("*more" if op.deprecated_order and variant == "inplace" else "*")
-        if name in op.defaults:
-            defaults[f"default_{name}"] = op.defaults[name]
-            parts.append(f"{public_name(name)}=default_{name}")
-        else:
-            checked = parts and (variant.startswith("inplace") or any("=" in part for part in parts))
-            parts.append(f"{public_name(name)}{'=MISSING' if checked else ''}")
-    return ", ".join([*parts, "out"] if variant == "out" else parts)
 
 
 def slow_path(op: Operator, variant: str = "function", *, moded: bool = False) -> str:
@@ -96,9 +43,6 @@ def slow_path(op: Operator, variant: str = "function", *, moded: bool = False) -
         return f"return call_{variant}(OP, ({args},))"
     extra = "".join(f", {name}={name}" for name in numpy_names(op))
     return f"return {way}(OP, ({args},), {'out' if op.out else 'None'}{extra})"
-
-
-# --- functions ------------------------------------------------------------------------------------------------
 
 
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
@@ -130,16 +74,6 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     else:
         lines += body(op, leave, op.caller + 2 * (variant == "fast"))
     return (function if variant in ("fast", "out") else public_function)(op.name, parameters, lines), defaults
-
-
-def deprecated_order_lines(op: Operator, variant: str) -> list[str]:
-    """Put the arguments of a deprecated form, numbers before tensors, into their places."""
-    if not op.deprecated_order or variant not in ("function", "inplace"):
-        return []
-    positional = ", ".join(public_name(name) for name in op.names if name not in op.keyword_only)
-    keywords = ", ".join(name for name in op.names if name in op.keyword_only)
-    places = f"OP, ({positional}, *more), ({keywords},), {variant == 'inplace'}"
-    return ["if more:", f"    {positional}, {keywords}, = in_new_order({places})"]
 
 
 def number_lines(op: Operator) -> list[str]:

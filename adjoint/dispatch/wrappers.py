@@ -22,8 +22,8 @@ from ..tape.torch_function import (
     tensor_likes,
 )
 from .arguments import MISSING
-from .function_source import NUMPY_NAMES
 from .lazy_stubs import generated, moved, redirect_calls, stub_of
+from .parameter_source import NUMPY_NAMES
 
 
 class TorchFunctionWrapper:

@@ -22,6 +22,14 @@ def current_place() -> Any:
 
 
 @uninterrupted
+def set_inference(enabled: bool, recording: bool) -> None:
+    """Enter or leave inference mode in this thread, and switch recording on or off."""
+    here = STATE.__dict__
+    here["inference"], here["grad_enabled"] = enabled, recording
+    settle()
+
+
+@uninterrupted
 def enter_place(place: device) -> device:
     """Create the tensors of this thread on `place` until `leave_place` is called."""
     switch("places", (*STATE.places, place))

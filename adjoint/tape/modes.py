@@ -205,30 +205,6 @@ def set_grad(enabled: bool) -> None:
 
 
 @uninterrupted
-def set_packing(hooks: tuple[Any, ...], recording: bool) -> None:
-    """Set the saved-tensor hooks of this thread, and switch recording on or off, around what packs a tensor."""
-    here = STATE.__dict__
-    here["saved_tensor_hooks"], here["grad_enabled"] = hooks, recording
-    number = here["number"]
-    if hooks != ():
-        FLAGS.hooked[number] = True
-    elif number in FLAGS.hooked:
-        del FLAGS.hooked[number]
-    if not recording:
-        FLAGS.no_grad[number] = True
-    elif number in FLAGS.no_grad:
-        del FLAGS.no_grad[number]
-
-
-@uninterrupted
-def set_inference(enabled: bool, recording: bool) -> None:
-    """Enter or leave inference mode in this thread, and switch recording on or off."""
-    here = STATE.__dict__
-    here["inference"], here["grad_enabled"] = enabled, recording
-    settle()
-
-
-@uninterrupted
 def set_interpreters(interpreters: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     """Set the interpreter stack of this thread, innermost last; None is that of the process. Returns what it was.
 

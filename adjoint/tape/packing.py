@@ -8,12 +8,27 @@ from typing import Any, ClassVar
 from ..kernels.runtime.lazy_conj import materialize
 from ..tensor import LEAF, Tensor, ndarray, wrap
 from ..uninterrupted import uninterrupted
-from . import modes
 from .aliases import alias, detached
 from .edges import current_edge
-from .modes import STATE
+from .modes import FLAGS, STATE
 from .node import Node
 from .versions import shared_counter
+
+
+@uninterrupted
+def set_packing(hooks: tuple[Any, ...], recording: bool) -> None:
+    """Set the saved-tensor hooks of this thread, and switch recording on or off, around what packs a tensor."""
+    here = STATE.__dict__
+    here["saved_tensor_hooks"], here["grad_enabled"] = hooks, recording
+    number = here["number"]
+    if hooks != ():
+        FLAGS.hooked[number] = True
+    elif number in FLAGS.hooked:
+        del FLAGS.hooked[number]
+    if not recording:
+        FLAGS.no_grad[number] = True
+    elif number in FLAGS.no_grad:
+        del FLAGS.no_grad[number]
 
 
 class Packed:
@@ -101,11 +116,11 @@ class modes_without_hooks:
 
     def __enter__(self) -> None:
         self.hooks, self.grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
-        modes.set_packing((), False)
+        set_packing((), False)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.set_packing(self.hooks, self.grad_enabled)
+        set_packing(self.hooks, self.grad_enabled)
 
 
 def pack_saved(node: Node, results: Any) -> None:
@@ -114,7 +129,7 @@ def pack_saved(node: Node, results: Any) -> None:
     if not hooks:
         return  # the hooks are those of another thread
     innermost = hooks[-1]
-    modes.set_packing((), False)
+    set_packing((), False)
     try:
         for slot in node.input_slots:
             saved = getattr(node, slot)
@@ -134,4 +149,4 @@ def pack_saved(node: Node, results: Any) -> None:
                 elif saved is not None and type(saved) is not Packed:  # a batched tensor of `vmap`
                     setattr(node, slot, pack(shown(results[number], edge), innermost, None))
     finally:
-        modes.set_packing(hooks, grad_enabled)
+        set_packing(hooks, grad_enabled)
