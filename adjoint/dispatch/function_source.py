@@ -1,7 +1,7 @@
 """The source of each operator's function: straight-line code for the common case.
 
 A function first tests, one condition after another, whether its arguments are the common case (exact `Tensor`s or plain
-subclasses on arrays of one dtype, no `out`, no unusual mode), and takes the slow path if one is not. The rest of the
+subclasses on plain arrays, no `out`, no unusual mode), and takes the slow path if one is not. The rest of the
 function computes, creates the result and records, without further tests.
 """
 
