@@ -16,7 +16,7 @@ MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
 REASONS = (
     (
         r"torch\.utils\.collect_env\b.*",
-        "Python's `platform` and `importlib.metadata` say what there is, which has no GPU",
+        "`torch.utils.collect_env.get_pretty_env_info` is there; the others ask for drivers of GPUs and for package managers",
     ),
     (
         r"torch\.package\b.*",

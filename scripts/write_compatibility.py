@@ -24,7 +24,6 @@ EXPLAINED = {
 """The modules that call `adjoint.missing.stand_in`."""
 
 OTHER_REASONS = (
-    (r"torch\.(nn\.parallel\.(Dist|gather|paral|repl|scat)).*", "there is one device"),
     (
         r"torch\.Tensor\.(xpu|mtia|ipu|hpu|is_\w*(xpu|mtia|ipu|hpu|xla|vulkan|maia)|record_stream)",
         "there is only the CPU",

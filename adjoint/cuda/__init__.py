@@ -29,7 +29,12 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def is_tf32_supported() -> bool:
-    """Whether the GPU computes in TF32; always False."""
+    """Whether the GPU computes in TF32; always False.
+
+    >>> import adjoint as torch
+    >>> torch.cuda.is_tf32_supported()
+    False
+    """
     return False
 
 

@@ -19,7 +19,12 @@ _kept: dict[str, Any] = {"mmap": mmap.MAP_PRIVATE, "crc32": True, "endianness": 
 
 
 class SourceChangeWarning(Warning):
-    """What PyTorch warns of where the source of a saved class has changed. `load` runs no such source and does not warn."""
+    """What PyTorch warns of where the source of a saved class has changed. `load` runs no such source and does not warn.
+
+    >>> import adjoint as torch
+    >>> issubclass(torch.serialization.SourceChangeWarning, Warning)
+    True
+    """
 
 
 class LoadEndianness(Enum):

@@ -152,7 +152,7 @@ def settle() -> None:
     general = (
         here["inference"]
         or here["view_replay"]
-        or bool(here["stack"])
+        or here["stack"] not in (None, ())  # without a call, after which an interrupt may strike
         or here["result_cache"] is not None
         or here["before_change"] is not None
     )
