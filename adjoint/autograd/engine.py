@@ -68,6 +68,7 @@ def run(
                 run, roots, grads, retain_graph, create_graph, capture, accumulating, given
             )
     state["task"] = task
+    hooks = state["saved_tensor_hooks"]
     token = WARNINGS[OFF]
     try:
         execute(roots, grads, task)
@@ -79,6 +80,8 @@ def run(
         state["task"] = outer
         if task.stopped_recording:
             modes.set_grad(True)
+        if state["saved_tensor_hooks"] is not hooks:  # a hook has entered them, and not left
+            modes.switch("saved_tensor_hooks", hooks)
         restore(token)
 
 

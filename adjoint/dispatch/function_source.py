@@ -151,9 +151,6 @@ def sizes_source(op: Operator, contiguous: bool) -> str:
     return public_function(op.name, f"input, /, *{sizes}, **names", lines)
 
 
-# --- results --------------------------------------------------------------------------------------------------
-
-
 def body(op: Operator, leave: str, caller: int) -> list[str]:
     """Compute, make the results, record; the user's frame is most often `caller` frames above."""
     lines = [*block("try:", kernel_lines(op)), *or_leave(leave)]

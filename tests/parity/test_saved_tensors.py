@@ -33,6 +33,19 @@ PROGRAMS = {
             y = x * x
             y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
     """,
+    "entered_by_a_hook": """
+        G = torch.autograd.graph
+        x = torch.ones(2, requires_grad=True)
+        packed = []
+        def unpack(value):
+            G.saved_tensors_hooks(lambda t: (packed.append(0), t)[1], lambda t: t).__enter__()
+            return value
+        with G.saved_tensors_hooks(lambda t: t, unpack):
+            y = x.exp()
+        y.sum().backward()
+        x.exp()
+        show(len(packed))
+    """,
     "wrong_hooks": """
         G = torch.autograd.graph
         x = torch.ones(2, requires_grad=True)
