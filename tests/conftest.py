@@ -5,6 +5,9 @@ Property tests have no time limit, because machines may be busy, and try the sam
 """
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Generator
 from datetime import date
 
@@ -47,6 +50,20 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test marked `alone` runs in a process of its own, with few objects, as the programs have that it stands for."""
+    if pyfuncitem.get_closest_marker("alone") is None or "ADJOINT_TEST_ALONE" in os.environ:
+        return None
+    pytest_s = [name for name in os.environ if name.startswith("PYTEST")]
+    environment = {name: value for name, value in os.environ.items() if name not in pytest_s}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", pyfuncitem.nodeid]
+    environment["ADJOINT_TEST_ALONE"] = "1"
+    done = subprocess.run(command, env=environment, cwd=pyfuncitem.config.rootpath, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out for their marks

@@ -137,6 +137,7 @@ METHODS = pytest.mark.parametrize(
 """How a process begins, and of how many tensors one is sent: of each kind some, on each memory some."""
 
 
+@pytest.mark.alone
 @METHODS
 def test_queues(method, step, tmp_path):
     context = mp.get_context(method)
@@ -210,6 +211,7 @@ def test_what_comes_in_inference_mode_is_an_inference_tensor():
     assert not queue.get().is_inference()
 
 
+@pytest.mark.alone
 def test_pipes_and_pools(tmp_path):
     tensors = [tensor for _, _, tensor in all_tensors(tmp_path)[::7]]
     near, far = mp.Pipe()
@@ -220,6 +222,7 @@ def test_pipes_and_pools(tmp_path):
         assert pool.map(told, tensors) == [told(tensor) for tensor in tensors]
 
 
+@pytest.mark.alone
 @METHODS
 def test_loaders(method, step, tmp_path):
     tensors = all_tensors(tmp_path)[::step]

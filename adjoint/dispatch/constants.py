@@ -14,13 +14,27 @@ from ..tensor import PLAIN_TYPES, Tensor, wrap
 NUMBERS = frozenset((int, float))
 
 _HALVES = frozenset((dtypes.float16.numpy, dtypes.bfloat16.numpy))
-_FLOATS = frozenset((*(numpy.dtype(char) for char in "fdFD"), *_HALVES))
-_INTEGERS = frozenset(numpy.dtype(char) for char in ("i8", "i4", "i2", "i1", "u1"))
-_WHOLE = frozenset((*_INTEGERS, numpy.dtype(bool)))
+_COMPLEX = frozenset(map(numpy.dtype, "FD"))
+_FLOATS = frozenset((*map(numpy.dtype, "fd"), *_HALVES))
+_INTEGERS = frozenset(map(numpy.dtype, ("i8", "i4", "i2", "i1", "u1")))
+_BOOL = frozenset((numpy.dtype(bool),))
 _LIMIT = 4096
-_of_ints: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in (*_FLOATS, *_INTEGERS)}
-_of_floats: dict[Any, dict[Any, Tensor]] = {kind: {} for kind in _FLOATS}
-"""The constants by dtype and number. 2 and 2.0 are kept separately, because they are equal as keys."""
+
+_tables: dict[Any, dict[Any, dict[Any, Tensor]]] = {
+    bool: {kind: {} for kind in _BOOL | _INTEGERS | _FLOATS | _COMPLEX},
+    int: {kind: {} for kind in _INTEGERS | _FLOATS | _COMPLEX},
+    float: {kind: {} for kind in _FLOATS | _COMPLEX},
+    complex: {kind: {} for kind in _COMPLEX},
+}
+"""The constants by the type of the number, dtype and number: 2 and 2.0 are kept separately, because they are equal as keys."""
+
+SCALARS = frozenset(
+    (*_tables, *(kind for kind in numpy.sctypeDict.values() if issubclass(kind, (numpy.number, numpy.bool_))))
+)
+"""The types of Python's and NumPy's numbers."""
+
+_higher: dict[Any, Any] = {}
+"""The dtypes of numbers of a higher category than a tensor, by the type of the number, the tensor's dtype and the default one."""
 
 
 def constant(number: Any, like: Any) -> Any:
@@ -30,17 +44,33 @@ def constant(number: Any, like: Any) -> Any:
     """
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number
-    kind = like._array.dtype
-    table = (_of_ints if type(number) is int else _of_floats).get(kind)
-    if table is None:  # a number of a higher category than the tensor: `like` is promoted to its dtype
-        if kind not in _WHOLE:
+    tables, kind = _tables.get(type(number)), like._array.dtype
+    if tables is None:
+        plain = number.item()  # of NumPy's
+        return constant(plain, like) if type(plain) in _tables else number
+    table = tables.get(kind)
+    if table is None:  # a number of a higher category: `like` is promoted to its dtype
+        kind = _dtype_of_both(number, kind)
+        if kind is None:
             return number
-        kind = dtypes.scalar_dtype(number).numpy
-        table = (_of_ints if type(number) is int else _of_floats)[kind]
+        table = tables[kind]
     found = table.get(number)
-    if found is None or (number == 0 and type(number) is float):
+    if found is None or (number == 0 and type(number) is not int):  # 0.0 and -0.0 are equal as keys
         found = _make(number, kind, table)
     return found
+
+
+def _dtype_of_both(number: Any, kind: Any) -> Any:
+    """NumPy's dtype that a number and a tensor of the lower dtype `kind` are promoted to; None if it is rare, or `kind` is."""
+    key = type(number), kind, dtypes.get_default_dtype()
+    if key not in _higher:
+        target = None
+        if kind in _tables[bool]:
+            target = dtypes.promote(
+                ((dtypes.from_numpy(kind), dtypes.Rank.ZERO_DIM), (dtypes.scalar_dtype(number), dtypes.Rank.SCALAR))
+            )
+        _higher[key] = None if target is None or target.roles else target.numpy
+    return _higher[key]
 
 
 def of_its_own_dtype(number: Any) -> Tensor:

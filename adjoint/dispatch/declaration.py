@@ -60,7 +60,7 @@ _OPTIONS = frozenset(
     aten aten_inplace aten_name aten_number batch caller check copies deprecated_order elementwise function_name inplace
     inplace_node kernel method name narrow no_overlap node number_first numbers out out_decides out_no_overlap out_refusal
     out_underived outputs overloaded promote random resizes returns same_out sample_ndim shape_of_elements
-    sparse sparse_result takes_arrays tangent uniform_write view vmap_name
+    sparse sparse_result takes_arrays tangent uniform_write view vmap_name wide_numbers
     """.split()
 )
 """What a declaration may say besides its class."""
@@ -74,7 +74,7 @@ class Operator:
     `codegen.kernel.Kernel`, or an array function that is its only form), by default `forward`. `resizes`: in place, the
     first argument takes the shape of the result. `uniform_write`: the operator writes the same value to all elements,
     so that these may share memory. `elementwise` (the default with promotion): the memory order of the result follows
-    that of the operands (`kernels.layout`), in the order of these names if it is a tuple. `tangent`: the rule of
+    that of the operands (`kernels.layout`), in the order of these names if it is a tuple; not if False. `tangent`: the rule of
     forward mode (see `transforms.tangents`). `sample_ndim`: the tensors may have a leading sample dimension before so
     many dimensions; a batch dimension is merged into it. `random`: the operator draws random numbers although it takes
     no `generator`. `copies`: in place, the second tensor replaces the first, from any device, dtype and memory.
@@ -82,6 +82,7 @@ class Operator:
     on elements. `aten_name`: its name in PyTorch's messages; `vmap_name`: its in-place name in messages of `vmap`, "" if
     they name the shapes. `aten`, `aten_inplace` and `aten_number`: the names of its overload, in-place variant, and overload with
     a number as last operand.
+    `wide_numbers`: with tensors of half types, numbers and tensors without dimensions are not rounded to the half type.
     `narrow`: how it takes elements of dtypes that kernels do not compute with (see `dispatch.narrow`).
     `sparse`: what computes it on sparse layouts (see `sparse_layouts`); `sparse_result`: it makes a sparse tensor of dense
     ones. `deprecated_order`: the keywords whose numbers may stand before the tensors, in a deprecated form of the call.
@@ -115,6 +116,7 @@ class Operator:
         self.number_first: bool = options.get("number_first", False)
         self.numbers: bool = options.get("numbers", self.promote is not None)
         self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
+        self.wide_numbers: bool = options.get("wide_numbers", False)
         self.sparse: str | None = options.get("sparse")
         self.narrow: str | None = options.get("narrow")
         self.sparse_result: bool = options.get("sparse_result", False)
@@ -202,7 +204,9 @@ class Operator:
         operands = tuple(self.tensors) if elementwise is True else elementwise or ()
         self.operands: tuple[str, ...] = operands if len(operands) > 1 else ()
         follows = bool(operands) or (
-            self.tangent == "elementwise" and not getattr(self.kernel.expression, "contiguous", False)
+            self.elementwise is not False
+            and self.tangent == "elementwise"
+            and not getattr(self.kernel.expression, "contiguous", False)
         )
         self.operand: str | None = self.tensors[0] if follows and len(self.tensors) == 1 and not self.view else None
 

@@ -80,7 +80,8 @@ def number_lines(op: Operator) -> list[str]:
     """A Python number as second operand becomes a constant of the first one's dtype, where that is the rule."""
     if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
         return []
-    return ["if type(other) in NUMBERS:", "    other = constant(other, input)"]
+    types = "SCALARS" if op.check is None else "NUMBERS"  # a check may refuse truth values
+    return [f"if type(other) in {types}:", "    other = constant(other, input)"]
 
 
 def input_tests(op: Operator, leave: str) -> list[str]:

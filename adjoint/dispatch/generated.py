@@ -33,7 +33,7 @@ from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from ..tracebacks import shorten
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
-from .constants import NUMBERS, constant
+from .constants import NUMBERS, SCALARS, constant
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
@@ -65,6 +65,7 @@ _BASE: dict[str, Any] = {
     "NOWHERE": NOWHERE,
     "MISSING": MISSING,
     "NUMBERS": NUMBERS,
+    "SCALARS": SCALARS,
     "creation_unrecorded": creation_unrecorded,
     "MULTI_OUTPUT": MULTI_OUTPUT,
     "Geometry": Geometry,
@@ -85,6 +86,7 @@ _BASE: dict[str, Any] = {
     "getframe": sys._getframe,
     "laid_out": laid_out,
     "in_one_dtype": operands.in_one_dtype,
+    "castable": operands.castable,
     "LARGE": LargeUfuncs(),
     "broadcast": numpy.broadcast,
     "may_share_memory": may_share_memory,

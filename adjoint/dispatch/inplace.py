@@ -6,11 +6,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-import numpy
-
 from .. import dtypes
 from ..extra import note_former
-from ..kernels.memory.copying import distinct
+from ..kernels.memory.copying import copy_, distinct
 from ..kernels.memory.storages import resized
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
@@ -99,7 +97,7 @@ def call_inplace(op: Operator, args: tuple[Any, ...]) -> Tensor:
 
     def change() -> None:
         if change_kernel is None:
-            numpy.copyto(array, result, casting="unsafe")
+            copy_(array, result)
         elif special is Narrow:
             computed_narrow(op, arrays, compute, change_kernel)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy
 
 from .declaration import OPTIONAL_ARRAY, Operator
-from .kernel_source import by_size, choice, kernel_lines, passed_arguments, quietly, with_defaults
+from .kernel_source import by_size, choice, kernel_lines, passed_arguments, promotes, quietly, with_defaults, written
 from .recording_source import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 from .source import block, guard, indented, public_function, public_name
 
@@ -52,14 +52,14 @@ def overwriting_body(op: Operator, leave: str) -> list[str]:
             *block("else:", [f"rebase_history({target}, node, 1)"]),
         ]
         for item in op.saved_results:
-            results += [f"node.saved_{item} = {op.tensors[0]}_array", f"node.counter_{item} = counter"]
+            results += [f"node.saved_{item} = {written(op)}", f"node.counter_{item} = counter"]
             results += [f"node.version_{item} = counter[0]"]
         lines += block("if node is not None:", results)
     return [*lines, f"return {target}"]
 
 
 def out_lines(op: Operator, leave: str) -> list[str]:
-    """Write the result to `out`, which has its shape and dtype, shares no memory with an operand, and as they has no history.
+    """Write the result to `out`, which has its shape, shares no memory with an operand, and as they has no history.
 
     The operands' arrays are known to fit the kernel.
     """
@@ -94,9 +94,11 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 
     All but the first array may have no dimensions.
     """
+    any_dtype = not (op.same_out or op.out_refusal or op.out_decides)
+    castable = " and not castable(array.dtype, out_array.dtype)" if any_dtype else ""
     copied = [
         *kernel_lines(op),
-        "if array.shape != out_array.shape or array.dtype is not out_array.dtype:",
+        f"if array.shape != out_array.shape or (array.dtype is not out_array.dtype{castable}):",
         f"    {leave}",
         *copied_lines("out_array", "array"),
     ]
@@ -114,33 +116,37 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 
 
 def copied_lines(target: str, source: str) -> list[str]:
-    """Copy an array of the same shape and dtype; large ones by several threads."""
+    """Copy an array of the same shape; large ones by several threads."""
     return [
-        *block(f"if {source}.size < 4096:", [f"{target}[...] = {source}"]),
+        *block(f"if {source}.size < 4096 and {source}.dtype is {target}.dtype:", [f"{target}[...] = {source}"]),
         *block("else:", [f"copy_({target}, {source})"]),
     ]
 
 
 def overwriting_lines(op: Operator, leave: str) -> list[str]:
-    """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it."""
-    kernel, array, passed = op.kernel, f"{op.tensors[0]}_array", ", ".join(passed_arguments(op))
+    """Compute into the first array: by a ufunc's `out`, by the kernel's in-place form, or by copying the result over it.
+
+    What is computed in another dtype, to which the arrays were promoted, is copied.
+    """
+    kernel, array, passed = op.kernel, written(op), ", ".join(passed_arguments(op))
+    name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
+    copied = [
+        *quietly(op, getattr(kernel, name), f"changed = {name}({passed})"),
+        *block(
+            f"if changed.shape != {array}.shape{'' if promotes(op) else f' or changed.dtype is not {array}.dtype'}:",
+            [leave],
+        ),
+        *copied_lines(array, "changed"),
+    ]
     if isinstance(kernel.general, numpy.ufunc):
-        return by_size(op, kernel.general, [f"general({passed}, {array})"], passed, array)
-    if kernel.inplace is not None:
-        general = quietly(op, kernel.inplace, f"inplace_kernel({passed})")
+        into = by_size(op, kernel.general, [f"general({passed}, {array})"], passed, array)
     else:
-        name = "small" if kernel.small is not None and kernel.small_takes(op.keyword_only) else "general"
-        general = quietly(op, getattr(kernel, name), f"changed = {name}({passed})")
-        general += [
-            f"if changed.shape != {array}.shape or changed.dtype is not {array}.dtype:",
-            f"    {leave}",
-            *copied_lines(array, "changed"),
-        ]
-    if not isinstance(kernel.small, numpy.ufunc):
-        return general
-    few = ", ".join(f"{name}_array" for name in op.tensors)
-    small = by_size(op, kernel.small, [f"small({few}, {array})"], few, array)
-    return choice(with_defaults(op), small, general)
+        into = copied if kernel.inplace is None else quietly(op, kernel.inplace, f"inplace_kernel({passed})")
+        if isinstance(kernel.small, numpy.ufunc):
+            few = ", ".join(f"{name}_array" for name in op.tensors)
+            small = by_size(op, kernel.small, [f"small({few}, {array})"], few, array)
+            into = choice(with_defaults(op), small, into)
+    return choice([f"{op.tensors[0]}_array is {array}"], into, copied) if promotes(op) else into
 
 
 def in_history(public: str) -> str:
@@ -169,7 +175,7 @@ def has_history(op: Operator) -> str:
 def may_share_memory(op: Operator, target: str) -> list[str]:
     """The conditions under which written elements may also be read, or may share memory."""
     return [
-        f"({target}._base is not None and 0 in {op.tensors[0]}_array.strides)",
+        f"({target}._base is not None and 0 in {written(op)}.strides)",
         *shared_operands(op, target, op.no_overlap),
     ]
 
@@ -187,7 +193,7 @@ def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
         if same:
             conditions.append(f"({given}({public} is {target} or {counted}))")
         else:
-            conditions.append(f"({given}{counted} and overlap({name}_array, {op.tensors[0]}_array))")
+            conditions.append(f"({given}{counted} and overlap({name}_array, {written(op)}))")
     return conditions
 
 
@@ -198,7 +204,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     """
     if not is_recorded_inplace(op):
         return [leave]
-    array = f"{op.tensors[0]}_array"
+    array = written(op)
     own = [
         f"type({target}._edge) is not tuple",
         f"{target}._extra is not None",

@@ -38,8 +38,13 @@ def promotes(op: Operator) -> bool:
     return bool(op.promote) and op.sequence is None and all(op.kinds[name] == ARRAY for name in op.tensors)
 
 
+def written(op: Operator) -> str:
+    """The name of the array that is written to in place: the first one as it was given, before promotion."""
+    return "target_array" if promotes(op) else f"{op.tensors[0]}_array"
+
+
 def promotion_lines(op: Operator, leave: str, overwritten: bool = False) -> list[str]:
-    """Convert the arrays to the dtype that they are promoted to; `overwritten`: the first stays as it is.
+    """Convert the arrays to the dtype that they are promoted to; `overwritten`: the result is written to the first one.
 
     Execute `leave` for dtypes that the kernel's forms are not for.
     """
@@ -55,7 +60,7 @@ def promotion_lines(op: Operator, leave: str, overwritten: bool = False) -> list
             *guard(["found is None"], leave),
             f"{', '.join(arrays)}, = found",
         ]
-        lines = guard(mixed, *found)
+        lines = [*([f"{written(op)} = {arrays[0]}"] if overwritten else []), *guard(mixed, *found)]
     if (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op)):
         lines += guard([f"{arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64"], leave)
     return lines
@@ -86,8 +91,11 @@ def computing_source(op: Operator) -> str:
     unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
     if (op.promote == "float" or op.kernel.dtypes == FLOATS) and not chooses_by_dtype(op):
         unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
-    fit = kernel_lines(op, passed) if op.kernel.small is not None else [f"array = any_size({', '.join(passed)})"]
-    lines = [*guard(unfit, f"return any_size({', '.join(passed)})"), *fit, "return array"]
+    general = f"return any_size({', '.join(passed)})"
+    lines = [general]
+    if op.kernel.small is not None:  # which refuses what the general form may take
+        refused = ["except BaseException as error:", "    if not is_refusal(error):", "        raise", f"    {general}"]
+        lines = [*guard(unfit, general), *block("try:", kernel_lines(op, passed)), *refused, "return array"]
     return function("computing", ", ".join(parameters), lines)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
+from functools import cache, partial
 from typing import Any
 
 import numpy
@@ -12,7 +13,7 @@ from ..codegen.acceleration import THREADED
 from ..codegen.backend import NUMPY
 from ..dtypes import Rank, promote
 from ..kernels.memory.copying import convert
-from ..kernels.runtime.floating import unwarned
+from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of, materialize, without_lazy_bits
 from ..kernels.runtime.meta_array import Unread
 from ..kernels.runtime.narrow_array import cast, kept
@@ -56,6 +57,8 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
     for name, function in op.constants.items():
         check_constant(function, name, tensors[name])
     target = result_dtype(op, tensors) if op.promote else None
+    if op.wide_numbers and target is not None and target.numpy in HALVES and has_wider(tensors.values(), target):
+        target = dtypes.float32  # `result_arrays` rounds the result
     read = without_lazy_bits if op.view else materialize
 
     def operand(array: Any) -> Any:
@@ -80,6 +83,13 @@ def operands(op: Operator, args: tuple[Any, ...]) -> tuple[dict[str, Any], list[
             tensors[name] = constant_tensor(tensors[name], target or dtypes.scalar_dtype(value))
             arrays.append(tensors[name]._array)
     return tensors, arrays
+
+
+def has_wider(values: Iterable[Any], target: Any) -> bool:
+    """Whether a number, or a tensor without dimensions, is not of the half type `target`."""
+    return any(
+        not isinstance(value, Tensor) or (value.dtype is not target and not value._array.ndim) for value in values
+    )
 
 
 def given_arrays(op: Operator, arrays: list[Any]) -> list[Any]:
@@ -150,7 +160,9 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
     kinds = []
     for value in tensors.values():
         for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, Tensor):
+            if isinstance(item, Tensor) and item._extra is not None and item._extra.number is not None:
+                kinds.append((dtypes.scalar_dtype(item._extra.number.args[0]), Rank.SCALAR))
+            elif isinstance(item, Tensor):
                 kinds.append((item.dtype, Rank.DIMENSIONED if item._array.ndim else Rank.ZERO_DIM))
             elif item is not None:
                 kinds.append((dtypes.scalar_dtype(item), Rank.SCALAR))
@@ -169,19 +181,19 @@ _targets: dict[Any, Any] = {}
 def in_one_dtype(
     op: Operator, args: tuple[Any, ...], arrays: tuple[Any, ...], overwritten: bool
 ) -> tuple[Any, ...] | None:
-    """The arrays of all tensors of `op`, converted to the dtype that they are promoted to; `overwritten`: but the first.
+    """The arrays of all tensors of `op`, converted to the dtype that they are promoted to.
 
-    None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with, an overwritten
-    array of another dtype.
+    None for calls that the slow path refuses, or computes otherwise: dtypes that kernels do not compute with; `overwritten`:
+    results that may not be written to the first array.
     """
-    key: Any = (op.promote, dtypes.get_default_dtype())
+    key: Any = (op.promote, op.wide_numbers, dtypes.get_default_dtype())
     for array in arrays:
         key += (array.dtype, array.ndim > 0)
     if key not in _targets:
         _targets[key] = target = _target(op, arrays)
     else:
         target = _targets[key]
-    if target is None or (overwritten and arrays[0].dtype is not target):
+    if target is None or (overwritten and not castable(target, arrays[0].dtype)):
         return None
     if op.check is not None:
         try:
@@ -200,6 +212,13 @@ def in_one_dtype(
     )
 
 
+@cache
+def castable(source: Any, target: Any) -> bool:
+    """Whether a result of NumPy's dtype `source` may be written to an array of `target`, of which kernels know the elements."""
+    kinds = dtypes.from_numpy(source), dtypes.from_numpy(target)
+    return kinds[1].roles is None and dtypes.can_cast(*kinds)
+
+
 def _target(op: Operator, arrays: tuple[Any, ...]) -> Any:
     """NumPy's dtype for the arrays in one; None if kernels do not compute with it, or if there is none."""
     ranks = (Rank.ZERO_DIM, Rank.DIMENSIONED)
@@ -209,7 +228,8 @@ def _target(op: Operator, arrays: tuple[Any, ...]) -> Any:
         return None
     if op.promote == "float" and not (target.is_floating_point or target.is_complex):
         target = dtypes.get_default_dtype()
-    return None if target.roles else target.numpy
+    of_halves = op.wide_numbers and target.numpy in HALVES and any(not array.ndim for array in arrays)
+    return None if target.roles or of_halves else target.numpy
 
 
 def constant_tensor(number: Any, kind: Any) -> Tensor:

@@ -268,10 +268,7 @@ def store(result: Any, target: Tensor) -> None:
             target._array = result.astype(array.dtype)
         return
     resize(target, result.shape, preserved_order(result))
-    if result.dtype == target._array.dtype:
-        copy_(target._array, result)
-    else:
-        numpy.copyto(target._array, result, casting="unsafe")
+    copy_(target._array, result)
 
 
 def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from .. import dtypes
 from ..codegen.compiled_ufuncs import of_any_size
 from ..kernels.memory.bounds import in_words_of_pytorch
-from ..kernels.runtime.floating import OFF, WARNINGS, refuse, restore
+from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, refuse, restore
 from ..kernels.runtime.layout import laid_out
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ..kernels.runtime.meta_array import Meta
@@ -30,7 +30,7 @@ from .declaration import Operator
 from .lazy_stubs import overridden
 from .meta import check_places, computed, on_meta, put, special_class
 from .narrow import computed_narrow, is_narrow_now
-from .operands import given_arrays, operands
+from .operands import given_arrays, operands, result_dtype
 from .out import check_out, in_dtype_of, write_out
 from .recording import make_view, record, wanted_edges
 from .sparse_layouts import computed_sparse, dense_arguments
@@ -131,6 +131,8 @@ def result_arrays(
     results = [as_array(result) for result in results] if several else [as_array(results)]
     if special is SparseArray:
         return results, several
+    if op.wide_numbers and (kind := result_dtype(op, tensors)) is not None and kind.numpy in HALVES:
+        results[0] = results[0].astype(kind.numpy, copy=False)
     if op.view and (bits := lazy_bits_of(tensors[op.tensors[0]]._array)):
         results = [with_lazy_bits(result, bits) for result in results]
     if ordered and (names := op.operands or (op.operand and (op.operand,))):

@@ -290,3 +290,38 @@ def test_another_default_dtype(default: str) -> None:
         if one != two:
             found.append(f"{name}: {one}, expected {two}")
     assert not found, "\n".join(found)
+
+
+OF_HALVES = {
+    "x * c": lambda _, x, c: x * c,
+    "c * x": lambda _, x, c: c * x,
+    "x / c": lambda _, x, c: x / c,
+    "c / x": lambda _, x, c: c / x,
+    "x // c": lambda _, x, c: x // c,
+    "div, trunc": lambda torch, x, c: torch.div(x, c, rounding_mode="trunc"),
+    "x + c": lambda _, x, c: x + c,
+    "c - x": lambda _, x, c: c - x,
+    "x % c": lambda _, x, c: x % c,
+    "x ** c": lambda _, x, c: x**c,
+    "x > c": lambda _, x, c: x > c,
+    "mul_": lambda _, x, c: x.clone().mul_(c),
+    "div_": lambda _, x, c: x.clone().div_(c),
+    "add_": lambda _, x, c: x.clone().add_(c),
+    "times a tensor without dimensions": lambda torch, x, c: x * torch.tensor(c),
+    "divided by a tensor without dimensions": lambda torch, x, c: x / torch.tensor(c, dtype=torch.float64),
+    "plus a tensor without dimensions": lambda torch, x, c: x + torch.tensor(c),
+    "lerp": lambda torch, x, c: torch.lerp(x, x * 2, c),
+    "_foreach_mul": lambda torch, x, c: torch._foreach_mul([x], c)[0],
+}
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("size", [600, 40000])
+@pytest.mark.parametrize("case", OF_HALVES)
+def test_numbers_with_half_types_to_the_last_bit(case: str, size: int, kind: str) -> None:
+    """Factors and divisors are not rounded to the half type, summands and exponents are."""
+    results = []
+    for library in (torch, candidate):
+        x = (library.arange(size, dtype=library.float32) % 599 / 7).to(getattr(library, kind))
+        results.append(OF_HALVES[case](library, x, 2.3).float().nan_to_num(-1.0).tolist())
+    assert results[0] == results[1]

@@ -39,6 +39,8 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
             return function(self, *others, **options)
         if at_once is not None and type(alpha := options.get("alpha", 1)) is not bool and alpha == 1:
             return numpy.asarray(at_once(self, *others))
+        if "alpha" in options:
+            options["alpha"] = rounded_number(options["alpha"], dtype)
         widened = [widen(other) if isinstance(other, numpy.ndarray) else other for other in others]
         return numpy.asarray(function(widen(self), *widened, **options)).astype(dtype)
 
@@ -46,6 +48,15 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
     kernel.__doc__ = function.__doc__
     kernel.reads_lazy = at_once is not None  # type: ignore[attr-defined]
     return Kernel(kernel, small=function, dtypes=FLOATS)
+
+
+def rounded_number(number: Any, dtype: Any) -> Any:
+    """A number as an element of the half type `dtype`, as PyTorch passes factors of terms and exponents.
+
+    Raises:
+        RuntimeError: if it is finite and beyond the range.
+    """
+    return scalar_array(number, dtypes.from_numpy(dtype)).item() if type(number) in (int, float) else number
 
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
@@ -285,6 +296,8 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     """
     self = numpy.asarray(self)
     dtype = self.dtype
+    if dtype in HALVES:
+        exponent = rounded_number(exponent, dtype)
     if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
         return numpy.square(self) if exponent == 2 and self.size < LARGE else _to_number(self, exponent)
     common = common_dtype(self, exponent)

@@ -123,7 +123,7 @@ def shrink_backward(grad: Array, self: Array, lambd: float) -> Any:
 def _check_softshrink(self: Array, lambd: float) -> None:
     if self.dtype.kind not in "fV":
         raise refuse("softshrink_check", self)
-    if lambd < 0:
+    if not lambd >= 0:
         limit = numpy.finfo(self.dtype).max if self.dtype.kind == "f" else 3.38953e38
         raise RuntimeError(
             f"lambda must be in range [0, {limit:g}] for input dtype {type_name(self.dtype)}, but found {lambd:g}"
@@ -133,7 +133,7 @@ def _check_softshrink(self: Array, lambd: float) -> None:
 @pointwise("softshrink_cpu")
 def _softshrink(self: Array, lambd: float) -> Any:
     """`x` moved towards 0 by `lambd`, 0 where it would pass it."""
-    if lambd < 0:
+    if not lambd >= 0:
         raise RuntimeError("lambda must not be negative")  # the check says it in full
     return self - xp.minimum(xp.maximum(self, -lambd), lambd)
 

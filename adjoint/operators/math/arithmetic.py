@@ -211,6 +211,7 @@ def reflected_sub(input, other):
     vmap_name="inplace arithmetic",
     sparse="arithmetic.mul",
     narrow="alike",
+    wide_numbers=True,
 )
 class mul:
     """`input * other`, elementwise, broadcast together.

@@ -28,6 +28,7 @@ from ...tracebacks import shorten
     aten="Tensor",
     vmap_name="inplace arithmetic",
     sparse="arithmetic.div",
+    wide_numbers=True,
 )
 class div:
     """`input / other`, elementwise, broadcast together."""
@@ -51,6 +52,7 @@ class div:
     function_name="div",
     aten="Tensor",
     vmap_name="inplace arithmetic",
+    wide_numbers=True,
 )
 class div_rounded:
     """`input / other`, elementwise, rounded: constant between the steps, so the derivative is 0."""
@@ -133,7 +135,12 @@ def _floor_divide_of_numbers(input, other, out):
     return floor_divide(tensors.scalar_tensor(input, dtype=dtypes.scalar_dtype(input)), other, out=out)
 
 
-_FLOORED = {"node": "NotImplemented", "aten_inplace": "Tensor", "sparse": "arithmetic.div_rounded"}
+_FLOORED = {
+    "wide_numbers": True,
+    "node": "NotImplemented",
+    "aten_inplace": "Tensor",
+    "sparse": "arithmetic.div_rounded",
+}
 
 
 @overloads(

@@ -99,6 +99,7 @@ class pow_tensor:
     method=(),
     node="PowBackward2",
     function_name="pow",
+    elementwise=False,
     tangent="elementwise",
     aten="Scalar",
 )

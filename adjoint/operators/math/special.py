@@ -203,7 +203,14 @@ def _check_order(self, p):
         raise RuntimeError(f"p of {p} is too large: as many terms would be added up")
 
 
-@operator(kernel=incomplete.mvlgamma, promote="float", inplace=True, check=_check_order, batch="elementwise")
+@operator(
+    kernel=incomplete.mvlgamma,
+    promote="float",
+    elementwise=False,
+    inplace=True,
+    check=_check_order,
+    batch="elementwise",
+)
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension `p`, elementwise."""
 
