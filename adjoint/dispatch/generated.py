@@ -37,11 +37,10 @@ from .constants import NUMBERS, SCALARS, constant
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
 from .function_source import function_source, sizes_source
-from .kernel_source import computing_source
 from .lazy_stubs import building
 from .python_operators import call_operator
 from .registry import Namespace
-from .saving_source import part_source, saving_source
+from .saving_source import computing_source, part_source, saving_source
 from .source import SOURCES, compile_source
 
 arrays = Namespace(registry.operators())

@@ -11,7 +11,7 @@ from ..codegen import compiled_ufuncs
 from ..codegen.acceleration import CONVERTED, LOOPS
 from ..codegen.kernel import FLOATS
 from .declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
-from .source import block, function, guard, public_name
+from .source import block, guard, public_name
 
 
 def unfit_arrays(op: Operator) -> list[str]:
@@ -80,23 +80,6 @@ def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str
             value += f" and {value}.numpy"
         passed.append(f"{name}={value}" if name in op.keyword_only else value)
     return passed
-
-
-def computing_source(op: Operator) -> str:
-    """The source of the kernel call as a function of the arrays and values, for the slow path: it takes any arrays."""
-    parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
-    passed = passed_arguments(op, dtypes_of_numpy=True)
-    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
-    unfit = [] if op.sequence else [f"type({name}_array) is not ndarray" for name in op.tensors]
-    unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
-    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and not chooses_by_dtype(op):
-        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
-    general = f"return any_size({', '.join(passed)})"
-    lines = [general]
-    if op.kernel.small is not None:  # which refuses what the general form may take
-        refused = ["except BaseException as error:", "    if not is_refusal(error):", "        raise", f"    {general}"]
-        lines = [*guard(unfit, general), *block("try:", kernel_lines(op, passed)), *refused, "return array"]
-    return function("computing", ", ".join(parameters), lines)
 
 
 def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:

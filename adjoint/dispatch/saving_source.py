@@ -1,10 +1,12 @@
-"""The source of functions that consist of the lines of `recording_source`: for the slow path, and for indexing."""
+"""The source of functions that consist of the lines of straight-line code: for the slow path, and for indexing."""
 
 from __future__ import annotations
 
-from .declaration import ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from ..codegen.kernel import FLOATS
+from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from .kernel_source import chooses_by_dtype, kernel_lines, passed_arguments
 from .recording_source import if_needed, node_lines, value_expression, value_lines
-from .source import block, public_name
+from .source import block, function, guard, public_name
 
 
 def saving_source(op: Operator) -> str:
@@ -38,6 +40,23 @@ def saving_source(op: Operator) -> str:
         block("def saved_values(args):", [*read, f"return {{{values}}}"]),
     ]
     return "\n\n\n".join("\n".join(lines) for lines in definitions) + "\n"
+
+
+def computing_source(op: Operator) -> str:
+    """The source of the kernel call as a function of the arrays and values, for the slow path: it takes any arrays."""
+    parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
+    passed = passed_arguments(op, dtypes_of_numpy=True)
+    arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
+    unfit = [] if op.sequence else [f"type({name}_array) is not ndarray" for name in op.tensors]
+    unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
+    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and not chooses_by_dtype(op):
+        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
+    general = f"return any_size({', '.join(passed)})"
+    lines = [general]
+    if op.kernel.small is not None:  # which refuses what the general form may take
+        refused = ["except BaseException as error:", "    if not is_refusal(error):", "        raise", f"    {general}"]
+        lines = [*guard(unfit, general), *block("try:", kernel_lines(op, passed)), *refused, "return array"]
+    return function("computing", ", ".join(parameters), lines)
 
 
 def part_source(op: Operator) -> str:

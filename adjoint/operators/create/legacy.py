@@ -211,9 +211,7 @@ def get_default_device():
 def set_default_device(device):
     """Say where new tensors of this thread are made: on the CPU or on `meta`; None: on the CPU."""
     place = None if device is None else device_class(device)
-    if place is not None:
-        is_meta(place)
-    modes.switch("default_place", place)
+    modes.switch("default_place", place if place is not None and is_meta(place) else None)
 
 
 LATE.legacy_array = legacy_array

@@ -13,7 +13,7 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
-from ...kernels.math import arithmetic as kernels
+from ...kernels.math import powers as kernels
 from ...tensor import Tensor
 from .pointwise import is_complex
 
