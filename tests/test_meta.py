@@ -177,6 +177,11 @@ def test_views_outlive_what_they_are_of():
     assert view.is_meta and view.shape == (3, 2) and not modes.FLAGS.special
 
 
+def test_the_cpu_as_default_device_is_no_mode():
+    torch.set_default_device("cpu")
+    assert torch.get_default_device() == torch.device("cpu") and not modes.FLAGS.special
+
+
 def test_where_new_tensors_are_made():
     plain = torch.ones(2)
     with torch.device("meta") as place:
