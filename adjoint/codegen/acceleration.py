@@ -44,7 +44,7 @@ class CompiledLoops:
 
     `enabled` switches them on and off; it is False if llvmlite is missing, and initially False if the environment sets
     `ADJOINT_LLVM=0`. `every_size` uses them for arrays of any size, for tests (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures`
-    lists the forms that failed to compile, with the reasons.
+    lists the forms that failed to compile, with the reasons; `unsupported` those that this processor has no instruction for.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class CompiledLoops:
         self._forms: dict[str, Callable[..., Any] | None] = {}
         self.every_size = os.environ.get("ADJOINT_LLVM_EVERY_SIZE", "0") == "1"
         self.failures: dict[str, str] = {}
+        self.unsupported: dict[str, str] = {}
 
     @computed_once
     def available(self) -> bool:
@@ -83,6 +84,14 @@ class CompiledLoops:
         """Record that the compiled form with this path has failed."""
         self._forms[path] = None
         self.failures[path] = str(reason)
+
+    def note(self, name: str, error: Exception) -> None:
+        """Record that the expression with this name has not been compiled."""
+        (self.unsupported if getattr(error, "of_processor", False) else self.failures)[name] = str(error)
+
+    def has_given_up(self, name: str) -> bool:
+        """Whether the expression with this name has not been compiled."""
+        return name in self.failures or name in self.unsupported
 
     def takes(self, size: int, elements: int) -> bool:
         """Whether an array of `size` elements is large enough for a form that starts at `elements`."""

@@ -297,11 +297,11 @@ class CompiledPointwise:
 
         with HOST.lock:
             found = variant.functions.get((dtype, modes))
-            if found is None and self.name not in LOOPS.failures:
+            if found is None and not LOOPS.has_given_up(self.name):
                 try:
                     found = variant.functions[dtype, modes] = self._compile(variant, dtype, compute, modes)
                 except CompilationError as error:
-                    LOOPS.failures[self.name] = str(error)
+                    LOOPS.note(self.name, error)
         return found
 
     def _compile(

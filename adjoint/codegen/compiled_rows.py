@@ -67,7 +67,7 @@ class CompiledRows:
         compute: Dtype,
     ) -> RowCall | None:
         """How arrays like these are worked through, with results of these shapes and dtypes; None if NumPy is to compute."""
-        if self.of_arrays or self.name in LOOPS.failures or compute.kind != "f":
+        if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
         from .llvm.element_types import type_of
         from .llvm.row_loops import ACROSS, ALONG, TURNED, turned_length
@@ -113,7 +113,7 @@ class CompiledRows:
         from .llvm.values import CompilationError
 
         with HOST.lock:
-            if key in self._functions or self.name in LOOPS.failures:
+            if key in self._functions or LOOPS.has_given_up(self.name):
                 return self._functions.get(key)
             try:
                 inputs = [
@@ -127,7 +127,7 @@ class CompiledRows:
                 name = f"{self.name}_{compute.name}" + ("" if mode == ALONG else f"_{mode}")
                 found = self._functions[key] = (row_kernel(name, plan, str(self.expression)), plan.width)
             except CompilationError as error:
-                LOOPS.failures[self.name] = str(error)
+                LOOPS.note(self.name, error)
                 return None
         return found
 

@@ -27,7 +27,7 @@ from .element_types import boolean
 from .functions import Builtin, LoopKernel
 from .host import HOST
 from .lowering import Lowering
-from .values import CompilationError, Value, constant, is_number
+from .values import CompilationError, UnsupportedInstruction, Value, constant, is_number
 
 _ARITHMETIC = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div}
 _COMPARISONS = {
@@ -207,7 +207,7 @@ def _is_finite(writer: ExpressionWriter, value: Value) -> Value:
 
 def _load_exponent(writer: ExpressionWriter, value: Value, exponent: Value) -> Value:
     if HOST.vector_bytes != 64:
-        raise CompilationError("only AVX-512 has an instruction that scales by any power of two, rounded once")
+        raise UnsupportedInstruction("only AVX-512 has an instruction that scales by any power of two, rounded once")
     scaled: Value = scale.lower(writer.lowering, value, exponent)
     return scaled
 

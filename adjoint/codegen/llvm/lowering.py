@@ -533,7 +533,7 @@ class Lowering:
                     raise
                 code = self.frame.kernel.function.__code__
                 line = code.co_firstlineno - 1 + statement.lineno
-                placed = CompilationError(f"{code.co_filename}:{line}: {error}")
+                placed = type(error)(f"{code.co_filename}:{line}: {error}")
                 placed.placed = True  # type: ignore[attr-defined]
                 raise placed from None
 

@@ -13,7 +13,15 @@ from .element_types import NumberType, PointerType, VectorType, bf16, boolean, f
 
 
 class CompilationError(Exception):
-    """A kernel says what cannot be compiled."""
+    """A kernel says what cannot be compiled; `of_processor`: for this processor."""
+
+    of_processor = False
+
+
+class UnsupportedInstruction(CompilationError):
+    """The processor has no instruction for it."""
+
+    of_processor = True
 
 
 @dataclass(slots=True)
