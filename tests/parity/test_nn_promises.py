@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 TESTS = Path(__file__).parent.parent
-# What looks at how modules are made here, and what PyTorch refuses or, of CyclicLR's rates in tensors, adds up in the first of them.
+# What looks at how modules are made here, and what PyTorch refuses or, as rates in tensors, changes itself.
 OURS = (
     "test_a_module_without_hooks_calls_forward_at_once",
     "test_outputs_of_recurrent_layers_may_be_changed_in_place",
