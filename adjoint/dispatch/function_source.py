@@ -180,7 +180,8 @@ def body(op: Operator, leave: str, caller: int) -> list[str]:
         lines += wrap_lines(op, name, array)
     if op.differentiable:
         recorded, unrecorded = recorded_lines(op, outputs, arrays, caller), unrecorded_lines(op, outputs)
-        condition = is_recorded(op) if op.outputs else f"{is_recorded(op)}{only_if_differentiable(op)}"
+        conditions = [is_recorded(op), "" if op.outputs else is_differentiable(op, "array")]
+        condition = " and ".join(filter(None, conditions))
         lines += [*edge_lines(op), *block(f"if {condition}:", recorded), *block("else:", unrecorded)]
     else:
         lines += [f"{name}._edge = None" for name in outputs]
@@ -196,18 +197,16 @@ def recorded_lines(op: Operator, outputs: tuple[str, ...], arrays: list[str], ca
         shape, dtype = (f"[{', '.join(f'{array}.{what}' for array in arrays)}]" for what in ("shape", "dtype"))
     lines = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op), *result_lines(op)]
     for number, name in enumerate(outputs):
-        constant = name in op.nondifferentiable_outputs
-        edge = f"(node, {number})"
-        if not constant and op.outputs and len(op.tensors) > 1 and not op.promote:
-            edge += f" if {arrays[number]}.dtype.kind not in 'biu' else None"
-        lines.append(f"{name}._edge = " + ("None" if constant else edge))
+        can_require_grad = is_differentiable(op, arrays[number]) if op.outputs else ""
+        edge = f"(node, {number})" + (f" if {can_require_grad} else None" if can_require_grad else "")
+        lines.append(f"{name}._edge = {'None' if name in op.nondifferentiable_outputs else edge}")
     return lines + pack_lines(op, f"({', '.join(outputs)},)")
 
 
-def only_if_differentiable(op: Operator) -> str:
-    """The condition that the result, `array`, can require grad, where that does not follow from an operand that does."""
+def is_differentiable(op: Operator, array: str) -> str:
+    """The condition that a result on `array` can require grad; none where that follows from an operand that does."""
     follows = op.promote or op.view or len(op.tensors) < 2 or op.sequence is not None
-    return "" if follows else " and array.dtype.kind not in 'biu'"
+    return "" if follows else f"{array}.dtype.kind not in 'biu'"
 
 
 def unrecorded_lines(op: Operator, outputs: tuple[str, ...]) -> list[str]:
@@ -245,10 +244,8 @@ def layout_lines(op: Operator, result: str) -> list[str]:
     given = [f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in names]
     if op.operand:
         of_ufunc = isinstance(op.kernel.general, numpy.ufunc) and not op.outputs
-        lies_otherwise = (
-            f"{public_name(op.operand)}._base is not None" if of_ufunc else f"not {given[0]}.flags.c_contiguous"
-        )
-        condition = f"{lies_otherwise} and {result}.strides != {given[0]}.strides"
+        otherwise = f"{public_name(op.operand)}._base is not None" if of_ufunc else f"not {given[0]}.flags.c_contiguous"
+        condition = f"{otherwise} and {result}.strides != {given[0]}.strides"
         return [f"if {condition}:", f"    {result} = laid_out({result}, ({given[0]},))"]
     arrays = [f"{name}_array" for name in op.operands]
     optional = any(op.kinds[name] == OPTIONAL_ARRAY for name in op.operands)

@@ -61,9 +61,13 @@ def promotion_lines(op: Operator, leave: str, overwritten: bool = False) -> list
             f"{', '.join(arrays)}, = found",
         ]
         lines = [*([f"{written(op)} = {arrays[0]}"] if overwritten else []), *guard(mixed, *found)]
-    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op)):
-        lines += guard([f"{arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64"], leave)
-    return lines
+    return lines + guard(no_floats(op, overwritten), leave)
+
+
+def no_floats(op: Operator, overwritten: bool = False) -> list[str]:
+    """The condition that the first array is neither of float32 nor of float64, where the kernel has forms for these alone."""
+    has = (op.promote == "float" or op.kernel.dtypes == FLOATS) and (overwritten or not chooses_by_dtype(op))
+    return ["({0}.dtype is not FLOAT32 and {0}.dtype is not FLOAT64)".format(f"{op.tensors[0]}_array")] if has else []
 
 
 def chooses_by_dtype(op: Operator) -> bool:

@@ -168,10 +168,14 @@ def result_dtype(op: Operator, tensors: dict[str, Any]) -> Any:
                 kinds.append((dtypes.scalar_dtype(item), Rank.SCALAR))
     if not kinds:
         return None
-    target = promote(tuple(kinds))
-    if op.promote == "float" and not (target.is_floating_point or target.is_complex):
+    return _computed_in(op, promote(tuple(kinds)))
+
+
+def _computed_in(op: Operator, common: Any) -> Any:
+    """The dtype that operands of the dtype `common` are converted to: the default one for integers where only floats will do."""
+    if op.promote == "float" and not (common.is_floating_point or common.is_complex):
         return dtypes.get_default_dtype()
-    return target
+    return common
 
 
 _targets: dict[Any, Any] = {}
@@ -226,8 +230,7 @@ def _target(op: Operator, arrays: tuple[Any, ...]) -> Any:
         target = promote(tuple([(dtypes.from_numpy(each.dtype), ranks[each.ndim > 0]) for each in arrays]))
     except (RuntimeError, TypeError):
         return None
-    if op.promote == "float" and not (target.is_floating_point or target.is_complex):
-        target = dtypes.get_default_dtype()
+    target = _computed_in(op, target)
     of_halves = op.wide_numbers and target.numpy in HALVES and any(not array.ndim for array in arrays)
     return None if target.roles or of_halves else target.numpy
 

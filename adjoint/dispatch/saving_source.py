@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..codegen.kernel import FLOATS
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
-from .kernel_source import chooses_by_dtype, kernel_lines, passed_arguments
+from .kernel_source import kernel_lines, no_floats, passed_arguments
 from .recording_source import if_needed, node_lines, value_expression, value_lines
 from .source import block, function, guard, public_name
 
@@ -49,8 +48,7 @@ def computing_source(op: Operator) -> str:
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
     unfit = [] if op.sequence else [f"type({name}_array) is not ndarray" for name in op.tensors]
     unfit += [f"{arrays[0]}.dtype is not {other}.dtype" for other in arrays[1:]]
-    if (op.promote == "float" or op.kernel.dtypes == FLOATS) and not chooses_by_dtype(op):
-        unfit.append(f"({arrays[0]}.dtype is not FLOAT32 and {arrays[0]}.dtype is not FLOAT64)")
+    unfit += no_floats(op)
     general = f"return any_size({', '.join(passed)})"
     lines = [general]
     if op.kernel.small is not None:  # which refuses what the general form may take
