@@ -3,6 +3,7 @@
 An entry goes when its difference does: a listed test that passes is a failure.
 """
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ except ImportError:
 else:
     if processors.PROCESSES > 1:
         torch.set_num_threads(processors.SHARE)
+    with warnings.catch_warnings():  # PyTorch's first forward-mode call of a process imports it, and it warns of itself
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import torch._decomp.decompositions_for_jvp
 
 LIST = Path(__file__).with_name("known_differences.txt")
 
