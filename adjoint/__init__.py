@@ -10,9 +10,10 @@ tensor([2., 4., 6.])
 
 from math import e, inf, nan, pi
 
-from . import late_bound as _late_bound  # isort: split
+from ._runtime import late_bound as _late_bound  # isort: split
 
-from . import places as _places  # before all others, which are found by it
+from ._runtime import places as _places  # before all others, which are found by it
+from ._runtime.sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from .device import (
     Size,
     channels_last,
@@ -68,7 +69,6 @@ from .dtypes import (
     uint32,
     uint64,
 )
-from .sequence import note_calls_if_graphs_may_be_drawn as _note_calls_if_graphs_may_be_drawn
 from .tensor import Tensor
 
 _note_calls_if_graphs_may_be_drawn()
@@ -81,7 +81,7 @@ _MODULES = tuple(
     """
     __config__ __future__ _C _dynamo _functorch _tensor_str _utils _vmap_internals accelerator amp ao array_api as_torch
     autograd backends compiler cpu cuda distributed distributions fft func functional futures fx hub inspect jit library linalg
-    masked mps mtia multiprocessing nn notices onnx operators ops optim overrides profiler quasirandom random return_types
+    masked mps mtia multiprocessing nn onnx operators ops optim overrides profiler quasirandom random return_types
     serialization signal sparse special storage testing torch_version types utils version xpu
     """.split()
 )
@@ -148,7 +148,7 @@ _NAMES = {
         "HalfStorage IntStorage LongStorage ShortStorage TypedStorage UntypedStorage"
     ),
     "testing": "FileCheck",
-    "settings": (
+    "_runtime.settings": (
         "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads "
         "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_deterministic_debug_mode "
         "set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_warn_always use_deterministic_algorithms"

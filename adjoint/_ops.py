@@ -1,7 +1,7 @@
 """PyTorch's private module of the classes of operators."""
 
+from ._runtime.first_use import import_late
 from .dispatch.overload_names import OpOverload, OpOverloadPacket
-from .first_use import import_late
 
 __all__ = ["OpOverload", "OpOverloadPacket", "ops"]
 

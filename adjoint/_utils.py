@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from . import dtypes
+from ._runtime.first_use import import_late
 from .device import device as device_class
 from .dispatch.decorators import tensors as operators
-from .first_use import import_late
 from .overrides import handle_torch_function
 from .serialization.tensors import rebuild_meta as _rebuild_meta_tensor_no_storage
 from .serialization.tensors import rebuild_parameter as _rebuild_parameter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._runtime.first_use import import_late
+from ._runtime.tracebacks import end_at_caller
 from .device import device as _device
-from .first_use import import_late
-from .tracebacks import end_at_caller
 
 
 class AcceleratorError(RuntimeError):

@@ -8,14 +8,14 @@ from typing import Any, Self, TypeVar
 import numpy
 
 from . import dtypes
+from ._runtime.late_bound import LATE
+from ._runtime.tracebacks import ending_at_caller, shorten
 from .device import LAYOUTS, Size, cpu, device, layout, memory_format, meta, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
 from .kernels.runtime.shapes import require_dims
 from .kernels.runtime.sparse_array import SparseArray
-from .late_bound import LATE
-from .tracebacks import ending_at_caller, shorten
 
 new_size = tuple.__new__
 _Kind = TypeVar("_Kind")

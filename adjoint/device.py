@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, NoReturn, SupportsIndex, overload
 
-from .late_bound import LATE
-from .tracebacks import ending_at_caller, shorten
-from .uninterrupted import uninterrupted
+from ._runtime.late_bound import LATE
+from ._runtime.tracebacks import ending_at_caller, shorten
+from ._runtime.uninterrupted import uninterrupted
 
 _DEVICE_TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",

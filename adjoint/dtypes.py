@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
-from .tracebacks import ending_at_caller
+from ._runtime.tracebacks import ending_at_caller
 
 NumpyDtype = numpy.dtype[Any]
 

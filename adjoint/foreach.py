@@ -7,8 +7,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ._runtime.tracebacks import end_at_caller
 from .dtypes import C_NAMES
-from .tracebacks import end_at_caller
 
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
 """Functions of tensors or numbers."""

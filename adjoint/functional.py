@@ -4,7 +4,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .tracebacks import ending_at_caller
+from ._runtime.tracebacks import ending_at_caller
 
 _NAMES = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod", "cdist",

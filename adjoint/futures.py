@@ -6,7 +6,7 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from .tracebacks import end_public_at_caller
+from ._runtime.tracebacks import end_public_at_caller
 
 __all__ = ["Future", "collect_all", "wait_all"]
 

@@ -19,7 +19,7 @@ from urllib.request import url2pathname
 
 import adjoint as torch
 
-from .tracebacks import end_at_caller, end_public_at_caller
+from ._runtime.tracebacks import end_at_caller, end_public_at_caller
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 

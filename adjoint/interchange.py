@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from . import dtypes
+from ._runtime.first_use import import_late
+from ._runtime.late_bound import LATE
+from ._runtime.notices import warn
+from ._runtime.tracebacks import ending_at_caller, shorten
 from .array_attributes import ArrayAttributes, methods_of_tensor
-from .first_use import import_late
 from .kernels.memory import storage as storages
 from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import TypedStorage, UntypedStorage
@@ -19,9 +22,6 @@ from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import check_item, check_numpy
 from .kernels.runtime.narrow_array import plain
 from .kernels.runtime.sparse_array import SparseArray
-from .late_bound import LATE
-from .notices import warn
-from .tracebacks import ending_at_caller, shorten
 
 
 class DLDeviceType(enum.IntEnum):

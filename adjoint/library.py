@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
+from ._runtime.tracebacks import end_public_at_caller
 from .dispatch.schemas import FunctionSchema
 from .library_schemas import infer_schema
 from .ops import refused_libraries
-from .tracebacks import end_public_at_caller
 
 __all__ = [
     "CustomOpDef",

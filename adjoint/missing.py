@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .absent import TABLE, absent
+from ._runtime.absent import TABLE, absent
 from .dispatch.schemas import packets
 
 AHEAD = "nothing is compiled ahead"

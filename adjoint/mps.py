@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ._runtime.first_use import import_late
 from .accelerator import device_count, empty_cache, is_available
-from .first_use import import_late
 
 __all__ = ["device_count", "empty_cache", "is_available"]
 

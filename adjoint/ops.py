@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ._runtime.first_use import import_late
+from ._runtime.tracebacks import end_at_caller
 from .dispatch.overload_names import OpOverload, OpOverloadPacket, aten
-from .first_use import import_late
-from .tracebacks import end_at_caller
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 

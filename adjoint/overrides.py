@@ -15,9 +15,10 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from . import autograd, fft, linalg, sparse, special
+from ._runtime.notices import warn
+from ._runtime.uninterrupted import uninterrupted
 from .dispatch import profiled_functions, wrappers
 from .nn import functional, init
-from .notices import warn
 from .operators import PUBLIC, load_all
 from .tape import torch_function
 from .tape.modes import STATE
@@ -32,7 +33,6 @@ from .tape.torch_function import (
     tensor_likes,
 )
 from .tensor import Tensor
-from .uninterrupted import uninterrupted
 
 __all__ = [
     "BaseTorchFunctionMode",

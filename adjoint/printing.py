@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import numpy
 
 from adjoint import dtypes
+from adjoint._runtime.late_bound import LATE
+from adjoint._runtime.uninterrupted import PutDuring, uninterrupted
 from adjoint.kernels.memory.storage import to_python
 from adjoint.kernels.runtime.lazy_conj import materialize
 from adjoint.kernels.runtime.meta_array import Meta
 from adjoint.kernels.runtime.sparse_array import SparseArray
-from adjoint.late_bound import LATE
-from adjoint.uninterrupted import PutDuring, uninterrupted
 
 __all__ = ["format_tensor", "format_with", "get_printoptions", "printoptions", "set_printoptions"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ._runtime.tracebacks import end_at_caller
 from .dtypes import C_NAMES
-from .tracebacks import end_at_caller
 
 Tensor = torch.Tensor
 

@@ -11,9 +11,9 @@ import numpy
 
 import adjoint as torch
 
-from .first_use import import_late
-from .installed import install
-from .tracebacks import end_public_at_caller
+from ._runtime.first_use import import_late
+from ._runtime.installed import install
+from ._runtime.tracebacks import end_public_at_caller
 
 __all__ = ["SobolEngine"]
 

@@ -9,12 +9,12 @@ from typing import Any, SupportsInt
 
 import numpy
 
+from ._runtime.tracebacks import ending_at_caller
+from ._runtime.uninterrupted import uninterrupted
 from .device import cpu
 from .device import device as device_class
 from .kernels.create.mt19937 import Stream
 from .tensor import Tensor, wrap
-from .tracebacks import ending_at_caller
-from .uninterrupted import uninterrupted
 
 __all__ = [
     "Generator",

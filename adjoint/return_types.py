@@ -7,9 +7,9 @@ True
 
 from __future__ import annotations
 
+from ._runtime.tracebacks import ending_at_caller
 from .dispatch.registry import load_all
 from .dispatch.return_types import BY_NAME
-from .tracebacks import ending_at_caller
 
 
 @ending_at_caller

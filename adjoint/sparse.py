@@ -1,6 +1,6 @@
 """`torch.sparse`: products, sums and softmax of sparse tensors; names, no logic."""
 
+from ._runtime.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 from .dispatch.registry import PUBLIC
-from .settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 
 __getattr__, __dir__ = PUBLIC["sparse"].as_module(globals())

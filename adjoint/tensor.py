@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from . import dtypes
+from ._runtime.extra import NOTING, Extra, note_former
+from ._runtime.late_bound import LATE
+from ._runtime.notices import warn
+from ._runtime.tracebacks import end_at_caller, ending_at_caller, shorten
+from ._runtime.weak_keys import WeakClasses
 from .array_attributes import wrap_dim as wrap_dim
-from .extra import NOTING, Extra, note_former
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Meta, Unread
 from .kernels.runtime.narrow_array import Narrow, kept
 from .kernels.runtime.sparse_array import SparseArray
-from .late_bound import LATE
-from .notices import warn
-from .tracebacks import end_at_caller, ending_at_caller, shorten
-from .weak_keys import WeakClasses
 
 if TYPE_CHECKING:
     from .operators import TensorMethods  # the methods that operators install

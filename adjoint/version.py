@@ -1,6 +1,6 @@
 """`torch.version`: the version of this package, and of the libraries it was built with (none of PyTorch's)."""
 
-from .installed import version as _version
+from ._runtime.installed import version as _version
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 

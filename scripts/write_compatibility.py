@@ -12,7 +12,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from adjoint.absent import is_absent
+from adjoint._runtime.absent import is_absent
 from adjoint.missing import names_in, reason
 
 NAMES = Path(__file__).with_name("pytorch_names.txt")

@@ -1,4 +1,4 @@
-"""Write `adjoint/places.txt`, where PyTorch has each public object: run it with the PyTorch that is followed.
+"""Write `adjoint/_runtime/places.txt`, where PyTorch has each public object: run it with the PyTorch that is followed.
 
 An object of PyTorch's and one of this package are the same if they are found under the same name in the same module, anywhere.
 So each object that this package has is put wherever PyTorch has it. `places.py` says what the lines mean.
@@ -21,13 +21,14 @@ from typing import Any
 
 import torch
 
-TARGET = Path(__file__).parents[1] / "adjoint" / "places.txt"
+TARGET = Path(__file__).parents[1] / "adjoint" / "_runtime" / "places.txt"
 BEFORE = TARGET.read_text(encoding="ascii")
 TARGET.write_text("", encoding="ascii")  # what is found without the table
 atexit.register(lambda: TARGET.stat().st_size or TARGET.write_text(BEFORE, encoding="ascii"))
 
 import adjoint  # noqa: E402
-from adjoint import places  # noqa: E402
+from adjoint._runtime import places  # noqa: E402
+from adjoint._runtime.absent import is_absent  # noqa: E402
 
 MORE = """
     torch.distributed.checkpoint torch.distributed.fsdp torch.distributed.tensor torch.distributed.rpc torch.nn.attention
@@ -160,7 +161,7 @@ class Pairs:
             for name, value in members(module).items():
                 if is_identified(value) and id(value) not in self.pairs:
                     mine = self.at(there, name)
-                    if mine is not None and is_identified(mine) and not adjoint.absent.is_absent(mine):
+                    if mine is not None and is_identified(mine) and not is_absent(mine):
                         self.pairs[id(value)] = value, mine
         for there, here in SAME.items():
             theirs, mine = (
@@ -170,7 +171,7 @@ class Pairs:
         for value in list(vars(torch).values()):  # natural homes win: `torch.optim.Adam` is in `torch.optim.adam`
             home = home_in_pytorch(value)
             mine = home and self.at(*home)
-            if mine is not None and is_identified(mine) and not adjoint.absent.is_absent(mine):
+            if mine is not None and is_identified(mine) and not is_absent(mine):
                 self.pairs[id(value)] = value, mine
 
     def module_at(self, name: str) -> ModuleType | None:

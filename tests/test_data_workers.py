@@ -576,7 +576,7 @@ class Data(torch.utils.data.Dataset):
 
 loader = torch.utils.data.DataLoader(Data(), num_workers=1, batch_size=None)
 FILE = "<adjoint cumsum>"
-from adjoint.forks import CODE
+from adjoint._runtime.forks import CODE
 for number in range(2):
     print(number, [each.tolist() for _, each in loader], any(FILE == name for _, name in CODE))
 print(torch.ones(3).cumsum(0).tolist(), any(FILE == name for _, name in CODE))

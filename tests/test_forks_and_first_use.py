@@ -9,9 +9,9 @@ import weakref
 
 import pytest
 
-from adjoint import forks, uninterrupted
+from adjoint._runtime import forks, uninterrupted
+from adjoint._runtime.first_use import computed_once, import_late
 from adjoint.dispatch import registry
-from adjoint.first_use import computed_once, import_late
 from adjoint.kernels.runtime import parallel
 
 

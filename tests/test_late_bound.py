@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import adjoint as torch
+from adjoint._runtime.late_bound import LATE, MODULES, Absent, LateBound, Unfilled, importing
 from adjoint.dispatch.registry import OTHER_METHODS
-from adjoint.late_bound import LATE, MODULES, Absent, LateBound, Unfilled, importing
 
 ABSENT_UNTIL_IMPORTED = {"engine_globals", "forward_tangent", "text_within_transforms"}
 
@@ -29,20 +29,22 @@ def test_what_can_be_called_before_it_is_filled_has_its_module_listed():
 @pytest.mark.parametrize("module", sorted(set(MODULES.values())))
 @pytest.mark.thorough
 def test_a_module_fills_its_fields_when_it_is_imported(module):
-    program = f"import adjoint.{module}; from adjoint.late_bound import LATE, Unfilled; print(*[name for name in "
+    program = (
+        f"import adjoint.{module}; from adjoint._runtime.late_bound import LATE, Unfilled; print(*[name for name in "
+    )
     program += "LATE.__slots__ if isinstance(getattr(LATE, name), Unfilled)])"
     assert not {name for name, each in MODULES.items() if each == module} & set(run(program))
 
 
 def test_a_call_of_a_field_imports_its_module():
-    program = "import sys, adjoint; from adjoint.late_bound import LATE; before = 'adjoint.tape.modes' in sys.modules; "
+    program = "import sys, adjoint; from adjoint._runtime.late_bound import LATE; before = 'adjoint.tape.modes' in sys.modules; "
     program += "print(before, LATE.is_grad_enabled(), 'adjoint.tape.modes' in sys.modules)"
     assert run(program) == ["False", "True", "True"]
 
 
 def test_a_module_that_does_not_fill_its_field_is_an_error(monkeypatch):
-    monkeypatch.setitem(MODULES, "replay", "late_bound")
-    monkeypatch.setattr("adjoint.late_bound.LATE", LateBound())
+    monkeypatch.setitem(MODULES, "replay", "_runtime.late_bound")
+    monkeypatch.setattr("adjoint._runtime.late_bound.LATE", LateBound())
     with pytest.raises(RuntimeError, match=r"adjoint\.late_bound does not fill the late-bound 'replay'"):
         Unfilled("replay")()
 
@@ -121,7 +123,7 @@ def test_before_the_import_nothing_has_what_it_gives(name):
 
 
 def test_what_imports_a_module_does_so_when_it_is_called():
-    program = "import sys; from adjoint.late_bound import importing; call = importing('colorsys'); "
+    program = "import sys; from adjoint._runtime.late_bound import importing; call = importing('colorsys'); "
     program += "print('colorsys' in sys.modules, call(), 'colorsys' in sys.modules)"
     assert run(program) == ["False", "None", "True"]
     assert importing("colorsys")() is None

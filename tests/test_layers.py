@@ -97,41 +97,14 @@ LAYERS = [
     {"adjoint.kernels"},
     {"adjoint.codegen"},
     {"adjoint.kernels.runtime"},
-    {
-        "adjoint.dtypes",
-        "adjoint.device",
-        "adjoint.extra",
-        "adjoint.settings",
-        "adjoint.__future__",
-        "adjoint.installed",
-        "adjoint.absent",
-    },
-    {
-        "adjoint.late_bound",
-        "adjoint.notices",
-        "adjoint.places",
-        "adjoint.sequence",
-        "adjoint.uninterrupted",
-        "adjoint.weak_keys",
-    },
-    {"adjoint.first_use"},
-    {"adjoint.forks", "adjoint.shared_memory", "adjoint.tracebacks"},
+    {"adjoint.dtypes", "adjoint.device", "adjoint.__future__"},
+    {"adjoint._runtime"},
 ]
 
 # Built like a user's program: `import adjoint as torch` and its public names, nothing private from below
-# but `BELOW_THE_PUBLIC_API`.
+# but `_runtime`.
 ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "masked", "nn", "optim", "signal", "testing", "utils")
-}
-
-BELOW_THE_PUBLIC_API = {
-    "adjoint.absent",
-    "adjoint.first_use",
-    "adjoint.notices",
-    "adjoint.sequence",
-    "adjoint.tracebacks",
-    "adjoint.uninterrupted",
-    "adjoint.weak_keys",
 }
 
 # `utils` is a name of PyTorch's for two public packages and three modules, and for nothing else.
@@ -262,7 +235,7 @@ def is_allowed(found: Import) -> bool:
     if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
         return True
     if source in ON_THE_PUBLIC_API:
-        return target in ("adjoint", *BELOW_THE_PUBLIC_API) or target in ON_THE_PUBLIC_API
+        return target in ("adjoint", "adjoint._runtime") or target in ON_THE_PUBLIC_API
     return PACKAGES[source] < PACKAGES[target]
 
 
@@ -402,7 +375,7 @@ def assigned_from_outside(module: str) -> Iterator[str]:
 
 @pytest.mark.thorough
 def test_no_module_sets_the_globals_of_another():
-    """What a layer gives to those below, it gives by `adjoint.late_bound`."""
+    """What a layer gives to those below, it gives by `adjoint._runtime.late_bound`."""
     assert [found for module in FILES for found in assigned_from_outside(module)] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import adjoint as torch
 from adjoint import func, nn
-from adjoint.sequence import MOST_CALLS
+from adjoint._runtime.sequence import MOST_CALLS
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096

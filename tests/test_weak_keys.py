@@ -5,7 +5,7 @@ import weakref
 import pytest
 
 import adjoint as torch
-from adjoint.weak_keys import WeakKeys
+from adjoint._runtime.weak_keys import WeakKeys
 
 
 class Key:

@@ -5,7 +5,9 @@ from enum import Enum
 from typing import Any
 
 from .. import dtypes as _dtypes
-from ..absent import absent
+from .._runtime.absent import absent
+from .._runtime.first_use import import_late
+from .._runtime.tracebacks import end_at_caller
 from ..autograd import bindings as _autograd
 from ..autograd import undefined_grad as _functions
 from ..autograd.bindings import current_autograd_node as _current_autograd_node
@@ -17,7 +19,6 @@ from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabl
 from ..autograd.graph_task import current_task_id as _current_graph_task_id
 from ..autograd.graph_task import execution_order as _current_graph_task_execution_order
 from ..device import device
-from ..first_use import import_late
 from ..operators.memory.swapping import swap_tensors as _swap_tensor_impl
 from ..tape.modes import STATE as _STATE
 from ..tape.modes import is_grad_enabled as is_grad_enabled
@@ -33,7 +34,6 @@ from ..tape.torch_function import has_torch_function_unary as _has_torch_functio
 from ..tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from ..tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from ..tape.torch_function import modes_entered as _len_torch_function_stack
-from ..tracebacks import end_at_caller
 
 __all__ = [
     "DisableTorchFunction",
@@ -73,7 +73,7 @@ __all__ = [
 ]
 
 
-_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "dispatch.torch_dispatch", "settings"
+_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "dispatch.torch_dispatch", "_runtime.settings"
 
 _ELSEWHERE = {
     "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from .. import nn
-from ..absent import absent
+from .._runtime.absent import absent
+from .._runtime.first_use import further_names
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
-from ..first_use import further_names
 
 __all__ = [
     "OptimizedModule",

@@ -1,6 +1,6 @@
 """PyTorch's private package of function transforms: the modules that libraries reach into."""
 
-from ..first_use import further_names
+from .._runtime.first_use import further_names
 from ..func import modules as functional_call
 from ..transforms import vmap
 from . import apis, eager_transforms, make_functional

@@ -1,6 +1,6 @@
 """Control flow as functions, which run as written: `cond`, `while_loop`, `map`, `scan`, `associative_scan`."""
 
-from ..first_use import further_names
+from .._runtime.first_use import further_names
 from . import control_flow
 from .control_flow import associative_scan, cond, map, scan, while_loop
 

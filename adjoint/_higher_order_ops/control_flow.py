@@ -13,7 +13,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller
 from ..transforms import tree as pytree
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

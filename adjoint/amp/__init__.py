@@ -1,6 +1,6 @@
 """`torch.amp`: automatic mixed precision; names, no logic."""
 
-from ..tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller
 from .autocast_mode import (
     autocast,
     autocast_decrement_nesting,

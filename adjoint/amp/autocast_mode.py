@@ -9,15 +9,15 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .._runtime.late_bound import LATE
+from .._runtime.notices import warn
+from .._runtime.tracebacks import shorten
+from .._runtime.uninterrupted import uninterrupted
 from ..device import device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
-from ..late_bound import LATE
-from ..notices import warn
 from ..overrides import resolve_name
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from ..tracebacks import shorten
-from ..uninterrupted import uninterrupted
 
 LOWER = frozenset(
     """

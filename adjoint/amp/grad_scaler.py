@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..notices import warn
+from .._runtime.notices import warn
 
 
 class OptState(Enum):

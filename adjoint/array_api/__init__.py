@@ -38,8 +38,8 @@ from adjoint import (
     uint64,
 )
 
-from ..late_bound import LATE
-from ..tracebacks import end_public_at_caller
+from .._runtime.late_bound import LATE
+from .._runtime.tracebacks import end_public_at_caller
 from . import (
     creation,
     data_types,

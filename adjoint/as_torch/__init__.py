@@ -13,9 +13,9 @@ from types import FunctionType
 
 import adjoint
 
+from .._runtime.places import OWN, THEIRS, become_torch, theirs
 from ..dispatch.registry import PUBLIC
 from ..dispatch.return_types import BY_NAME
-from ..places import OWN, THEIRS, become_torch, theirs
 from ..version import __version__
 from .modules import Finder
 

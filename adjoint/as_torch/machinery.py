@@ -20,7 +20,7 @@ from unittest import TestCase
 import adjoint
 
 from .. import Tensor
-from ..absent import absent
+from .._runtime.absent import absent
 from ..torch_version import TorchVersion
 
 MODULES = frozenset(

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..places import OWN, THEIRS
+from .._runtime.places import OWN, THEIRS
 
 TESTS = "torch.testing._internal"
 """What PyTorch's own tests are written with; this package has no part of it, and finds a copy in a folder of `sys.path`."""

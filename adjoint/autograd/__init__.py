@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ..first_use import further_names, import_late
+from .._runtime.first_use import further_names, import_late
+from .._runtime.tracebacks import end_at_caller
 from ..tape.modes import is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
-from ..tracebacks import end_at_caller
 from . import function, grad_mode, graph, methods
 from .backward import backward, grad
 from .bindings import _get_sequence_nr as _get_sequence_nr

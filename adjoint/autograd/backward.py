@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy
 
+from .._runtime.notices import warn
+from .._runtime.settings import is_warn_always_enabled
 from ..dispatch.lazy_stubs import lazily_wrapped
-from ..notices import warn
-from ..settings import is_warn_always_enabled
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS, STATE

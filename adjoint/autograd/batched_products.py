@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.late_bound import LATE
 from ..device import Size
-from ..late_bound import LATE
 from ..tensor import Tensor
 from .roots import metadata_of
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from ..sequence import sequence_numbers
+from .._runtime.sequence import sequence_numbers
 from ..tape import mode_switches, modes, views
 from ..tape.node import Node
 from ..tape.node_interface import InputMetadata as _InputMetadata

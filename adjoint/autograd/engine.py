@@ -15,9 +15,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
+from .._runtime.late_bound import LATE
 from ..kernels.runtime.floating import OFF, WARNINGS, restore
 from ..kernels.runtime.sparse_array import SparseArray
-from ..late_bound import LATE
 from ..tape import mode_switches, modes
 from ..tape.evaluation import SPECIAL, evaluated, recorded
 from ..tape.modes import FLAGS, STATE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.notices import warn
 from ..dispatch.out import Underived
-from ..notices import warn
 from ..tape import modes
 from ..tensor import Tensor, can_require_grad
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..tracebacks import end_at_caller, end_public_at_caller
+from .._runtime.tracebacks import end_at_caller, end_public_at_caller
 from ..transforms.forward_mode import (
     UnpackedDualTensor,
     current_level,

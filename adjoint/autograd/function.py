@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..first_use import import_late
+from .._runtime.first_use import import_late
+from .._runtime.notices import warn
+from .._runtime.tracebacks import ending_at_caller, shorten
 from ..kernels.runtime.lazy_conj import materialize
-from ..notices import warn
 from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart
 from ..tape.edges import edge_of
@@ -18,7 +19,6 @@ from ..tape.interpreters import innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import released
 from ..tensor import Tensor
-from ..tracebacks import ending_at_caller, shorten
 from .debug.anomaly_mode import check_nan
 from .function_context import FunctionCtx, bound
 from .function_context import once_differentiable as once_differentiable

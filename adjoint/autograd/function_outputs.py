@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
+from .._runtime.notices import warn
 from ..dispatch.sequential import is_batched
-from ..notices import warn
 from ..tape import views
 from ..tape.aliases import detached
 from ..tape.inference_tensors import mark_inference

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.tracebacks import end_at_caller
 from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
-from ..tracebacks import end_at_caller
 from ..transforms.reverse import jvp as forward_product
 from ..transforms.reverse import vjp as transposed_product
 from ..transforms.reverse import vmap

@@ -11,14 +11,14 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._runtime.notices import warn
+from .._runtime.tracebacks import shorten
+from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ..dispatch.signatures import type_name
-from ..notices import warn
 from ..tape import modes
 from ..tape.mode_switches import set_inference
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
-from ..tracebacks import shorten
-from ..uninterrupted import SwitchesAtOnce, uninterrupted
 
 __all__ = [
     "enable_grad",

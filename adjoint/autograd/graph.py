@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from .._runtime.uninterrupted import uninterrupted
 from ..dispatch.aten_calls import call_of_operator
 from ..dispatch.overload_names import OpOverload
 from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
 from ..tape.versions import bump
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
 from .gradient_edge import GradientEdge, get_gradient_edge
 from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._runtime.late_bound import LATE
+from .._runtime.uninterrupted import uninterrupted
 from ..kernels.runtime.lazy_conj import materialize
-from ..late_bound import LATE
 from ..tape import modes
 from ..tape.evaluation import evaluated, recorded
 from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tensor import Tensor, as_array, ndarray
-from ..uninterrupted import uninterrupted
 from .accumulate import accumulate, made
 from .shown import Shown
 from .validate_grad import as_taken

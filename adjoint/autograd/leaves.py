@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..extra import OWN
+from .._runtime.extra import OWN
 from ..tape import modes
 from ..tape.modes import FLAGS, STATE
 from ..tape.node import accumulator_of, live_accumulator

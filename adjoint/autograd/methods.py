@@ -8,16 +8,16 @@ from typing import Any
 
 from numpy import ndarray
 
+from .._runtime.extra import OWN
+from .._runtime.late_bound import LATE
+from .._runtime.notices import warn
+from .._runtime.tracebacks import ending_at_caller, shorten
 from ..dtypes import C_NAMES, dtype
-from ..extra import OWN
-from ..late_bound import LATE
-from ..notices import warn
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad, history, is_recorded
-from ..tracebacks import ending_at_caller, shorten
 from .backward import backward_of
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..forks import lock_across_forks
+from .._runtime.forks import lock_across_forks
+from .._runtime.weak_keys import WeakKeys
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import RemovableHandle
 from ..tape.node import NOWHERE, Node
 from ..tensor import Tensor
-from ..weak_keys import WeakKeys
 from .gradient_edge import get_gradient_edge
 from .graph_task import GraphTask
 

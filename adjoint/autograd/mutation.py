@@ -6,12 +6,12 @@ from types import TracebackType
 from typing import Any
 from weakref import ref
 
+from .._runtime.uninterrupted import uninterrupted
+from .._runtime.weak_keys import WeakKeys
 from ..kernels.memory import storage
 from ..kernels.runtime.addresses import address
 from ..tape import mode_switches, modes
 from ..tensor import Tensor, lazy_bits
-from ..uninterrupted import uninterrupted
-from ..weak_keys import WeakKeys
 
 
 class _Handle:

@@ -1,7 +1,7 @@
 """PyTorch's name for the profiler of operators."""
 
-from ..absent import absent
-from ..tracebacks import end_public_at_caller
+from .._runtime.absent import absent
+from .._runtime.tracebacks import end_public_at_caller
 from .debug.operator_calls import OperatorCalls
 from .debug.profiler import EventList, FunctionEvent, ProfilerActivity, profile, record_function
 

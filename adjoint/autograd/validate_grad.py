@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._runtime.extra import OWN, form_for
 from ..dispatch.decorators import tensors as tensor_operators
 from ..dtypes import from_numpy
-from ..extra import OWN, form_for
 from ..kernels.reduce.reduction import sum_to_shape
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.shapes import can_expand

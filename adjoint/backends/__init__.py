@@ -6,8 +6,8 @@ may read and set their switches (`backends.cudnn.deterministic = True`); the val
 
 from __future__ import annotations
 
+from .._runtime.installed import install
 from ..codegen.acceleration import LOOPS
-from ..installed import install
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps
 from .switches import cusparselt, mha, miopen, nnpack, openmp, opt_einsum, quantized, xnnpack
 

@@ -1,7 +1,7 @@
 """`torch.backends.cpu`: what the processor can do."""
 
+from .._runtime.first_use import import_late
 from ..codegen.acceleration import LOOPS
-from ..first_use import import_late
 
 
 def get_cpu_capability() -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..absent import absent
+from .._runtime.absent import absent
 from .switches import never as is_available
 
 is_built = is_available

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
-from ..first_use import further_names
+from .._runtime.first_use import further_names
 
 
 def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManager[None]]:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy
 
-from ..first_use import computed_once, import_late
+from .._runtime.first_use import computed_once, import_late
 from ..kernels.runtime.freed_memory import keep_freed_memory
 
 LARGE = 1 << 13

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy
 from numpy import asarray, errstate, ndarray
 
-from ..first_use import import_late
+from .._runtime.first_use import import_late
 from .expression import OPERATIONS, Operation
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ..forks import lock_across_forks
-from ..uninterrupted import uninterrupted
+from .._runtime.forks import lock_across_forks
+from .._runtime.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from .llvm.compilation import CompiledFunction

@@ -18,8 +18,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..first_use import computed_once
-from ..forks import lock_across_forks
+from .._runtime.first_use import computed_once
+from .._runtime.forks import lock_across_forks
 from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed

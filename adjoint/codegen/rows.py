@@ -32,8 +32,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..first_use import computed_once
-from ..forks import lock_across_forks
+from .._runtime.first_use import computed_once
+from .._runtime.forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.shapes import normalize_dim
 from . import source

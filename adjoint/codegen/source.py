@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..forks import code_of
+from .._runtime.forks import code_of
 from .elementary import FUNCTIONS
 from .expression import (
     BOOL,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from typing import Any, TypeVar
 
-from ..tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller
 
 __all__ = [
     "allow_in_graph",

@@ -7,8 +7,8 @@ device(type='cpu')
 
 from typing import Any, NoReturn
 
-from ..first_use import import_late
-from ..tracebacks import end_at_caller, ending_at_caller
+from .._runtime.first_use import import_late
+from .._runtime.tracebacks import end_at_caller, ending_at_caller
 
 _initialized = False
 

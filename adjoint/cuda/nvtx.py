@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ..tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..late_bound import LATE
+from .._runtime.late_bound import LATE
+from .._runtime.tracebacks import variables_in
 from ..tensor import Tensor
-from ..tracebacks import variables_in
 from .calls import call_of, words_for
 from .declaration import ARRAY, Operator
 from .signatures import FORMS, TYPE_WORDS, forms_of, type_name

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from types import FrameType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
+from .._runtime.tracebacks import variables_in
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
-from ..tracebacks import variables_in
 from .lazy_stubs import STANDS_IN, names_given, public_function
 
 HAND_ON = {f"{__package__}.lazy_stubs", f"{__package__}.wrappers"}

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from .._runtime.places import place_of_function
 from ..codegen.backend import NUMPY
 from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
-from ..places import place_of_function
 from ..tensor import Tensor
 from .declaration import ARRAY, OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors

@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import Any
 
-from ..settings import is_warn_always_enabled
+from .._runtime.settings import is_warn_always_enabled
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
 from .arguments import MISSING, invalid_arguments, is_of_type

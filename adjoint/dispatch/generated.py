@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from .._runtime.first_use import computed_once
+from .._runtime.tracebacks import shorten
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import LargeUfuncs, of_any_size
 from ..codegen.large_formulas import LargeFormula
-from ..first_use import computed_once
 from ..kernels.memory.copying import copy_
 from ..kernels.runtime import floating
 from ..kernels.runtime.addresses import may_share_memory, overlap
@@ -30,7 +31,6 @@ from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_lis
 from ..tape.versions import shared_counter
 from ..tape.views import MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
-from ..tracebacks import shorten
 from . import inplace, node_source, operands, recording, registry, slow_path
 from .arguments import MISSING
 from .constants import NUMBERS, SCALARS, constant

@@ -7,7 +7,8 @@ from types import FrameType
 from typing import Any
 
 from .. import dtypes
-from ..extra import note_former
+from .._runtime.extra import note_former
+from .._runtime.late_bound import LATE
 from ..kernels.memory.copying import copy_, distinct
 from ..kernels.memory.storages import resized
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
@@ -16,7 +17,6 @@ from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import to_dense
-from ..late_bound import LATE
 from ..tape import modes, views
 from ..tape.interpreters import check_owned, checked_change, innermost
 from ..tape.node import NOWHERE, start

@@ -19,13 +19,13 @@ from operator import itemgetter
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
-from ..first_use import import_late
+from .._runtime.first_use import import_late
+from .._runtime.late_bound import LATE
+from .._runtime.tracebacks import duplicate, shorten, variables_in
+from .._runtime.uninterrupted import uninterrupted
 from ..kernels.memory.bounds import in_words_of_pytorch
-from ..late_bound import LATE
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
-from ..tracebacks import duplicate, shorten, variables_in
-from ..uninterrupted import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..tracebacks import shorten
+from .._runtime.tracebacks import shorten
 from .arguments import MISSING, invalid_arguments
 from .lazy_stubs import repeated
 

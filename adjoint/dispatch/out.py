@@ -7,13 +7,13 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from .._runtime.notices import warn
 from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite
-from ..notices import warn
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.edges import edge_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..first_use import computed_once, import_late
+from .._runtime.first_use import computed_once, import_late
+from .._runtime.tracebacks import ending_at_caller
 from ..tensor import Tensor
-from ..tracebacks import ending_at_caller
 from .declaration import OPERATORS, VALUE, Operator
 from .registry import load_all
 from .schemas import FunctionSchema, overload_names, schema_of

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from .._runtime.tracebacks import shorten
 from ..tensor import Tensor
-from ..tracebacks import shorten
 from .arguments import invalid_arguments, is_number
 from .constants import NUMBERS
 from .declaration import ARRAY, Operator

@@ -12,12 +12,12 @@ from itertools import count
 from types import FunctionType
 from typing import Any
 
-from ..first_use import import_late
-from ..forks import lock_across_forks
+from .._runtime.first_use import import_late
+from .._runtime.forks import lock_across_forks
+from .._runtime.tracebacks import duplicate
+from .._runtime.uninterrupted import uninterrupted
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from ..tracebacks import duplicate
-from ..uninterrupted import uninterrupted
 from .aten_forms import LEAVES
 from .decorators import PUBLIC
 from .lazy_stubs import cells, put_code, standing_in, stub_of

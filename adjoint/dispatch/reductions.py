@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.tracebacks import shorten
 from ..tensor import Tensor
-from ..tracebacks import shorten
 from .annotations import Array, Dtype
 from .arguments import MISSING, invalid_arguments
 from .declaration import OPERATORS

@@ -12,10 +12,10 @@ from functools import cache, partial
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from ..first_use import import_late
+from .._runtime.first_use import import_late
+from .._runtime.tracebacks import shorten
+from .._runtime.uninterrupted import uninterrupted
 from ..tensor import Tensor
-from ..tracebacks import shorten
-from ..uninterrupted import uninterrupted
 from .operator_index import FAMILIES
 
 NAMESPACES = ("torch", "functional", "linalg", "special", "fft", "sparse", "aten")

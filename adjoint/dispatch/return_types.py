@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..places import module_named
+from .._runtime.places import module_named
 
 BY_NAME: dict[str, type] = {}
 """The classes that have been made, by name: also those for `out=`."""

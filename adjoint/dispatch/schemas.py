@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import dtypes
+from .._runtime.first_use import computed_once
 from ..device import contiguous_format
-from ..first_use import computed_once
 
 
 class AliasInfo(NamedTuple):

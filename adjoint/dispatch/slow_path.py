@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from .. import dtypes
+from .._runtime.late_bound import LATE
 from ..codegen.compiled_ufuncs import of_any_size
 from ..kernels.memory.bounds import in_words_of_pytorch
 from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, refuse, restore
@@ -19,7 +20,6 @@ from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..kernels.runtime.sparse_array import SparseArray
-from ..late_bound import LATE
 from ..tape import modes, views
 from ..tape.anomaly import note_operation
 from ..tape.inference_tensors import mark_inference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..forks import code_of
+from .._runtime.forks import code_of
 
 SOURCES: dict[str, str] = {}
 """The source of each function and node that has been generated: `print(adjoint.operators.SOURCES["mul"])`."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from .._runtime.first_use import import_late
 from ..codegen.backend import NUMPY
-from ..first_use import import_late
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite
 from ..tape.evaluation import on_tensors

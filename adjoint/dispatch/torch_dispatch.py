@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from typing import Any, Self
 from weakref import ref
 
+from .._runtime.late_bound import LATE
+from .._runtime.uninterrupted import uninterrupted
 from ..device import preserve_format
 from ..dtypes import scalar_dtype
-from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, innermost, lower
 from ..tape.node import NOWHERE
 from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
-from ..uninterrupted import uninterrupted
 from . import profiled_functions
 from .aten_calls import Call, call_of_function, call_of_operator
 from .aten_forms import LEAVES

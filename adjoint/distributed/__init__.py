@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..first_use import import_late, late_names
-from ..tracebacks import end_at_caller
+from .._runtime.first_use import import_late, late_names
+from .._runtime.tracebacks import end_at_caller
 
 _PLACES = {
     name: module

@@ -1,6 +1,6 @@
 """Former names of parts of `torch.distributed`, which libraries import: `_composable.fsdp` is `torch.distributed.fsdp`."""
 
-from ..first_use import further_names
+from .._runtime.first_use import further_names
 from . import fsdp
 
 further_names(__name__, {"fsdp": fsdp})

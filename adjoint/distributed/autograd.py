@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..absent import absent
+from .._runtime.absent import absent
 
 __all__ = ["backward", "context", "get_gradients", "is_available"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy
 
+from .._runtime.tracebacks import end_functions_at_caller
 from ..tensor import Tensor
-from ..tracebacks import end_functions_at_caller
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
 from .groups import ProcessGroup, resolve, resolve_or_warn

@@ -10,7 +10,7 @@ import numpy
 
 import adjoint as torch
 
-from ..tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller
 from .groups import (
     NON_GROUP_MEMBER,
     ProcessGroup,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tracebacks import end_at_caller, end_functions_at_caller
+from .._runtime.tracebacks import end_at_caller, end_functions_at_caller
 from .arguments import check_tensor
 from .groups import resolve, resolve_or_warn
 from .steps import receive_steps, send_steps, source, target

@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from ..tracebacks import end_at_caller
+from .._runtime.tracebacks import end_at_caller
 from . import mpi
 from .groups import resolve_or_warn
 from .state import STATE

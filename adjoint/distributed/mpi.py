@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..installed import install
+from .._runtime.installed import install
 
 MISSING = f"adjoint.distributed needs mpi4py and an MPI: {install('distributed')}, or {install('mpich')} with an MPI"
 

@@ -16,7 +16,7 @@ import numpy
 
 import adjoint as torch
 
-from ..tracebacks import end_functions_at_caller
+from .._runtime.tracebacks import end_functions_at_caller
 from . import mpi
 from .groups import ProcessGroup, resolve, resolve_or_warn
 from .reductions import Array

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ..absent import absent, is_of_tools
-from ..tracebacks import end_at_caller
+from .._runtime.absent import absent, is_of_tools
+from .._runtime.tracebacks import end_at_caller
 
 
 def is_available() -> bool:

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .._runtime.tracebacks import end_at_caller
 from ..futures import Future
-from ..tracebacks import end_at_caller
 from . import mpi, records
 from .errors import DistBackendError
 from .node_memory import call_text

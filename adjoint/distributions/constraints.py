@@ -16,7 +16,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller
 
 __all__ = [
     "Constraint",

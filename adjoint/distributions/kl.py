@@ -21,9 +21,9 @@ import adjoint as torch
 from adjoint import Tensor
 from adjoint.nn import functional as F
 
-from ..notices import warn
-from ..tracebacks import ending_at_caller
-from ..weak_keys import WeakKeys
+from .._runtime.notices import warn
+from .._runtime.tracebacks import ending_at_caller
+from .._runtime.weak_keys import WeakKeys
 from .bounded import ContinuousBernoulli, Uniform
 from .classes import Categorical, OneHotCategorical
 from .composed import Independent, TransformedDistribution

@@ -20,7 +20,7 @@ import adjoint as torch
 from adjoint import Size, Tensor
 from adjoint.nn import functional as F
 
-from ..tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller
 from . import constraints
 from .joined_transforms import CatTransform, StackTransform
 from .matrix_transforms import (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import adjoint as torch
 from adjoint import Size, Tensor
 
-from ..tracebacks import end_functions_at_caller
+from .._runtime.tracebacks import end_functions_at_caller
 
 __all__ = [
     "broadcast_all",

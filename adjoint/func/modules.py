@@ -8,7 +8,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 

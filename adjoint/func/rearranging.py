@@ -9,8 +9,8 @@ from math import prod
 
 import adjoint as torch
 
-from ..notices import warn
-from ..tracebacks import end_functions_at_caller
+from .._runtime.notices import warn
+from .._runtime.tracebacks import end_functions_at_caller
 
 __all__ = ["DimensionBindError", "rearrange"]
 

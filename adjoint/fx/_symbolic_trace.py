@@ -14,9 +14,9 @@ from typing import Any
 
 import adjoint as torch
 
+from .._runtime.forks import lock_across_forks
+from .._runtime.tracebacks import frame_of_caller
 from .._utils import _assert
-from ..forks import lock_across_forks
-from ..tracebacks import frame_of_caller
 from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import Proxy, TracerBase

@@ -11,7 +11,7 @@ from typing import Any
 import adjoint as torch
 
 from .. import overrides
-from ..tracebacks import frame_of_caller
+from .._runtime.tracebacks import frame_of_caller
 from .graph import SYMBOLS, Graph
 from .node import Node, map_aggregate
 

@@ -7,8 +7,8 @@ send one another. None of these costs anything until it is called. From the impo
 mention it, each call of a module is noted.
 """
 
-from ..sequence import note_calls
-from ..tracebacks import end_public_at_caller
+from .._runtime.sequence import note_calls
+from .._runtime.tracebacks import end_public_at_caller
 from .alive import live_graphs
 from .communicating import Communication, communication
 from .comparing import Comparison, compare

@@ -11,13 +11,13 @@ from pathlib import PurePath
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from .._runtime.tracebacks import frame_of_caller, variables_in
 from ..kernels.memory.storage import owner
 from ..tape.node import AccumulateGrad, Node
 from ..tape.origin import is_internal, line_of
 from ..tape.packing import Packed
 from ..tape.views import CopySlices
 from ..tensor import Tensor
-from ..tracebacks import frame_of_caller, variables_in
 from .reading import items_of
 from .snapshot import uncollected
 from .tables import Table

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..tracebacks import frame_of_caller
+from .._runtime.tracebacks import frame_of_caller
 from .drawing import Graph, check
 from .model import OperationBox, Snapshot
 from .names import variables_of

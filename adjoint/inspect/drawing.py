@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._runtime.tracebacks import frame_of_caller
 from ..autograd.gradient_edge import GradientEdge
 from ..tensor import Tensor
-from ..tracebacks import frame_of_caller
 from . import dot, mermaid, text
 from .model import NodeBox, Snapshot
 from .names import is_module, variables_of

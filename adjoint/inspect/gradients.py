@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..installed import install
+from .._runtime.installed import install
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.narrow_array import widened
 from ..tensor import Tensor

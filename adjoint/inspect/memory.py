@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..tracebacks import frame_of_caller
+from .._runtime.tracebacks import frame_of_caller
 from .drawing import check
 from .model import NodeBox
 from .names import variables_of

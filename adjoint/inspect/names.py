@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+from .._runtime.tracebacks import variables_in
 from ..tensor import Tensor
-from ..tracebacks import variables_in
 
 
 class Names:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ..installed import install
+from .._runtime.installed import install
 
 SCALE = 2
 """Pixels of the image for each pixel of the drawing."""

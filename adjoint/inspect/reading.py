@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from .._runtime.weak_keys import WeakKeys
 from ..autograd.function import Function, FunctionNode
 from ..tape.node import Node, live_accumulator
 from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import Tensor
-from ..weak_keys import WeakKeys
 from .model import Hook
 
 

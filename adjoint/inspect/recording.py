@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy
 
+from .._runtime.uninterrupted import uninterrupted
+from .._runtime.weak_keys import WeakKeys
 from ..codegen.observed_kernels import KERNELS
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Unread
 from ..tape import modes
 from ..tape.node import Node
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
-from ..weak_keys import WeakKeys
 
 MOST_ELEMENTS = 1000
 """Larger tensors are not kept."""

@@ -12,11 +12,11 @@ from types import FrameType
 from typing import Any
 
 from .. import autograd
+from .._runtime.uninterrupted import PutDuring, uninterrupted
 from ..autograd.gradient_edge import GradientEdge
 from ..tape.node import accumulator_of
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
-from ..uninterrupted import PutDuring, uninterrupted
 from .drawing import Graph
 from .names import variables_of
 from .recording import recording, watching

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from .._runtime.uninterrupted import uninterrupted
 from ..autograd.engine import discover
 from ..autograd.gradient_edge import GradientEdge, recorded_edge
 from ..dtypes import from_numpy
@@ -22,7 +23,6 @@ from ..tape.packing import Packed
 from ..tape.saved import RELEASED
 from ..tape.views import CopySlices
 from ..tensor import LEAF, Tensor
-from ..uninterrupted import uninterrupted
 from .contents import describe
 from .formulas import written
 from .grouping import Code, group

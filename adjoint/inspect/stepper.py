@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, TextIO
 
+from .._runtime.tracebacks import frame_of_caller
 from ..tape.node import Node
 from ..tensor import Tensor, wrap
-from ..tracebacks import frame_of_caller
 from .model import NodeBox, Step
 from .snapshot import Walk
 from .tracing import Trace, Tracer, leaf_names, results, run, walk_of

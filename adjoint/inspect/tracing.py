@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from .._runtime.tracebacks import frame_of_caller
 from ..autograd.backward import backward
 from ..autograd.roots import as_tuple
 from ..autograd.validate_grad import as_taken
@@ -19,7 +20,6 @@ from ..tape import modes
 from ..tape.node import AccumulateGrad, Node
 from ..tape.saved import RELEASED
 from ..tensor import Tensor
-from ..tracebacks import frame_of_caller
 from .drawing import Graph, check
 from .model import Flow, NodeBox, Step
 from .names import variables_of

@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from typing import Any, Final, TypeVar, cast
 
 from .. import nn
-from ..absent import absent
-from ..tracebacks import ending_at_caller
+from .._runtime.absent import absent
+from .._runtime.tracebacks import ending_at_caller
 from .annotations import matches
 
 _T = TypeVar("_T")

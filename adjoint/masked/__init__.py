@@ -1,6 +1,6 @@
 """`torch.masked`: reductions over what a mask selects, and tensors with a mask; names, no logic."""
 
-from ..first_use import late_names
+from .._runtime.first_use import late_names
 from .reductions import (
     _input_mask,
     _output_mask,

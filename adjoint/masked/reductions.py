@@ -10,7 +10,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_functions_at_caller
+from .._runtime.tracebacks import end_functions_at_caller
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",

@@ -11,7 +11,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_functions_at_caller
+from .._runtime.tracebacks import end_functions_at_caller
 from . import reductions
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *
 
-from ..tracebacks import end_functions_at_caller, end_public_at_caller
+from .._runtime.tracebacks import end_functions_at_caller, end_public_at_caller
 from . import arenas, channels, compiled, reductions, sharing
 from .spawning import (
     ProcessContext,

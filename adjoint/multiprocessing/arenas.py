@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from .._runtime.shared_memory import ALIGNMENT, Mapping, new_file
 from ..kernels.memory.storage import memory, owner, row_major_steps, window
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.sparse_array import SparseArray
-from ..shared_memory import ALIGNMENT, Mapping, new_file
 from ..tensor import LEAF, Tensor, make_subclass, wrap
 from .forked_readers import Copying, copy_pages, watch_forks
 from .reductions import SENT_TYPES, check_sendable

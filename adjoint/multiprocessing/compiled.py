@@ -12,7 +12,7 @@ import linecache
 import sys
 from typing import Any, NamedTuple
 
-from .. import forks
+from .._runtime import forks
 
 __all__ = ["New", "Work", "prepare"]
 

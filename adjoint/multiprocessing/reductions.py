@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..extra import warn_of_hooks
+from .._runtime.extra import warn_of_hooks
 from ..kernels.memory.storage import element_strides, owner, storage_offset, strided
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits

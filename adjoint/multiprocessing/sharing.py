@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy
 
+from .._runtime.late_bound import LATE
+from .._runtime.shared_memory import Mapping, Segment, allocated, attached
 from ..kernels.memory.storage import element_strides, memory, owner, storage_offset, strided
 from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, Released
-from ..late_bound import LATE
-from ..shared_memory import Mapping, Segment, allocated, attached
 from ..tensor import Tensor
 
 Array = numpy.ndarray[Any, Any]

@@ -1,6 +1,6 @@
 """`torch.nn`: modules, parameters, and the functions they call; names, no logic."""
 
-from ..first_use import late_names
+from .._runtime.first_use import late_names
 from . import functional, init, utils
 from .modules import *
 from .modules import LATE

@@ -6,8 +6,8 @@ from typing import Any
 
 import adjoint as torch
 
-from ..first_use import late_names
-from ..tracebacks import ending_at_caller
+from .._runtime.first_use import late_names
+from .._runtime.tracebacks import ending_at_caller
 
 __all__ = ["Buffer", "Parameter"]
 

@@ -9,10 +9,10 @@ from enum import IntEnum
 from importlib.util import find_spec
 from typing import Any
 
-from ..absent import absent
-from ..first_use import import_late
-from ..installed import install
-from ..tracebacks import end_at_caller
+from .._runtime.absent import absent
+from .._runtime.first_use import import_late
+from .._runtime.installed import install
+from .._runtime.tracebacks import end_at_caller
 
 __all__ = [
     "ONNXProgram",

@@ -1,6 +1,6 @@
 """Optimizers and learning rate schedulers; names, no logic."""
 
-from ..first_use import late_names
+from .._runtime.first_use import late_names
 from . import lr_scheduler
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .lbfgs import LBFGS

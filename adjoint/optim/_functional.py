@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .matrices import Adafactor, Muon
 from .optimizer import Optimizer

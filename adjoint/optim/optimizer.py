@@ -11,8 +11,8 @@ from typing import Any
 
 import adjoint as torch
 
-from ..notices import warn
-from ..tracebacks import end_at_caller, end_constructor_at_caller, shorten
+from .._runtime.notices import warn
+from .._runtime.tracebacks import end_at_caller, end_constructor_at_caller, shorten
 from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller
 from .lr_scheduler import LRScheduler
 from .lr_scheduler.scheduler import for_each_group
 from .optimizer import Optimizer

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from .._runtime.notices import warn
+from .._runtime.tracebacks import end_public_at_caller
+from .._runtime.uninterrupted import uninterrupted
 from ..autograd import profiler as profilers
 from ..autograd.profiler import ProfilerActivity, record_function
 from ..autograd.profiler_util import DeviceType, EventList
-from ..notices import warn
-from ..tracebacks import end_public_at_caller
-from ..uninterrupted import uninterrupted
 from . import itt as itt
 
 __all__ = [

@@ -7,7 +7,7 @@ that a file may contain. `options` holds for the whole program. `tensors`, `stor
 tensors, `plain` all other objects.
 """
 
-from ..first_use import late_names
+from .._runtime.first_use import late_names
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .checkpoint import load, save
 from .locations import _package_registry as _package_registry

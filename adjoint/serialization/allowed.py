@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from .. import dtypes
+from .._runtime.places import OWN, THEIRS
 from ..device import Size, device
-from ..places import OWN, THEIRS
 from ..tensor import Tensor
 from . import plain, tensors
 from .storages import STORAGE_TYPES, UNTYPED

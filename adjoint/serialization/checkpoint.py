@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy
 
+from .._runtime.notices import warn
+from .._runtime.tracebacks import ending_at_caller
 from ..kernels.memory.storages import UntypedStorage
-from ..notices import warn
-from ..tracebacks import ending_at_caller
 from .allowed import data_globals, user_globals, weights_globals
 from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write_all
 from .formats import START, begins_archive, begins_npz, begins_safetensors, writer_of

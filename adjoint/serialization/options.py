@@ -10,7 +10,7 @@ import warnings
 from enum import Enum
 from typing import Any
 
-from ..tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller
 from .allowed import qualified, user_globals, weights_globals
 from .files import FileLike, open_to_read
 from .formats import START, begins_archive

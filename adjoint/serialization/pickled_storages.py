@@ -4,8 +4,8 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
+from .._runtime.late_bound import LATE
 from ..kernels.memory.storages import UntypedStorage
-from ..late_bound import LATE
 from .checkpoint import load
 from .legacy import write_legacy
 

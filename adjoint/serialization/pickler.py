@@ -9,10 +9,10 @@ from collections import OrderedDict
 from types import FunctionType
 from typing import IO, Any
 
+from .._runtime.notices import warn
 from ..device import layout
 from ..dtypes import dtype
 from ..kernels.memory.storages import UntypedStorage
-from ..notices import warn
 from . import tensors
 from .allowed import data_globals, global_name, qualified, user_globals, weights_globals
 from .storages import StorageTable, StorageType

@@ -13,17 +13,17 @@ from weakref import WeakValueDictionary
 import numpy
 
 from .. import dtypes
+from .._runtime.extra import warn_of_hooks
+from .._runtime.first_use import import_late
+from .._runtime.late_bound import LATE
 from ..device import LAYOUTS, layout
 from ..dtypes import dtype
-from ..extra import warn_of_hooks
-from ..first_use import import_late
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
 from ..kernels.memory.storages import TypedStorage, UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, parked, remade
 from ..kernels.runtime.sparse_array import Coordinates, SparseArray
-from ..late_bound import LATE
 from ..tensor import Tensor, make_subclass, wrap
 from .limits import shown
 from .rebuild import split_array

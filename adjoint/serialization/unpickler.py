@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
-from ..places import OWN, THEIRS
+from .._runtime.places import OWN, THEIRS
 from .allowed import Allowed, qualified, weights_globals
 from .limits import check_keys, shown
 from .storages import ErrorOfCaller

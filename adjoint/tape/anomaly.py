@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy
 
+from .._runtime.late_bound import LATE
 from ..kernels.runtime.floating import unwarned
 from ..kernels.runtime.narrow_array import widened
 from ..kernels.sparse.layouts import to_dense
-from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes, origin
 from .edges import edge_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from .._runtime.tracebacks import ending_at_caller
 from ..kernels.memory import storage as storages
 from ..tensor import LEAF, Tensor, make_subclass
-from ..tracebacks import ending_at_caller
 from .inference_tensors import mark_if_inference
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from ..late_bound import LATE
+from .._runtime.late_bound import LATE
 from ..tensor import LEAF, Tensor
 from .modes import FLAGS
 from .node import NOWHERE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..late_bound import LATE
+from .._runtime.late_bound import LATE
 from ..tensor import Tensor
 from . import modes
 from .anomaly import BY_DEFINITION, note_cut

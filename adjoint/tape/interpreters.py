@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ..late_bound import LATE
+from .._runtime.late_bound import LATE
+from .._runtime.uninterrupted import uninterrupted
 from ..tensor import LEAF, Tensor, can_require_grad
-from ..uninterrupted import uninterrupted
 from . import modes
 
 

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._runtime.late_bound import LATE
+from .._runtime.uninterrupted import uninterrupted
 from ..device import device
 from ..dtypes import dtype, get_default_dtype, set_default_dtype
-from ..late_bound import LATE
-from ..uninterrupted import uninterrupted
 from .interpreters import tensors_in
 from .modes import STATE, settle, switch
 

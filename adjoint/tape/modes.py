@@ -16,9 +16,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..extra import NOTING
-from ..late_bound import LATE
-from ..uninterrupted import uninterrupted
+from .._runtime.extra import NOTING
+from .._runtime.late_bound import LATE
+from .._runtime.uninterrupted import uninterrupted
 
 
 class _Flags:

@@ -12,9 +12,9 @@ import weakref
 from types import CodeType
 from typing import Any, ClassVar
 
-from ..forks import lock_across_forks
-from ..late_bound import LATE
-from ..sequence import sequence_numbers
+from .._runtime.forks import lock_across_forks
+from .._runtime.late_bound import LATE
+from .._runtime.sequence import sequence_numbers
 from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle

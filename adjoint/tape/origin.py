@@ -7,7 +7,7 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
-from ..late_bound import LATE
+from .._runtime.late_bound import LATE
 from .modes import FLAGS, STATE
 
 getframe = sys._getframe

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from .._runtime.uninterrupted import uninterrupted
 from ..kernels.runtime.lazy_conj import materialize
 from ..tensor import LEAF, Tensor, ndarray, wrap
-from ..uninterrupted import uninterrupted
 from .aliases import alias, detached
 from .edges import current_edge
 from .modes import FLAGS, STATE

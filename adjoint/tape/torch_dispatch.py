@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .._runtime.uninterrupted import uninterrupted
+from .._runtime.weak_keys import WeakClasses
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
-from ..weak_keys import WeakClasses
 from .interpreters import tensors_in
 from .modes import STATE
 

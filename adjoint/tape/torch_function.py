@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy
 
+from .._runtime.late_bound import LATE
+from .._runtime.notices import warn
+from .._runtime.uninterrupted import uninterrupted
 from ..device import Size, device
 from ..dtypes import dtype
-from ..late_bound import LATE
-from ..notices import warn
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
 from .modes import STATE
 from .torch_dispatch import disabled_torch_dispatch_impl
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..forks import lock_across_forks
+from .._runtime.forks import lock_across_forks
 from ..tensor import Tensor, is_recorded
 from . import modes, origin
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy
 
+from .._runtime.late_bound import LATE
 from ..dtypes import from_numpy
 from ..kernels.memory import storage
 from ..kernels.runtime.lazy_conj import materialize, with_lazy_bits
 from ..kernels.sparse.layouts import to_dense
-from ..late_bound import LATE
 from ..tensor import LEAF, Tensor, is_recorded, lazy_bits
 from . import modes
 from .edges import current_edge, edge_of

@@ -1,6 +1,6 @@
 """Utilities for tests of numerical programs: comparison within tolerances, random tensors, checks of texts; names, no logic."""
 
-from ..tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller
 from ._comparison import assert_allclose, assert_close
 from .creation import make_tensor
 from .file_check import FileCheck

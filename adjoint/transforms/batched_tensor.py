@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy
 
+from .._runtime.extra import NOTING
+from .._runtime.late_bound import LATE
 from ..device import contiguous_format, device
-from ..extra import NOTING
 from ..kernels.runtime.meta_array import Unread
-from ..late_bound import LATE
 from ..tape.interpreters import lower
 from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import shared_counter

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._runtime.late_bound import LATE
+from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ..autograd.grad_mode import _Mode, enable_grad
 from ..device import strided
 from ..dispatch import inplace, recording
@@ -22,14 +24,12 @@ from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.slow_path import applied
 from ..dispatch.underived import without_tangent
-from ..late_bound import LATE
 from ..tape import modes
 from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
 from ..tape.node import own_hooks
 from ..tape.packing import modes_without_hooks
 from ..tape.views import CopySlices
 from ..tensor import Tensor, can_require_grad
-from ..uninterrupted import SwitchesAtOnce, uninterrupted
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangent_layout import empty_like, laid_out_like, pending_like, window, with_own_memory
 from .tangents import TRANSPOSE, tangents

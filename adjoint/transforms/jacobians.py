@@ -7,9 +7,9 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
+from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.decorators import tensors as operators
 from ..tensor import Tensor
-from ..tracebacks import ending_at_caller
 from .reverse import Reverse, positions, pulled, pushed, vmap
 from .tree import tree_flatten, tree_map, tree_unflatten
 

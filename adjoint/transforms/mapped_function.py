@@ -10,10 +10,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from .._runtime.uninterrupted import uninterrupted
 from ..autograd.function import Function
 from ..tape import modes
 from ..tensor import Tensor
-from ..uninterrupted import uninterrupted
 from .batched_tensor import BatchedTensor
 from .vmap_interpreter import VmapInterpreter
 

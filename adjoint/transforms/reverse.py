@@ -11,11 +11,13 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
+from .._runtime.late_bound import LATE
+from .._runtime.tracebacks import ending_at_caller
+from .._runtime.uninterrupted import uninterrupted
 from ..autograd.backward import grad as gradients
 from ..autograd.engine import discover
 from ..autograd.grad_mode import inference_mode
 from ..dispatch.decorators import tensors as operators
-from ..late_bound import LATE
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
@@ -23,8 +25,6 @@ from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
-from ..tracebacks import ending_at_caller
-from ..uninterrupted import uninterrupted
 from .batched_tensor import BatchedTensor
 from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, carry_tangents, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint

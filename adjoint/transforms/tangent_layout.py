@@ -6,11 +6,11 @@ from typing import Any
 
 from numpy import may_share_memory
 
+from .._runtime.late_bound import LATE
 from ..device import strided
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..kernels.memory import storage
-from ..late_bound import LATE
 from ..tensor import Tensor, lazy_bits
 
 

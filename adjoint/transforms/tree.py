@@ -6,9 +6,9 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from .._runtime.first_use import import_late
+from .._runtime.notices import warn
 from ..device import Size
-from ..first_use import import_late
-from ..notices import warn
 
 PyTree = Any
 IsLeaf = Callable[[Any], bool] | None

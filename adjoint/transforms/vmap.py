@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.decorators import tensors as operators
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
-from ..tracebacks import ending_at_caller
 from .batched_tensor import BatchedTensor
 from .tree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from .vmap_interpreter import VmapInterpreter

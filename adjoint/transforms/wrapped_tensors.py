@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import textwrap
 
+from .._runtime.late_bound import LATE
 from ..autograd.engine import discover
-from ..late_bound import LATE
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform

@@ -5,7 +5,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..tracebacks import end_at_caller
+from .._runtime.tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]

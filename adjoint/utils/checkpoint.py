@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import adjoint as torch
-from adjoint.uninterrupted import PutDuring, uninterrupted
-from adjoint.weak_keys import WeakKeys
+from adjoint._runtime.uninterrupted import PutDuring, uninterrupted
+from adjoint._runtime.weak_keys import WeakKeys
 
-from ..notices import warn
-from ..tracebacks import end_functions_at_caller, ending_at_caller
+from .._runtime.notices import warn
+from .._runtime.tracebacks import end_functions_at_caller, ending_at_caller
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [

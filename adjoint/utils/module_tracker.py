@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
-from adjoint.weak_keys import WeakKeys
+from adjoint._runtime.weak_keys import WeakKeys
 
 __all__ = ["ModuleTracker"]
 

@@ -8,7 +8,7 @@ from weakref import ref
 
 import adjoint as torch
 
-from ..weak_keys import WeakKeys
+from .._runtime.weak_keys import WeakKeys
 
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import adjoint
-from adjoint.absent import is_absent
+from adjoint._runtime.absent import is_absent
 from adjoint.dispatch.operator_index import FAMILIES
 from adjoint.missing import names_in
 

@@ -10,9 +10,9 @@ import pytest
 
 import adjoint as torch
 from adjoint import nn
+from adjoint._runtime.sequence import module_calls
 from adjoint.inspect.modules import calls_of
 from adjoint.inspect.snapshot import snapshot
-from adjoint.sequence import module_calls
 from tests.inspect.models import GPT, Attention
 
 functional = nn.functional
@@ -345,7 +345,7 @@ def test_each_of_two_threads_that_record_at_once_has_its_frames():
 
 def test_one_thread_notes_no_results():
     program = "import adjoint as torch; torch.inspect; torch.nn.Tanh()(torch.ones(1, requires_grad=True)); "
-    program += "from adjoint.sequence import module_calls; assert module_calls[-1][4] is None"
+    program += "from adjoint._runtime.sequence import module_calls; assert module_calls[-1][4] is None"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

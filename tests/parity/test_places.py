@@ -19,7 +19,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adjoint.absent import is_absent
+from adjoint._runtime.absent import is_absent
 from adjoint.missing import reason
 
 LIST = Path(__file__).with_name("missing_places.txt")

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ... import nn
-from ...absent import absent, is_of_tools
+from ..._runtime.absent import absent, is_of_tools
+from ..._runtime.tracebacks import end_at_caller
 from ...tensor import Tensor
-from ...tracebacks import end_at_caller
 
 
 class QuantStub(nn.Module):

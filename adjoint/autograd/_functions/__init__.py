@@ -9,7 +9,7 @@ import math
 import sys
 from typing import Any
 
-from ...first_use import further_names
+from ..._runtime.first_use import further_names
 from ...tensor import Tensor
 from ..function import Function
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
 from ...device import strided
 from ...dtypes import float32
 from ...kernels.runtime.floating import unwarned
 from ...kernels.sparse.layouts import coalesce, places_in_dense, to_dense
-from ...notices import warn
 from ...operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
 from ...random import Generator
 from ...tensor import Tensor, wrap

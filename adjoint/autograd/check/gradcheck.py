@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
+from ..._runtime.tracebacks import ending_at_caller
 from ...kernels.runtime.sparse_array import SparseArray
-from ...notices import warn
 from ...tensor import Tensor, wrap
-from ...tracebacks import ending_at_caller
 
 __all__ = [
     "GradcheckError",

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
+from ..._runtime.tracebacks import ending_at_caller
+from ..._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ...kernels.runtime.narrow_array import widened
-from ...notices import warn
 from ...tape import modes, origin
 from ...tape.anomaly import Statistics, elements
 from ...tape.node import Node, accumulator_of
 from ...tape.subject import Subject
 from ...tensor import Tensor
-from ...tracebacks import ending_at_caller
-from ...uninterrupted import SwitchesAtOnce, uninterrupted
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 

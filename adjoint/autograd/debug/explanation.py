@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..._runtime.tracebacks import ending_at_caller
 from ...kernels.runtime.floating import OFF, WARNINGS, restore
 from ...tape import anomaly, modes
 from ...tape.anomaly import Statistics, elements
@@ -14,7 +15,6 @@ from ...tape.node import Node
 from ...tape.saved import RELEASED, unpack
 from ...tape.subject import Subject
 from ...tensor import Tensor, ndarray
-from ...tracebacks import ending_at_caller
 from ..engine import deliver, discover
 from ..graph_task import Capture, GraphTask
 from ..roots import first_grad

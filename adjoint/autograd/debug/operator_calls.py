@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
+from ..._runtime.uninterrupted import uninterrupted
+from ..._runtime.weak_keys import WeakKeys
 from ...dispatch.arguments import MISSING
 from ...dispatch.declaration import Operator
 from ...tape import modes
 from ...tape.profile_recorder import Recorder
 from ...tensor import Tensor
-from ...uninterrupted import uninterrupted
-from ...weak_keys import WeakKeys
 
 
 class Observer(Protocol):

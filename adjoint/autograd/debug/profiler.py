@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
+from ..._runtime.notices import warn
+from ..._runtime.uninterrupted import uninterrupted
 from ...codegen.observed_kernels import KERNELS
 from ...dispatch import profiled_functions
-from ...notices import warn
 from ...tape import modes
 from ...tape.profile_recorder import USER, WAIT, Event, Recorder
-from ...uninterrupted import uninterrupted
 from .communication import CommunicationInfo, length_within
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 

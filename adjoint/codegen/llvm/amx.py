@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from ...first_use import computed_once
+from ..._runtime.first_use import computed_once
 from .functions import Builtin
 from .host import HOST
 from .language import i64

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...first_use import computed_once, import_late
-from ...forks import lock_across_forks
-from ...installed import install
+from ..._runtime.first_use import computed_once, import_late
+from ..._runtime.forks import lock_across_forks
+from ..._runtime.installed import install
 from .values import CompilationError
 
 NEWEST_LLVM = 22

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...first_use import computed_once
+from ..._runtime.first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, ROW, ROW_LENGTH, SCALAR, Expression, Node
 from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add, shuffle
 from .calls import ARRAYS_AT, elements_at

@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_public_at_caller
+from ..._runtime.tracebacks import end_public_at_caller
 from ..state import wait_for_saving
 from ..tensor.dtensor import DTensor
 from ..tensor.placement_types import spans

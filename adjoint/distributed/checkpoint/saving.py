@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import adjoint as torch
 
-from ...tracebacks import end_public_at_caller
+from ..._runtime.tracebacks import end_public_at_caller
 from ..groups import ProcessGroup, is_initialized, new_group, resolve
 from ..objects import all_gather_object, broadcast_object_list
 from ..state import STATE, wait_for_saving

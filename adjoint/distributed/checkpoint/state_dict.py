@@ -8,7 +8,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 from ..groups import get_rank, is_initialized
 from ..objects import broadcast_object_list
 from ..tensor.dtensor import DTensor, part_of

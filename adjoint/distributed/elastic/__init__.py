@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ...first_use import further_names
+from ..._runtime.first_use import further_names
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ..._runtime.tracebacks import ending_at_caller
 from ...nn import Parameter
-from ...tracebacks import ending_at_caller
 from ..device_mesh import DeviceMesh
 from ..groups import ProcessGroup
 from ..tensor.dtensor import whole_mesh

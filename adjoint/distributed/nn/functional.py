@@ -10,7 +10,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 from .. import collectives
 from ..groups import NON_GROUP_MEMBER, get_rank, get_world_size
 from ..reductions import ReduceOp

@@ -1,6 +1,6 @@
 """`torch.distributed.tensor.experimental`: names that libraries import."""
 
-from ...absent import absent
+from ..._runtime.absent import absent
 
 __all__ = ["implicit_replication"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_public_at_caller
+from ..._runtime.tracebacks import end_public_at_caller
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh
 from .dtensor import DTensor, part_of, whole_mesh

@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ..._runtime.notices import warn
 from ...dtypes import dtype
-from ...notices import warn
 from ..memory import storage
 from ..memory.copying import convert
 from ..runtime.floating import OFF, WARNINGS, restore, unwarned

@@ -13,9 +13,9 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..._runtime.first_use import import_late
+from ..._runtime.forks import lock_across_forks
 from ...codegen.acceleration import LOOPS
-from ...first_use import import_late
-from ...forks import lock_across_forks
 
 DEFAULT_SEED = 67280421310721
 """The seed of a generator that was given none."""

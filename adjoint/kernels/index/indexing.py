@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ..._runtime.notices import warn
 from ...codegen.acceleration import LOOPS, MOVED
-from ...notices import warn
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
 from ...codegen.acceleration import LARGE, LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose
 from ...codegen.tracing import xp
 from ...dtypes import Rank, can_cast, from_numpy, promote, scalar_dtype
-from ...notices import warn
 from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, typed
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.late_bound import LATE
+from ..._runtime.notices import warn
 from ...codegen.acceleration import CONVERTED, LOOPS, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
-from ...late_bound import LATE
-from ...notices import warn
 from ..runtime.floating import HALVES, unwarned
 from ..runtime.layout import row_major
 from ..runtime.meta_array import Unread

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
-from ...tracebacks import ending_at_caller
+from ..._runtime.tracebacks import ending_at_caller
 from .storages import TypedStorage, UntypedStorage
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ..._runtime.first_use import import_late
 from ...device import channels_last, channels_last_3d
-from ...first_use import import_late
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import LazyConjNeg
 from ..runtime.meta_array import Meta, Released

@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy
 
 from ... import dtypes
+from ..._runtime.first_use import import_late
+from ..._runtime.late_bound import LATE
+from ..._runtime.tracebacks import end_methods_at_caller
 from ...device import cpu, meta
 from ...device import device as Device
 from ...dtypes import from_numpy, get_default_dtype
-from ...first_use import import_late
-from ...late_bound import LATE
-from ...tracebacks import end_methods_at_caller
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, parked, remade
@@ -46,7 +46,7 @@ def resized(array: Array, shape: tuple[int, ...]) -> Array:
 
 def mapped_bytes(filename: Any, shared: bool, length: int) -> Array:
     """The first bytes of a file, as `shared_memory.mapped_file` maps them."""
-    mapping = import_late("adjoint.shared_memory").mapped_file(os.fspath(filename), shared, length)
+    mapping = import_late("adjoint._runtime.shared_memory").mapped_file(os.fspath(filename), shared, length)
     return numpy.ndarray(length, numpy.uint8, mapping)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy
 from numpy import ndarray
 
-from ...first_use import computed_once
+from ..._runtime.first_use import computed_once
 
 Sizes = tuple[int, ...]
 

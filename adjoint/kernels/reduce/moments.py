@@ -6,8 +6,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
+from ..._runtime.notices import warn
 from ...codegen.acceleration import LOOPS
-from ...notices import warn
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows

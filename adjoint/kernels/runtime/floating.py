@@ -15,7 +15,7 @@ import numpy
 from numpy import ndarray
 
 from ... import dtypes
-from ...uninterrupted import uninterrupted
+from ..._runtime.uninterrupted import uninterrupted
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 FLOAT16 = numpy.dtype(numpy.float16)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ...late_bound import LATE
+from ..._runtime.late_bound import LATE
 
 Array = numpy.ndarray[Any, Any]
 

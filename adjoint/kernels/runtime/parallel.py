@@ -20,8 +20,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...tracebacks import ending_at_caller
-from ...uninterrupted import uninterrupted
+from ..._runtime.tracebacks import ending_at_caller
+from ..._runtime.uninterrupted import uninterrupted
 
 TILE_BYTES = 1 << 20
 """About how many bytes of rows one call of the function gets at most. NumPy takes the interpreter lock after every loop, and to

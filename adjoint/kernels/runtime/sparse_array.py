@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ...late_bound import LATE
+from ..._runtime.late_bound import LATE
 from .meta_array import Unread
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
 from ...codegen.acceleration import LOOPS, MOVED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
-from ...notices import warn
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import refuse, widen
 from ..runtime.layout import has_channels_last, row_major

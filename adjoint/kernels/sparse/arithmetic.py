@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ...late_bound import LATE
+from ..._runtime.late_bound import LATE
 from ..math import arithmetic as pointwise
 from ..runtime.shapes import broadcast_shapes
 from ..runtime.sparse_array import Coordinates, SparseArray, sparse

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.first_use import computed_once, import_late
 from ...dtypes import from_numpy
-from ...first_use import computed_once, import_late
 from ..runtime.floating import widen
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from .layouts import (

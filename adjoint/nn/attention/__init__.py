@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import Any
 
-from ...first_use import late_names
+from ..._runtime.first_use import late_names
 
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import adjoint as torch
 
-from ...tracebacks import ending_at_caller
+from ..._runtime.tracebacks import ending_at_caller
 
 __all__ = [
     "AuxOutput",

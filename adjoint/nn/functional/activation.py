@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import adjoint as torch
 
+from ..._runtime.notices import warn
 from .declared import operators
 
 
@@ -111,9 +112,7 @@ def hardswish(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
-    torch.notices.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
-    )
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -163,7 +162,7 @@ def gumbel_softmax(
         dim: the dimension along which softmax is computed.
     """
     if eps != 1e-10:
-        torch.notices.warn("`eps` parameter is deprecated and has no effect.")
+        warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -torch.empty_like(logits).exponential_().log()
     soft = operators.softmax((logits + gumbels) / tau, dim)
     if not hard:

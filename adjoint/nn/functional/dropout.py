@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import adjoint as torch
 
+from ..._runtime.notices import warn
 from .declared import operators
 
 
@@ -47,14 +48,14 @@ def dropout2d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplac
     """Drop whole channels of an input of shape `(N, C, H, W)`."""
     _check_probability(p)
     if input.dim() not in (3, 4):
-        torch.notices.warn(
+        warn(
             f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an "
             "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
             "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel "
             "dimension, and an optional batch dimension (i.e. 3D or 4D inputs)."
         )
     if input.dim() == 3:
-        torch.notices.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
             "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
             "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
@@ -67,7 +68,7 @@ def dropout3d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplac
     """Drop whole channels of an input of shape `(N, C, D, H, W)` or `(C, D, H, W)`."""
     _check_probability(p)
     if input.dim() not in (4, 5):
-        torch.notices.warn(
+        warn(
             f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an "
             "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
             "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "

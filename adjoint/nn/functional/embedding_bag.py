@@ -6,6 +6,7 @@ from typing import cast
 
 import adjoint as torch
 
+from ..._runtime.notices import warn
 from .declared import operators
 from .normalization import embedding, limit_norms
 
@@ -39,7 +40,7 @@ def embedding_bag(
             [3., 4.]])
     """
     if weight.dtype is torch.int64 and input.is_floating_point():
-        torch.notices.warn(
+        warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, "
             "and should now be `embedding_bag(input, weight, ...)`."
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import adjoint as torch
 from adjoint import Tensor
 
-from ...tracebacks import end_public_at_caller
+from ..._runtime.tracebacks import end_public_at_caller
 
 __all__ = [
     "conv_tbc", "cosine_embedding_loss", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",

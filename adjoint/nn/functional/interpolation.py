@@ -10,6 +10,8 @@ from typing import Any
 
 import adjoint as torch
 
+from ..._runtime.notices import warn
+
 _NEAREST = ("nearest", "nearest-exact", "area")
 _SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
 """The modes with `align_corners`, and their numbers of dimensions."""
@@ -113,7 +115,7 @@ def upsample(
     input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
 ) -> torch.Tensor:
     """Old name of `interpolate`."""
-    torch.notices.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
 
 

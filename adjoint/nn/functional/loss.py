@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import adjoint as torch
 
+from ..._runtime.notices import warn
 from .declared import operators
 from .reduction import REDUCTIONS, checked_reduction, weighted
 
@@ -15,7 +16,7 @@ def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tenso
     """Broadcast input and target together; warn if that changes their shapes."""
     if input.shape == target.shape:
         return input, target
-    torch.notices.warn(
+    warn(
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
         "This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size."
@@ -186,7 +187,7 @@ def kl_div(
     """
     reduction = checked_reduction(size_average, reduce, reduction, (*REDUCTIONS, "batchmean"))
     if reduction == "mean":
-        torch.notices.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release."

@@ -14,7 +14,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ...tracebacks import end_public_at_caller
+from ..._runtime.tracebacks import end_public_at_caller
 from .activation import relu
 from .declared import operators
 from .dropout import dropout as drop

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import adjoint as torch
 
+from ..._runtime.notices import warn
 from .declared import operators
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -16,7 +17,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     if size_average is None and reduce is None:
         return reduction
     meant = meant_by(size_average, reduce)
-    torch.notices.warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
     return meant
 
 

@@ -1,6 +1,6 @@
 """Modules: the layers, losses and containers of neural networks, and their base class; names, no logic."""
 
-from ...first_use import late_names
+from ..._runtime.first_use import late_names
 from .activation import *
 from .batchnorm import *
 from .container import *

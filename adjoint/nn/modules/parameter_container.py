@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_methods_at_caller
+from ..._runtime.tracebacks import end_methods_at_caller
 from ..parameter import Parameter
 from .container import absolute_index, pairs
 from .module import Module

@@ -2,7 +2,7 @@
 
 import sys
 
-from ...first_use import further_names
+from ..._runtime.first_use import further_names
 from .data_parallel import DataParallel, data_parallel, parallel_apply, replicate
 from .distributed import DistributedDataParallel
 from .scatter_gather import gather, scatter

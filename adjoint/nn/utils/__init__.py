@@ -1,6 +1,6 @@
 """Functions on the parameters of a model; names, no logic."""
 
-from ...first_use import late_names
+from ..._runtime.first_use import late_names
 from . import rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 
 
 def parameters_to_vector(parameters: Iterable[torch.Tensor]) -> torch.Tensor:

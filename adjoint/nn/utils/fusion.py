@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 from ..parameter import Parameter
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 Scores = torch.Tensor | None

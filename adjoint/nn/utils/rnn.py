@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import adjoint as torch
 from adjoint import Tensor
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 
 __all__ = [
     "PackedSequence",

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import adjoint as torch
 
-from ...tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.module import Module
 from ..parameter import Parameter, is_lazy
 

@@ -8,26 +8,26 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ..._runtime.first_use import import_late
+from ..._runtime.notices import warn
+from ..._runtime.tracebacks import shorten
 from ...codegen.backend import NUMPY
 from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
 from ...dispatch.signatures import type_name
-from ...first_use import import_late
 from ...kernels.create.data import array_from_data, check_array
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import in_words_of_pytorch, whole
 from ...kernels.runtime.meta_array import in_place_of
 from ...kernels.runtime.scalar import scalar_array
-from ...notices import warn
 from ...tape import mode_switches, modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
 from ...tape.inference_tensors import mark_inference
 from ...tape.interpreters import within_batches
 from ...tape.versions import bump
 from ...tensor import LEAF, Tensor, tensor_array, wrap
-from ...tracebacks import shorten
 from ..memory.conversion import checked_dtype, is_meta
 
 # --- what every constructor takes -----------------------------------------------------------------------------

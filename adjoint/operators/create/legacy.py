@@ -7,17 +7,17 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ..._runtime.late_bound import LATE
+from ..._runtime.notices import warn
+from ..._runtime.places import module_named
+from ..._runtime.tracebacks import ending_at_caller
 from ...device import Size, cpu, device, sparse_coo, strided
 from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public, tensors
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import storages
-from ...late_bound import LATE
-from ...notices import warn
-from ...places import module_named
 from ...tape import mode_switches, modes
 from ...tensor import Tensor, tensor_array, wrap
-from ...tracebacks import ending_at_caller
 from ..memory.conversion import check_device, converted, is_meta
 
 

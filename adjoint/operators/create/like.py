@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.first_use import import_late
 from ...codegen.backend import NUMPY
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
-from ...first_use import import_late
 from ...kernels.create import creation as kernels
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ..._runtime.notices import warn
 from ...device import Size
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
@@ -17,7 +18,6 @@ from ...kernels.create import creation as kernels
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import broadcast_shapes as broadcast
 from ...kernels.runtime.shapes import common_shape
-from ...notices import warn
 from ...tensor import Tensor
 from ..memory.conversion import checked_dtype
 from .creation import finished, leaf, result_dtype

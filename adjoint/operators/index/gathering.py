@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.decorators import operator, public, tensors
@@ -19,7 +20,6 @@ from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
 from ...kernels.reduce import counting
 from ...kernels.shape import joining as kernels
-from ...notices import warn
 from ...tensor import Tensor, wrap, wrap_dim
 from . import batched_indexing
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.tracebacks import shorten
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
@@ -29,7 +30,6 @@ from ...tape.saved import unpack_list
 from ...tape.stale_error import stale_error
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
-from ...tracebacks import shorten
 from ..shape.view import alias, unsqueeze
 from . import batched_indexing
 from .keys import apply_basic, key_items

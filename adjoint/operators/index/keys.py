@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.notices import warn
 from ...kernels.create.data import array_from_data, is_sequence
-from ...notices import warn
 from ...tensor import Tensor, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import unsqueeze

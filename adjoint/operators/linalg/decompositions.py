@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ..._runtime.notices import warn
 from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
@@ -12,7 +13,6 @@ from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg import matmul
 from ...kernels.linalg.elimination import lu_factor
 from ...kernels.runtime.shapes import broadcast_shapes
-from ...notices import warn
 from ...tape.modes import FLAGS, is_recording
 from ...tape.saved import unpack
 from ...tensor import Tensor, wrap

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from math import prod
 
+from ..._runtime.notices import warn
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
 from ...kernels.linalg import LinAlgError
 from ...kernels.runtime.floating import is_inexact
-from ...notices import warn
 from ...tensor import Tensor, wrap_dim
 from ..reduce.moments import norm
 from .matrices import matrix_norm, multi_dot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ..._runtime.notices import warn
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import add_method, operator, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
@@ -11,7 +12,6 @@ from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...dispatch.underived import underived
 from ...kernels.linalg import factored as kernels
-from ...notices import warn
 from ...tape.saved import unpack
 from .decompositions import batch_of_systems, conjugate_transpose
 

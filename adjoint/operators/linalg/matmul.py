@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 
+from ..._runtime.tracebacks import shorten
 from ...codegen.kernel import Kernel
 from ...device import strided
 from ...dispatch.annotations import Array, Number
@@ -19,7 +20,6 @@ from ...kernels.linalg import matmul as kernels
 from ...kernels.memory.storage import element_strides
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tensor import Tensor
-from ...tracebacks import shorten
 
 DOT = "result dtype {given} does not match input dtype {wanted}"
 MV = "addmv input tensors must have the same dtype, but got {given}, {wanted}, and {wanted}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 
+from ..._runtime.notices import warn
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, stored
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
-from ...notices import warn
 from ...tape.saved import unpack
 from ...tensor import Tensor
 from .decompositions import cholesky_gradient, conjugate_transpose

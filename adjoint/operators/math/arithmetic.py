@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ..._runtime.tracebacks import shorten
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Number
 from ...dispatch.arguments import invalid_arguments, is_number
@@ -19,7 +20,6 @@ from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import alone, with_number
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
-from ...tracebacks import shorten
 
 
 def conjugate(value):

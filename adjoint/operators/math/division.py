@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ..._runtime.tracebacks import shorten
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
 from ...dispatch.decorators import binary, operator, public, tensors
@@ -14,7 +15,6 @@ from ...dispatch.signatures import OUT, number_either_way, with_number
 from ...dispatch.underived import underived
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
-from ...tracebacks import shorten
 
 
 @binary(

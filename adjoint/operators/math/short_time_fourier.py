@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..._runtime.notices import warn
 from ...dispatch.decorators import public, tensors
-from ...notices import warn
 from ...tensor import Tensor
 from .fourier import fft, ifft, irfft, rfft
 

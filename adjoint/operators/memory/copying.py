@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy
 
+from ..._runtime.extra import note_former
+from ..._runtime.notices import warn
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format
@@ -14,13 +16,11 @@ from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
 from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
-from ...extra import note_former
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import whole
 from ...kernels.reduce import reduction
 from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
-from ...notices import warn
 from ...tape import modes, views
 from ...tape.interpreters import check_owned, innermost
 from ...tape.refusals import count_change

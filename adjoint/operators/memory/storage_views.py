@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.late_bound import LATE
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import named, operator, public, publish, tensors
@@ -15,7 +16,6 @@ from ...kernels.runtime.addresses import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
-from ...late_bound import LATE
 from ...tape import modes, views
 from ...tape.aliases import detached
 from ...tape.anomaly import BY_DEFINITION, note_cut

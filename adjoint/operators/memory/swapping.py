@@ -5,11 +5,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ..._runtime.tracebacks import ending_at_caller
 from ...dispatch.decorators import public
 from ...tape.node import live_accumulator
 from ...tape.versions import Mark
 from ...tensor import Tensor
-from ...tracebacks import ending_at_caller
 from .subclassing import SLOTS
 
 

@@ -10,13 +10,13 @@ import functools
 import operator as python
 from typing import Any
 
+from ..._runtime.notices import warn
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors
 from ...dtypes import C_NAMES
 from ...kernels.nn import convolution as kernels
 from ...kernels.runtime.layout import like_images
-from ...notices import warn
 from ...tensor import Tensor
 
 

@@ -6,10 +6,10 @@ import math
 
 import numpy
 
+from ..._runtime.first_use import import_late
 from ...codegen.backend import NUMPY
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
-from ...first_use import import_late
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked

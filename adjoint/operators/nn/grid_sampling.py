@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from ..._runtime.notices import warn
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import grid_sampling as kernels
 from ...kernels.nn.grid_sampling import Sampling
-from ...notices import warn
 
 
 @operator(kernel=kernels.weights, namespace=None, method=False, out=False)

@@ -6,11 +6,11 @@ from numbers import Number
 
 import numpy
 
+from ..._runtime.notices import warn
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import public, tensors
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable
-from ...notices import warn
 from ...tensor import Tensor, wrap_dim
 from ..shape.parts import select, slice
 

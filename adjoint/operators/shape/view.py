@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
+from ..._runtime.notices import warn
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, wrong_type
@@ -13,7 +14,6 @@ from ...dispatch.decorators import named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
-from ...notices import warn
 from ...tape import modes
 from ...tape.aliases import detached
 from ...tape.inference_tensors import mark_inference

@@ -9,8 +9,8 @@ from typing import Any
 
 import adjoint as torch
 
-from ...notices import warn
-from ...tracebacks import end_methods_at_caller
+from ..._runtime.notices import warn
+from ..._runtime.tracebacks import end_methods_at_caller
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (

@@ -1,6 +1,6 @@
 """`torch.utils.benchmark`: how long a statement takes; names, no logic."""
 
-from ...tracebacks import end_public_at_caller
+from ..._runtime.tracebacks import end_public_at_caller
 from .timer import Compare, Measurement, Timer
 
 __all__ = ["Compare", "Measurement", "Timer"]

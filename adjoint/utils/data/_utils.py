@@ -1,6 +1,6 @@
 """PyTorch's names for parts of data loading that other libraries import; names, no logic."""
 
-from ...first_use import further_names
+from ..._runtime.first_use import further_names
 from . import collate, worker
 
 __all__ = ["HAS_NUMPY", "IS_WINDOWS", "MP_STATUS_CHECK_INTERVAL", "collate", "worker"]

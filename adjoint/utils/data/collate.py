@@ -15,7 +15,7 @@ import numpy
 
 import adjoint as torch
 
-from ...tracebacks import ending_at_caller
+from ..._runtime.tracebacks import ending_at_caller
 from .dataset import IterableDataset, gather
 from .worker_info import get_worker_info, memory_for_sending
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import adjoint as torch
 
-from ...tracebacks import end_methods_at_caller
+from ..._runtime.tracebacks import end_methods_at_caller
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",

@@ -14,7 +14,7 @@ import numpy
 
 import adjoint as torch
 
-from ...tracebacks import shorten
+from ..._runtime.tracebacks import shorten
 from .collate import fetcher
 from .dataset import IterableDataset
 from .worker_info import WorkerInfo, become

@@ -16,7 +16,7 @@ import numpy
 
 import adjoint as torch
 
-from ...first_use import further_names
+from ..._runtime.first_use import further_names
 
 __all__ = ["FileWriter", "SummaryWriter"]
 

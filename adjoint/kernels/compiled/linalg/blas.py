@@ -17,13 +17,13 @@ from typing import Any
 import numpy
 from numpy.linalg import _umath_linalg
 
+from ...._runtime.first_use import computed_once
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.element_types import PointerType
 from ....codegen.llvm.external import external
 from ....codegen.llvm.language import CompilationError, Int, Pointer, T, address, f32, f64, i32, i64, loops, vectorized
 from ....codegen.llvm.launch import launch
 from ....codegen.llvm.workers import wait
-from ....first_use import computed_once
 
 LOCK, CALLS, THREADS, WORDS = range(4)
 """What is kept: 1 while it is changed, how many calls are being made, how many threads OpenBLAS had before the first of them."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...._runtime.first_use import computed_once
 from ....codegen.llvm.language import (
     Int,
     Pointer,
@@ -28,7 +29,6 @@ from ....codegen.llvm.language import (
     vector,
 )
 from ....codegen.llvm.launch import launch
-from ....first_use import computed_once
 from .convolution_geometry import Axis
 from .convolution_kernels import store_first
 from .convolution_plan import Arrays, Table, Work

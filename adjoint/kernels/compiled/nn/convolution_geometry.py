@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy
 from numpy import ndarray
 
-from ....first_use import computed_once
+from ...._runtime.first_use import computed_once
 
 Sizes = tuple[int, ...]
 

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
+from ...._runtime.notices import warn
 from ....codegen.acceleration import RepeatedForm
-from ....notices import warn
 from ...math.fma import fma32, fma64
 from ...runtime.floating import BFLOAT16, is_floating, refuse, type_name
 from ...runtime.narrow_array import is_narrow

@@ -19,9 +19,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 FULL = os.environ.get("ADJOINT_FULL_TRACEBACK", "0") not in ("", "0")
 
-_INSIDE = f"{__package__}."
+PACKAGE = __name__.partition(".")[0]
 
-_PACKAGES = (__package__, "torch")
+_INSIDE = f"{PACKAGE}."
+
+_PACKAGES = (PACKAGE, "torch")
 """The packages that our classes say they come from."""
 
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_locals` is a copy
@@ -73,7 +75,7 @@ def without_our_frames(trace: TracebackType | None) -> TracebackType | None:
 def is_ours(names: dict[str, Any]) -> bool:
     """Whether the module with this namespace belongs to adjoint."""
     package = names.get("__package__") or ""
-    return package == __package__ or package.startswith(_INSIDE)
+    return package == PACKAGE or package.startswith(_INSIDE)
 
 
 def is_of_a_library(frame: FrameType) -> bool:

@@ -15,7 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any, Generic, TypeVar, overload
 
 from .forks import lock_across_forks
-from .tracebacks import ending_at_caller
+from .tracebacks import PACKAGE, ending_at_caller
 
 _T = TypeVar("_T")
 
@@ -36,7 +36,7 @@ def import_late(name: str) -> ModuleType:
 def _within_import(frame: FrameType | None) -> bool:
     """Whether this thread executes a module of the package, whose lock it holds: it must not wait for `_importing` then."""
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
             return True
         frame = frame.f_back
     return False

@@ -12,6 +12,8 @@ from operator import delitem
 from typing import Any, TypeVar
 from weakref import proxy, ref
 
+from .tracebacks import PACKAGE
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -73,5 +75,5 @@ class WeakClasses(set[Any]):
 
     def add(self, cls: type) -> None:
         """Put a class into the set."""
-        ours = cls.__module__.partition(".")[0] == __package__
+        ours = cls.__module__.partition(".")[0] == PACKAGE
         super().add(cls if ours else _OfClass(cls, self.discard))

@@ -12,13 +12,14 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .first_use import import_late
+from .tracebacks import PACKAGE
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    from .device import device
-    from .kernels.memory.storages import UntypedStorage
-    from .tensor import Tensor
+    from ..device import device
+    from ..kernels.memory.storages import UntypedStorage
+    from ..tensor import Tensor
 
     Array = ndarray[Any, Any]
 
@@ -231,7 +232,7 @@ class Unfilled:
 
     def __call__(self, *args: Any, **names: Any) -> Any:
         """Import the module, which fills the field, and call what it has filled it with."""
-        module = f"{__package__}.{MODULES[self.name]}"
+        module = f"{PACKAGE}.{MODULES[self.name]}"
         import_late(module)
         function = getattr(LATE, self.name)
         if isinstance(function, Unfilled):
