@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ._runtime.notices import warn
+from ._runtime.tracebacks import warn
 from .tensor import Tensor
 from .transforms.vmap import vmap as newer
 

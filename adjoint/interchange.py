@@ -12,8 +12,7 @@ from numpy import ndarray
 from . import dtypes
 from ._runtime.first_use import import_late
 from ._runtime.late_bound import LATE
-from ._runtime.notices import warn
-from ._runtime.tracebacks import ending_at_caller, shorten
+from ._runtime.tracebacks import ending_at_caller, shorten, warn
 from .array_attributes import ArrayAttributes, methods_of_tensor
 from .kernels.memory import storage as storages
 from .kernels.memory.storage import PYTHON_NUMBERS

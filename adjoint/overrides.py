@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from . import autograd, fft, linalg, sparse, special
-from ._runtime.notices import warn
+from ._runtime.tracebacks import warn
 from ._runtime.uninterrupted import uninterrupted
 from .dispatch import profiled_functions, wrappers
 from .nn import functional, init

@@ -15,8 +15,7 @@ import numpy
 from . import dtypes
 from ._runtime.extra import NOTING, Extra, note_former
 from ._runtime.late_bound import LATE
-from ._runtime.notices import warn
-from ._runtime.tracebacks import end_at_caller, ending_at_caller, shorten
+from ._runtime.tracebacks import end_at_caller, ending_at_caller, shorten, warn
 from ._runtime.weak_keys import WeakClasses
 from .array_attributes import wrap_dim as wrap_dim
 from .interchange import Interchange

@@ -45,7 +45,7 @@ def test_a_call_of_a_field_imports_its_module():
 def test_a_module_that_does_not_fill_its_field_is_an_error(monkeypatch):
     monkeypatch.setitem(MODULES, "replay", "_runtime.late_bound")
     monkeypatch.setattr("adjoint._runtime.late_bound.LATE", LateBound())
-    with pytest.raises(RuntimeError, match=r"adjoint\.late_bound does not fill the late-bound 'replay'"):
+    with pytest.raises(RuntimeError, match=r"adjoint\._runtime\.late_bound does not fill the late-bound 'replay'"):
         Unfilled("replay")()
 
 

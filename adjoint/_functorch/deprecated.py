@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import func
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from . import make_functional as modules
 
 _TRANSFORMS = ("functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .notices import warn
 from .sequence import sequence_numbers
+from .tracebacks import warn
 
 MOST_FORMERS = 16
 """So many earlier shapes and dtypes of a leaf are remembered."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .notices import warn
-from .tracebacks import ending_at_caller
+from .tracebacks import ending_at_caller, warn
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",

@@ -1,4 +1,4 @@
-"""Tracebacks that end at the user's line: errors leave out the frames of adjoint that they pass.
+"""Errors and warnings end at the user's line: their tracebacks leave out the frames of adjoint.
 
 An exception collects a frame of traceback wherever it leaves a function. A function at the border between the user's code and
 adjoint catches it, takes our frames out, and raises it again by a bare `raise`, which adds no frame of its own. Frames of the
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -76,6 +77,14 @@ def is_ours(names: dict[str, Any]) -> bool:
     """Whether the module with this namespace belongs to adjoint."""
     package = names.get("__package__") or ""
     return package == PACKAGE or package.startswith(_INSIDE)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line outside this package, however deep the call stack is."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and is_ours(frame.f_globals):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def is_of_a_library(frame: FrameType) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._runtime.late_bound import LATE
-from .._runtime.notices import warn
-from .._runtime.tracebacks import shorten
+from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import uninterrupted
 from ..device import device
 from ..dtypes import bfloat16, dtype, float16, float32, float64

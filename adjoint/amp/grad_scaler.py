@@ -9,7 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 
 
 class OptState(Enum):

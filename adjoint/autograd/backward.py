@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from .._runtime.notices import warn
 from .._runtime.settings import is_warn_always_enabled
+from .._runtime.tracebacks import warn
 from ..dispatch.lazy_stubs import lazily_wrapped
 from ..tape import modes
 from ..tape.edges import edge_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from ..dispatch.out import Underived
 from ..tape import modes
 from ..tensor import Tensor, can_require_grad

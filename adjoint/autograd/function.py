@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._runtime.first_use import import_late
-from .._runtime.notices import warn
-from .._runtime.tracebacks import ending_at_caller, shorten
+from .._runtime.tracebacks import ending_at_caller, shorten, warn
 from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
 from ..tape.anomaly import note_end, note_operation, noted_apart

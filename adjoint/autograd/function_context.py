@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from ..tape import modes
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start

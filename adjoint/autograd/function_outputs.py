@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from ..dispatch.sequential import is_batched
 from ..tape import views
 from ..tape.aliases import detached

@@ -11,8 +11,7 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import shorten
+from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ..dispatch.signatures import type_name
 from ..tape import modes

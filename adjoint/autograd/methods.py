@@ -10,8 +10,7 @@ from numpy import ndarray
 
 from .._runtime.extra import OWN
 from .._runtime.late_bound import LATE
-from .._runtime.notices import warn
-from .._runtime.tracebacks import ending_at_caller, shorten
+from .._runtime.tracebacks import ending_at_caller, shorten, warn
 from ..dtypes import C_NAMES, dtype
 from ..tape import modes
 from ..tape.edges import edge_of

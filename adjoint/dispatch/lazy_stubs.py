@@ -290,7 +290,7 @@ WRAPPER = """
         try:
             return enter(args, kwargs)
         except Exception as error:
-            from {package}.tracebacks import shorten
+            from {package}._runtime.tracebacks import shorten
 
             shorten(error)
             raise

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
 from ..kernels.runtime.addresses import address

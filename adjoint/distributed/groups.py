@@ -15,8 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_functions_at_caller, shorten
+from .._runtime.tracebacks import end_functions_at_caller, shorten, warn
 from . import bootstrap, mpi
 from .state import STATE, wait_for_saving
 

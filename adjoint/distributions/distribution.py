@@ -8,8 +8,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import Size, Tensor
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_methods_at_caller
+from .._runtime.tracebacks import end_methods_at_caller, warn
 from . import constraints
 from .utils import lazy_property
 

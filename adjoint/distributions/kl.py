@@ -21,8 +21,7 @@ import adjoint as torch
 from adjoint import Tensor
 from adjoint.nn import functional as F
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller, warn
 from .._runtime.weak_keys import WeakKeys
 from .bounded import ContinuousBernoulli, Uniform
 from .classes import Categorical, OneHotCategorical

@@ -10,7 +10,7 @@ import adjoint as torch
 from adjoint import Size, Tensor
 from adjoint.nn import functional as F
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, expand_by_parameters
 from .gammas import Beta, Chi2

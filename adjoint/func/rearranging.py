@@ -9,8 +9,7 @@ from math import prod
 
 import adjoint as torch
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_functions_at_caller
+from .._runtime.tracebacks import end_functions_at_caller, warn
 
 __all__ = ["DimensionBindError", "rearrange"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._runtime.notices import warn
 from .._runtime.sequence import MAIN_THREAD, beginning, module_calls
+from .._runtime.tracebacks import warn
 from .names import Names, is_module
 
 

@@ -14,8 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import shorten
+from .._runtime.tracebacks import shorten, warn
 
 GRACE_SECONDS = 5.0
 """How long a process may clean up after its parent has died."""

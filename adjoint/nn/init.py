@@ -11,8 +11,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_at_caller
+from .._runtime.tracebacks import end_at_caller, warn
 
 _LINEAR = frozenset(
     ["linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]

@@ -11,8 +11,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_at_caller, end_constructor_at_caller, shorten
+from .._runtime.tracebacks import end_at_caller, end_constructor_at_caller, shorten, warn
 from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]

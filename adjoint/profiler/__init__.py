@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_public_at_caller
+from .._runtime.tracebacks import end_public_at_caller, warn
 from .._runtime.uninterrupted import uninterrupted
 from ..autograd import profiler as profilers
 from ..autograd.profiler import ProfilerActivity, record_function

@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller, warn
 from ..kernels.memory.storages import UntypedStorage
 from .allowed import data_globals, user_globals, weights_globals
 from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write_all

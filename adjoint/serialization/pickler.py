@@ -9,7 +9,7 @@ from collections import OrderedDict
 from types import FunctionType
 from typing import IO, Any
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from ..device import layout
 from ..dtypes import dtype
 from ..kernels.memory.storages import UntypedStorage

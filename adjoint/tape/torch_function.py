@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from .._runtime.late_bound import LATE
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from .._runtime.uninterrupted import uninterrupted
 from ..device import Size, device
 from ..dtypes import dtype

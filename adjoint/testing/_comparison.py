@@ -14,7 +14,7 @@ import numpy
 import adjoint as torch
 
 from .. import Tensor
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 
 _TOLERANCES = {
     torch.float16: (1e-3, 1e-5),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .._runtime.first_use import import_late
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 from ..device import Size
 
 PyTree = Any

@@ -21,8 +21,7 @@ import adjoint as torch
 from adjoint._runtime.uninterrupted import PutDuring, uninterrupted
 from adjoint._runtime.weak_keys import WeakKeys
 
-from .._runtime.notices import warn
-from .._runtime.tracebacks import end_functions_at_caller, ending_at_caller
+from .._runtime.tracebacks import end_functions_at_caller, ending_at_caller, warn
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.notices import warn
+from .._runtime.tracebacks import warn
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 

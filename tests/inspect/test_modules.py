@@ -349,7 +349,7 @@ def test_one_thread_notes_no_results():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-CALLED = "import adjoint as torch; from adjoint import sequence; y = torch.nn.Linear(1, 1)(torch.ones(1)); "
+CALLED = "import adjoint as torch; from adjoint._runtime import sequence; y = torch.nn.Linear(1, 1)(torch.ones(1)); "
 
 
 def test_calls_are_noted_only_where_a_graph_may_be_looked_at():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...device import strided
 from ...dtypes import float32
 from ...kernels.runtime.floating import unwarned

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import ending_at_caller
+from ..._runtime.tracebacks import ending_at_caller, warn
 from ...kernels.runtime.sparse_array import SparseArray
 from ...tensor import Tensor, wrap
 

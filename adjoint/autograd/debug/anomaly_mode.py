@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import ending_at_caller
+from ..._runtime.tracebacks import ending_at_caller, warn
 from ..._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ...kernels.runtime.narrow_array import widened
 from ...tape import modes, origin

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ..._runtime.uninterrupted import uninterrupted
 from ...codegen.observed_kernels import KERNELS
 from ...dispatch import profiled_functions

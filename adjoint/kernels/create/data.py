@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dtypes import dtype
 from ..memory import storage
 from ..memory.copying import convert

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, MOVED
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen

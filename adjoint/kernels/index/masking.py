@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LARGE, LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.pointwise import pointwise

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..._runtime.late_bound import LATE
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import CONVERTED, LOOPS, MOVED, THREADED
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy

@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
 from ..runtime.floating import is_floating, is_inexact, type_name, widen
 from ..runtime.layout import row_major

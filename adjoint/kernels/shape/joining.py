@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, MOVED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy

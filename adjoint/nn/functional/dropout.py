@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .declared import operators
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .declared import operators
 from .normalization import embedding, limit_norms
 

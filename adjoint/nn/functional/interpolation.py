@@ -10,7 +10,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 
 _NEAREST = ("nearest", "nearest-exact", "area")
 _SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .declared import operators
 from .reduction import REDUCTIONS, checked_reduction, weighted
 

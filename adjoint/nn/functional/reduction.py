@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .declared import operators
 
 REDUCTIONS = ("none", "mean", "sum")

@@ -6,7 +6,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

@@ -10,8 +10,8 @@ from weakref import ref
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
 from ..._runtime.sequence import MAIN_THREAD, NOTES, in_thread, module_calls, sequence_numbers, threads, watchers
+from ..._runtime.tracebacks import warn
 from ...utils.hooks import BackwardHook, RemovableHandle
 from .registration import Registered
 

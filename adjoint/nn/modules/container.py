@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import end_methods_at_caller
+from ..._runtime.tracebacks import end_methods_at_caller, warn
 from .lookup import indented
 from .module import Module
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ..parameter import Parameter
 from .registration import Registered
 

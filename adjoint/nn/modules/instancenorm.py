@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .. import functional as F
 from .batchnorm import _NormBase
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .. import functional as F
 from ..functional.reduction import legacy_reduction
 from .module import Module

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
 from ..._runtime.sequence import watchers
-from ..._runtime.tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten
+from ..._runtime.tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten, warn
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 from . import call, conversion, lookup, registration, state_dict

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .. import init
 from ..functional import recurrent
 from ..functional.recurrent import Weights

@@ -7,8 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller, warn
 
 Tensors = torch.Tensor | Iterable[torch.Tensor]
 

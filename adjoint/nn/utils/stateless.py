@@ -7,8 +7,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller, warn
 from ..modules.module import Module
 
 __all__ = ["functional_call"]

@@ -9,8 +9,7 @@ import numpy
 
 from ... import dtypes
 from ..._runtime.first_use import import_late
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import shorten
+from ..._runtime.tracebacks import shorten, warn
 from ...codegen.backend import NUMPY
 from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type

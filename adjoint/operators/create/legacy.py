@@ -8,9 +8,8 @@ import numpy
 
 from ... import dtypes
 from ..._runtime.late_bound import LATE
-from ..._runtime.notices import warn
 from ..._runtime.places import module_named
-from ..._runtime.tracebacks import ending_at_caller
+from ..._runtime.tracebacks import ending_at_caller, warn
 from ...device import Size, cpu, device, sparse_coo, strided
 from ...device import device as device_class
 from ...dispatch.decorators import PUBLIC, public, tensors

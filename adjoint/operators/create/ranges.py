@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...device import Size
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type

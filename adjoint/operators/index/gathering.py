@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.decorators import operator, public, tensors

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...kernels.create.data import array_from_data, is_sequence
 from ...tensor import Tensor, tensor_array, wrap, wrap_dim
 from ..shape.parts import select, slice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored

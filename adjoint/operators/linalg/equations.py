@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from math import prod
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
 from ...kernels.linalg import LinAlgError

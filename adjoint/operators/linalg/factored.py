@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import add_method, operator, public
 from ...dispatch.out import STRICT, all_stored, checked_targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.decorators import public, tensors
 from ...tensor import Tensor
 from .fourier import fft, ifft, irfft, rfft

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ..._runtime.extra import note_former
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format, preserve_format

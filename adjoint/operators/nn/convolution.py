@@ -10,7 +10,7 @@ import functools
 import operator as python
 from typing import Any
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator, public, tensors

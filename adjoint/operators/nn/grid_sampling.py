@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import grid_sampling as kernels

@@ -6,7 +6,7 @@ from numbers import Number
 
 import numpy
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...dispatch.arguments import MISSING, invalid_arguments
 from ...dispatch.decorators import public, tensors
 from ...dispatch.numpy_names import with_numpy_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, wrong_type

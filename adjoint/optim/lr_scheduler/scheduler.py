@@ -9,8 +9,7 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import end_methods_at_caller
+from ..._runtime.tracebacks import end_methods_at_caller, warn
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (

@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar
 import adjoint as torch
 
 from ..._runtime.first_use import import_late
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import end_at_caller
+from ..._runtime.tracebacks import end_at_caller, warn
 from .collate import DatasetKind as _DatasetKind
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset

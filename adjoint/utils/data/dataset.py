@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import adjoint as torch
 
-from ..._runtime.notices import warn
-from ..._runtime.tracebacks import end_methods_at_caller, ending_at_caller
+from ..._runtime.tracebacks import end_methods_at_caller, ending_at_caller, warn
 from .worker_info import memory_for_sending
 
 __all__ = [

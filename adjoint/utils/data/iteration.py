@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..._runtime.notices import warn
+from ..._runtime.tracebacks import warn
 from .collate import fetcher
 from .sampler import draw_seed
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy
 from numpy import ndarray
 
-from ...._runtime.notices import warn
+from ...._runtime.tracebacks import warn
 from ....codegen.acceleration import RepeatedForm
 from ...math.fma import fma32, fma64
 from ...runtime.floating import BFLOAT16, is_floating, refuse, type_name
