@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .version import __version__
+from .torch_names.version import __version__
 
 SUFFIXES = ".html, .svg, .png, .dot, .json, .mmd, .txt"
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(wanted: argparse.Namespace) -> int:
     """Run a program in which `torch` is this package; return once it has ended without an error."""
-    from .as_torch.programs import ProgramNotFoundError, run_code, run_module, run_script
+    from .torch_names.as_torch.programs import ProgramNotFoundError, run_code, run_module, run_script
 
     try:
         if wanted.module:
@@ -150,7 +150,7 @@ def graph(wanted: argparse.Namespace) -> int:
         return 2
     options = hasattr(wanted, "trace"), hasattr(wanted, "values")
     if hasattr(wanted, "as_torch"):
-        from .as_torch import install_as_torch
+        from .torch_names.as_torch import install_as_torch
 
         install_as_torch()
     kept = run_script(wanted.script, wanted.arguments, *options)

@@ -1,4 +1,4 @@
-"""Write `adjoint/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher, as it prints them.
+"""Write `adjoint/dispatch/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher, as it prints them.
 
 Run it with the PyTorch whose signatures are wanted: `python scripts/list_aten_schemas.py`. Operators of libraries and devices
 that are not here, those of TorchScript's lists, strings and numbers, and those that are not computed here, are left out.
@@ -12,7 +12,7 @@ import torch
 from adjoint.dispatch.overload_names import is_there
 from adjoint.dispatch.schemas import abridged
 
-TARGET = Path(__file__).parents[1] / "adjoint" / "aten_schemas.txt"
+TARGET = Path(__file__).parents[1] / "adjoint" / "dispatch" / "aten_schemas.txt"
 ELSEWHERE = re.compile(
     r"_?(cudnn|miopen|mkldnn|mkl|mps|fbgemm|foreach|fused|nested|vulkan|xpu|cufft|cslt|q_|quantize|dequantize|fake_quant|autocast|"
     r"amp|thnn|use_cudnn|sobol|cuda|weight_int|dyn_quant|choose_qparams|jagged|int_repr|rowwise_prune|grid_sampler_2d_cpu|"

@@ -1,4 +1,4 @@
-"""Types of functions of tensors, from their signatures in PyTorch's dispatcher (`adjoint/aten_schemas.txt`)."""
+"""Types of functions of tensors, from their signatures in PyTorch's dispatcher (`adjoint/dispatch/aten_schemas.txt`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing.
 
-It also writes `adjoint/missing_names.txt`, by which the package itself knows the others. The names are those of
+It also writes `adjoint/torch_names/missing_names.txt`, by which the package itself knows the others. The names are those of
 `scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
 """
 
@@ -44,7 +44,7 @@ OTHER_REASONS = (
 )
 """Reasons, as those of `adjoint.missing`, for names of modules that explain nothing."""
 
-MISSING = Path(__file__).parents[1] / "adjoint" / "missing_names.txt"
+MISSING = Path(__file__).parents[1] / "adjoint" / "torch_names" / "missing_names.txt"
 
 HEAD = """# Compatibility
 
@@ -112,7 +112,7 @@ def page() -> str:
 
 
 def listed() -> str:
-    """The text of `adjoint/missing_names.txt`: of modules that explain what is missing, and of the dispatcher's operators.
+    """The text of `missing_names.txt`: of modules that explain what is missing, and of the dispatcher's operators.
 
     The operators are known, be they there or not.
     """

@@ -84,8 +84,8 @@ def wanted_modules() -> dict[str, ModuleType]:
 
 def own_modules() -> dict[str, ModuleType]:
     """The modules of this package, by the names of their files without the package."""
-    skipped = ("__main__", "as_torch", "distributed.runner")
-    found = {"": adjoint}
+    skipped = ("__main__", "as_torch", "distributed.runner", "torch_names", *places.ONE_FILE.values())
+    found = {"": adjoint, **{name: import_module(f"adjoint.{name}") for name in places.ONE_FILE}}
     for each in walk_packages(adjoint.__path__, "adjoint."):
         name = each.name.partition(".")[2]
         if not name.startswith(skipped):

@@ -3,7 +3,7 @@
 Operators are created from declarations at import time, which a type checker does not run. This script writes the types
 into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi`, `fft.pyi` and
 `sparse.pyi`: the functions of these namespaces and their other exports; into `adjoint/operators/__init__.pyi`: `TensorMethods`,
-the methods that operators install on `Tensor`; and into `return_types.pyi`: the classes of named results. Types are those of the
+the methods that operators install on `Tensor`; and into `torch_names/return_types.pyi`: the classes of named results. Types are those of the
 dispatcher's schemas (`schema_types.py`); where Python's arguments are others, those of `handwritten_types.pyi`.
 """
 
@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import adjoint
+from adjoint._runtime.places import ONE_FILE
 from adjoint.dispatch import schemas
 from adjoint.dispatch.declaration import Operator
 from adjoint.dispatch.return_types import BY_NAME
@@ -36,7 +37,7 @@ SOURCES = {
     "Any": "typing", "_Literal": "typing", "TypeAlias": "typing", "_TypeGuard": "typing", "TypeVar": "typing",
     "overload": "typing", "numpy": "", "return_types": "adjoint", "_Size": "adjoint.device", "_device": "adjoint.device",
     "_layout": "adjoint.device", "_memory_format": "adjoint.device", "_dtype": "adjoint.dtypes",
-    "Generator": "adjoint.random", "UntypedStorage": "adjoint.storage", "Tensor": "adjoint.tensor",
+    "Generator": "adjoint.random", "UntypedStorage": "adjoint.kernels.memory.storages", "Tensor": "adjoint.tensor",
 }  # fmt: skip
 """Where names come from that types are written with; those with an underscore are not exported."""
 
@@ -194,11 +195,19 @@ def exports(package: ModuleType) -> Iterator[str]:
                 yield from lines_of("functional", name, getattr(package, name))
 
 
+def package_of(module: str) -> str:
+    """The package under whose name type checkers find a module of `adjoint`."""
+    first = module.partition(".")[0]
+    found = (PACKAGE / "torch_names").glob(f"{ONE_FILE.get(first, first)}*")
+    return "adjoint.torch_names" if any(each.stem == ONE_FILE.get(first, first) for each in found) else "adjoint"
+
+
 def late_exports() -> Iterator[str]:
     """The further exports of `adjoint`: names that are imported on first use."""
-    yield f"from adjoint import {', '.join(f'{name} as {name}' for name in adjoint._MODULES)}"
+    for package, modules in groupby(sorted(adjoint._MODULES, key=package_of), package_of):
+        yield f"from {package} import {', '.join(f'{ONE_FILE.get(name, name)} as {name}' for name in modules)}"
     for module, names in groupby(sorted(adjoint._PLACES, key=adjoint._PLACES.get), adjoint._PLACES.get):
-        yield f"from adjoint.{module} import {', '.join(f'{name} as {name}' for name in names)}"
+        yield f"from {package_of(module)}.{module} import {', '.join(f'{name} as {name}' for name in names)}"
 
 
 def headed(lines: list[str]) -> str:
@@ -230,7 +239,7 @@ def stubs() -> dict[Path, str]:
         "fft.pyi": [*functions("fft")],
         "special.pyi": [*functions("special")],
         "sparse.pyi": [OF_SPARSE, *functions("sparse")],
-        "return_types.pyi": [*named_results()],
+        "torch_names/return_types.pyi": [*named_results()],
     }
     return {PACKAGE / name: headed(lines) for name, lines in files.items()}
 

@@ -15,6 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -23,9 +24,24 @@ from typing import Any
 from .first_use import import_late
 from .tracebacks import ending_at_caller
 
-__all__ = ["OWN", "THEIRS", "become_torch", "module_named", "place", "place_of_function", "theirs"]
+__all__ = [
+    "OWN",
+    "THEIRS",
+    "SameModule",
+    "become_torch",
+    "module_named",
+    "place",
+    "place_of_function",
+    "theirs",
+]
 
 OWN, THEIRS = "adjoint", "torch"
+
+SECOND = f"{OWN}.torch_names."
+"""What the second name of a module begins with that lies in the folder `torch_names`, which type checkers know it by."""
+
+ONE_FILE = dict.fromkeys(("mps", "mtia", "xpu"), "absent_devices")
+"""Modules that are alike, and the file that each of them is made of."""
 
 PUBLISHED = "torch"
 """In place of a file: the functions that the families of operators publish in the namespace `adjoint`."""
@@ -86,7 +102,7 @@ def become_torch() -> None:
     global _package
     _package = THEIRS
     for name, module in list(sys.modules.items()):
-        if name == OWN or name.startswith(f"{OWN}."):
+        if name == OWN or (name.startswith(f"{OWN}.") and not name.startswith(SECOND)):
             sys.modules[theirs(name)] = module
             place(module)
 
@@ -210,7 +226,14 @@ class Finder:
         """Find a module of this package; leave all others to other finders."""
         if not name.startswith("adjoint."):
             return None
-        spec = PathFinder.find_spec(name, path, target)
+        if name.startswith(SECOND):
+            return ModuleSpec(name, SameModule(f"{OWN}.{name.removeprefix(SECOND)}"))  # type: ignore[arg-type]
+        file = ONE_FILE.get(_relative(name))
+        spec = PathFinder.find_spec(f"{OWN}.{file}" if file else name, path, target)
+        if file and spec is not None:
+            from importlib.util import spec_from_file_location
+
+            spec = spec_from_file_location(name, spec.origin)
         if spec is None and _relative(name) in _MODULES:
             spec = ModuleSpec(name, _WithoutFile(), is_package=True)  # type: ignore[arg-type]
         loader: Any = spec and spec.loader
@@ -246,4 +269,22 @@ class _WithoutFile:
         """Do nothing: it has the names that the table says."""
 
 
+class SameModule:
+    """Loads a module under a second name, such as `torch.x.y`: imports `adjoint.x.y`, and leaves it as it is."""
+
+    def __init__(self, own: str) -> None:
+        self.own = own
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Give the module that there is; the import system is about to write `spec` into it."""
+        module = import_module(self.own)
+        self.spec: Any = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own specification back; it has run."""
+        module.__spec__ = self.spec
+
+
+sys.modules[OWN].__path__.append(str(Path(__file__).parents[1] / "torch_names"))
 sys.meta_path.insert(0, Finder())

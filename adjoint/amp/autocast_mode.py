@@ -9,12 +9,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import adjoint as torch
+
 from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import uninterrupted
 from ..device import device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
-from ..overrides import resolve_name
 from ..tape.modes import STATE
 from ..tensor import Tensor
 
@@ -88,7 +89,7 @@ def _change(**changes: Any) -> None:
 @functools.cache
 def _policy(function: Any) -> str | None:
     """What autocast does with the arguments of a public function."""
-    full = resolve_name(function) or ""
+    full = torch.overrides.resolve_name(function) or ""
     name = full.rpartition(".")[2]
     if full.startswith("torch.fft.") and "shift" not in name and "freq" not in name:
         return "single"

@@ -187,7 +187,7 @@ def _derived(name: str, whole: dict[str, str]) -> str | None:
 def _lines() -> dict[str, dict[str, str]]:
     """The text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    path = Path(__file__).parents[1] / "aten_schemas.txt"
+    path = Path(__file__).with_name("aten_schemas.txt")
     lines = list(_in_full(path.read_text(encoding="utf-8").splitlines()[1:]))
     whole = {line.partition("(")[0]: line for line in lines if "(" in line}
     for line in lines:

@@ -11,7 +11,7 @@ import sys
 from types import TracebackType
 from typing import NoReturn
 
-from ..as_torch.programs import ProgramNotFoundError, run_module, run_script
+from ..torch_names.as_torch.programs import ProgramNotFoundError, run_module, run_script
 from .groups import end_all, show_error, tell_launcher
 
 RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import adjoint as torch
+
 from .._runtime.tracebacks import end_at_caller
-from ..futures import Future
 from . import mpi, records
 from .errors import DistBackendError
 from .node_memory import call_text
@@ -288,7 +289,7 @@ def advance_all() -> None:
         PROGRESS.release()
 
 
-class DrivenFuture(Future[Any]):
+class DrivenFuture(torch.futures.Future[Any]):
     """A future that others bring forward: waiting for it lets MPI make progress."""
 
     def __init__(self, drive: Callable[[], Any]) -> None:
@@ -301,11 +302,11 @@ class DrivenFuture(Future[Any]):
             self._drive()
         return super().wait()
 
-    def then(self, callback: Callable[[Future[Any]], Any]) -> Future[Any]:
+    def then(self, callback: Callable[[torch.futures.Future[Any]], Any]) -> torch.futures.Future[Any]:
         """The future of `callback(self)`, which runs when the result is there."""
         later = DrivenFuture(self.wait)
 
-        def run(done: Future[Any]) -> None:
+        def run(done: torch.futures.Future[Any]) -> None:
             try:
                 later.set_result(callback(done))
             except Exception as error:  # noqa: BLE001  (raised by who waits)

@@ -16,7 +16,7 @@ import adjoint as torch
 
 from .._runtime.forks import lock_across_forks
 from .._runtime.tracebacks import frame_of_caller
-from .._utils import _assert
+from ..torch_names._utils import _assert
 from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import Proxy, TracerBase

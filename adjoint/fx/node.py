@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
 
-from .. import overrides
+from ..torch_names import overrides
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -10,8 +10,8 @@ from typing import Any
 
 import adjoint as torch
 
-from .. import overrides
 from .._runtime.tracebacks import frame_of_caller
+from ..torch_names import overrides
 from .graph import SYMBOLS, Graph
 from .node import Node, map_aggregate
 

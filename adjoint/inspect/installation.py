@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy
 
-from ..backends import llvm
+import adjoint
+
+from .._runtime.installed import version
 from ..kernels.runtime.parallel import get_num_threads
-from ..version import __version__
 
 EXTRAS = {
     "llvmlite": "kernels compiled to machine code",
@@ -29,7 +30,7 @@ EXTRAS = {
 def installation() -> dict[str, str]:
     """The output of `adjoint info`, by name."""
     found = {
-        "adjoint": __version__,
+        "adjoint": version(),
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
         "NumPy": numpy.__version__,
@@ -37,7 +38,7 @@ def installation() -> dict[str, str]:
         "BLAS": blas(),
         "BLAS core type": core_type() or "unknown",
         "threads": str(get_num_threads()),
-        "compiled kernels": llvm.describe(),
+        "compiled kernels": adjoint.backends.llvm.describe(),
     }
     pinned = [name for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ]
     if pinned:

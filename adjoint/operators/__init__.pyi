@@ -9,7 +9,7 @@ from adjoint import return_types
 from adjoint.device import device as _device, layout as _layout, memory_format as _memory_format
 from adjoint.dtypes import dtype as _dtype
 from adjoint.random import Generator
-from adjoint.storage import UntypedStorage
+from adjoint.kernels.memory.storages import UntypedStorage
 from adjoint.tensor import Tensor
 
 _Number: TypeAlias = _bool | _int | _float | _complex

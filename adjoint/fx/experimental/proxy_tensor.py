@@ -11,7 +11,7 @@ from typing import Any
 import adjoint as torch
 
 from ..._runtime.tracebacks import ending_at_caller
-from ..._subclasses import FakeTensorMode
+from ...torch_names._subclasses import FakeTensorMode
 from ...transforms import tree
 from ...utils import _python_dispatch
 from .. import _pytree as fx_pytree

@@ -1,0 +1,209 @@
+"""`torch._C`: names by which programs inspect the engine, overrides and transforms; no logic."""
+
+from contextlib import nullcontext
+from enum import Enum
+from typing import Any
+
+from adjoint import dtypes as _dtypes
+from adjoint._runtime.absent import absent
+from adjoint._runtime.first_use import import_late
+from adjoint._runtime.tracebacks import end_at_caller
+from adjoint.autograd import bindings as _autograd
+from adjoint.autograd import undefined_grad as _functions
+from adjoint.autograd.bindings import current_autograd_node as _current_autograd_node
+from adjoint.autograd.bindings import will_engine_execute_node as _will_engine_execute_node
+from adjoint.autograd.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
+from adjoint.autograd.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
+from adjoint.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from adjoint.autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
+from adjoint.autograd.graph_task import current_task_id as _current_graph_task_id
+from adjoint.autograd.graph_task import execution_order as _current_graph_task_execution_order
+from adjoint.device import device
+from adjoint.operators.memory.swapping import swap_tensors as _swap_tensor_impl
+from adjoint.tape.modes import STATE as _STATE
+from adjoint.tape.modes import is_grad_enabled as is_grad_enabled
+from adjoint.tape.modes import set_grad as _set_grad_enabled
+from adjoint.tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDispatch
+from adjoint.tape.torch_dispatch import disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
+from adjoint.tape.torch_function import DisableTorchFunction as DisableTorchFunction
+from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from adjoint.tape.torch_function import classes_are_asked as _is_torch_function_enabled
+from adjoint.tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
+from adjoint.tape.torch_function import has_torch_function as _has_torch_function
+from adjoint.tape.torch_function import has_torch_function_unary as _has_torch_function_unary
+from adjoint.tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
+from adjoint.tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
+from adjoint.tape.torch_function import modes_entered as _len_torch_function_stack
+
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "_DisableTorchDispatch",
+    "_EnteredMode",
+    "_autograd",
+    "_current_autograd_node",
+    "_current_graph_task_execution_order",
+    "_current_graph_task_id",
+    "_disabled_torch_dispatch_impl",
+    "_disabled_torch_function_impl",
+    "_enter_dual_level",
+    "_exit_dual_level",
+    "_functions",
+    "_functorch",
+    "_get_autograd_fallback_mode",
+    "_get_dispatch_stack_at",
+    "_has_torch_function",
+    "_has_torch_function_unary",
+    "_has_torch_function_variadic",
+    "_is_fwd_grad_enabled",
+    "_is_torch_function_enabled",
+    "_is_torch_function_mode_enabled",
+    "_is_view_replay_enabled",
+    "_len_torch_dispatch_stack",
+    "_len_torch_function_stack",
+    "_pop_torch_dispatch_stack",
+    "_push_on_torch_dispatch_stack",
+    "_set_autograd_fallback_mode",
+    "_set_fwd_grad_enabled",
+    "_set_grad_enabled",
+    "_swap_tensor_impl",
+    "_will_engine_execute_node",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+]
+
+
+_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "dispatch.torch_dispatch", "_runtime.settings"
+
+_ELSEWHERE = {
+    "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),
+    "_exit_dual_level": (_FORWARD_MODE, "leave_dual_level"),
+    "_is_fwd_grad_enabled": (_FORWARD_MODE, "_is_fwd_grad_enabled"),
+    "_set_fwd_grad_enabled": (_FORWARD_MODE, "_set_fwd_grad_enabled"),
+    "_EnteredMode": (_DISPATCH, "Entered"),
+    "_get_dispatch_stack_at": (_DISPATCH, "mode_at"),
+    "_len_torch_dispatch_stack": (_DISPATCH, "modes_pushed"),
+    "_pop_torch_dispatch_stack": (_DISPATCH, "pop_mode"),
+    "_push_on_torch_dispatch_stack": (_DISPATCH, "push_mode"),
+    "_FunctionBase": ("autograd.function", "Function"),
+    "_TensorBase": ("tensor", "Tensor"),
+    "TensorBase": ("tensor", "Tensor"),
+    "_VariableFunctions": ("", ""),
+    "_InferenceMode": ("autograd.grad_mode", "inference_mode"),
+    "FileCheck": ("testing", "FileCheck"),
+    "Generator": ("random", "Generator"),
+    "Size": ("device", "Size"),
+    "dtype": ("dtypes", "dtype"),
+    "OutOfMemoryError": ("", "OutOfMemoryError"),
+    "layout": ("", "layout"),
+    "memory_format": ("", "memory_format"),
+    "_get_cpu_capability": ("backends.cpu", "get_cpu_capability"),
+    "_get_deterministic_algorithms": (_SETTINGS, "are_deterministic_algorithms_enabled"),
+    "_get_warnAlways": (_SETTINGS, "is_warn_always_enabled"),
+    "_set_warnAlways": (_SETTINGS, "set_warn_always"),
+    "_from_dlpack": ("utils.dlpack", "from_dlpack"),
+    "_to_dlpack": ("utils.dlpack", "to_dlpack"),
+    "_is_multithreading_enabled": ("autograd.grad_mode", "is_multithreading_enabled"),
+    "_set_multithreading_enabled": ("autograd.grad_mode", "set_multithreading_enabled"),
+    "_set_view_replay_enabled": ("autograd.grad_mode", "_force_original_view_tracking"),
+}
+"""What other modules define, by its name here: the module, and the name there."""
+
+_OF_TORCHSCRIPT = frozenset(
+    """
+    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey EnumType
+    FloatType FunctionSchema Future Graph IntType InterfaceType JITException ListType Node NoneType NumberType OptionalType
+    ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type
+    UnionType Use Value
+    """.split()
+)
+"""Classes of TorchScript and of PyTorch's dispatcher, which libraries name in annotations."""
+
+
+class DispatchKeySet:
+    """Keys of PyTorch's dispatcher, which does not exist here; libraries make such sets while they are imported."""
+
+    def __init__(self, *keys: Any) -> None:
+        self.keys = keys
+
+    def __or__(self, other: Any) -> Any:
+        return DispatchKeySet(*self.keys, *other.keys)
+
+    __and__ = __sub__ = add = __or__
+
+
+class _ExcludeDispatchKeyGuard(nullcontext[None]):
+    """A context that changes nothing: there is no dispatcher whose keys could be excluded."""
+
+
+class _DisableFuncTorch(nullcontext[None]):
+    """A context that changes nothing: what it is used for, such as the state of a generator, passes transforms by."""
+
+
+class _TorchFunctionState(Enum):
+    """Which `__torch_function__` are called: all, those of modes only, or none."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Which `__torch_function__` are called in this thread."""
+    if not _STATE.asks_modes:
+        return _TorchFunctionState.ALL_DISABLED
+    return _TorchFunctionState.ENABLED if _STATE.asks_classes else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+def _get_all_dtypes() -> list[_dtypes.dtype]:
+    """All dtypes, those included that no tensor has."""
+    return list(dict.fromkeys(value for value in vars(_dtypes).values() if type(value) is _dtypes.dtype))
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of devices that a library may add to PyTorch; none can be added here."""
+    return "privateuseone"
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: no use is counted."""
+
+
+def _get_accelerator() -> device:
+    """The device that computes: the CPU."""
+    return device("cpu")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transform of functions is running in this thread."""
+    return bool(import_late("adjoint.transforms.wrapped_tensors").transforms_active())
+
+
+def _is_alias_of(first: Any, second: Any) -> bool:
+    """Whether both tensors lie in the same memory."""
+    return bool(first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr())
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import rarely used names on first use."""
+    if name in _OF_TORCHSCRIPT:
+        value = globals()[name] = absent(f"torch._C.{name}", "there is no TorchScript, and no dispatcher in C++")
+        return value
+    if name == "_TensorMeta":
+        return type
+    if name in ("_VariableFunctions", "_VariableFunctionsClass"):  # pickles look functions of `torch` up in it
+        return import_late("adjoint")
+    if name in ("_functorch", "_nn"):
+        return import_late(f"{__name__}.{name}")
+    if name in _ELSEWHERE:
+        module, there = _ELSEWHERE[name]
+        found = import_late(f"adjoint.{module}".rstrip("."))
+        return getattr(found, there) if there else found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+end_at_caller(globals(), "__getattr__")

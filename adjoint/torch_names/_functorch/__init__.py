@@ -1,0 +1,12 @@
+"""PyTorch's private package of function transforms: the modules that libraries reach into."""
+
+from adjoint._runtime.first_use import further_names
+from adjoint.func import modules as functional_call
+from adjoint.transforms import vmap
+
+from . import apis, eager_transforms, make_functional
+
+__all__ = ["apis", "batch_norm_replacement", "eager_transforms", "functional_call", "make_functional", "vmap"]
+
+batch_norm_replacement = functional_call
+further_names(__name__, {name: globals()[name] for name in ("batch_norm_replacement", "functional_call", "vmap")})

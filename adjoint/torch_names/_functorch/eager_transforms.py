@@ -1,0 +1,27 @@
+"""PyTorch's module of the transforms that differentiate functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.func import debug_unwrap, functionalize, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from adjoint.transforms.reverse import grad, grad_and_value, positions
+
+__all__ = [
+    "debug_unwrap",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "vjp",
+]
+
+
+def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> Any:
+    """The arguments that `argnums` names; a single one in a tuple too, unless `as_tuple` is False."""
+    found = tuple(args[position] for position in positions(argnums, len(args)))
+    return found if as_tuple or isinstance(argnums, tuple) else found[0]

@@ -1,0 +1,100 @@
+"""Modules as functions by the interface before `torch.func.functional_call`; libraries still import it from `functorch`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import adjoint as torch
+from adjoint import nn
+from adjoint.func.modules import functional_call
+
+__all__ = [
+    "FunctionalModule",
+    "FunctionalModuleWithBuffers",
+    "combine_state_for_ensemble",
+    "make_functional",
+    "make_functional_with_buffers",
+]
+
+
+class _Functional(nn.Module):
+    """A module without its state, which its call is given. Parameters that share memory in the model are given once."""
+
+    def __init__(self, stateless_model: nn.Module) -> None:
+        super().__init__()
+        self.stateless_model = stateless_model
+        self.param_names = tuple(name for name, _ in stateless_model.named_parameters())
+        self.buffer_names = tuple(name for name, _ in stateless_model.named_buffers())
+
+    def _call(self, values: Sequence[Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        names = self.param_names + self.buffer_names[: len(values) - len(self.param_names)]
+        return functional_call(self.stateless_model, dict(zip(names, values, strict=True)), args, keywords)
+
+
+class FunctionalModule(_Functional):
+    """A module without buffers as a function of its parameters."""
+
+    def forward(self, params: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the module with these parameters."""
+        return self._call(tuple(params), args, kwargs)
+
+
+class FunctionalModuleWithBuffers(_Functional):
+    """A module as a function of its parameters and its buffers."""
+
+    def forward(self, params: Sequence[Any], buffers: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the module with these parameters and buffers."""
+        return self._call((*params, *buffers), args, kwargs)
+
+
+def make_functional(
+    model: nn.Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModule, tuple[Any, ...]]:
+    """A function that calls a module with parameters, and copies of the module's parameters.
+
+    Raises:
+        RuntimeError: if the module has buffers.
+    """
+    if any(True for _ in model.buffers()):
+        raise RuntimeError(
+            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
+        )
+    copied = _copied(model, disable_autograd_tracking)
+    return FunctionalModule(copied), tuple(copied.parameters())
+
+
+def make_functional_with_buffers(
+    model: nn.Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
+    """A function that calls a module with parameters and buffers, and copies of the module's own."""
+    copied = _copied(model, disable_autograd_tracking)
+    return FunctionalModuleWithBuffers(copied), tuple(copied.parameters()), tuple(copied.buffers())
+
+
+def _copied(model: nn.Module, without_gradients: bool) -> nn.Module:
+    copied = copy.deepcopy(model)
+    return copied.requires_grad_(False) if without_gradients else copied
+
+
+def combine_state_for_ensemble(
+    models: Sequence[nn.Module],
+) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
+    """A function that calls a module with parameters and buffers, and those of several modules, stacked, for `vmap`.
+
+    Raises:
+        RuntimeError: if there is no module, or if the modules are of several classes, or not all training or all not.
+    """
+    if not models:
+        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if any(model.training != models[0].training for model in models):
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
+    if any(type(model) is not type(models[0]) for model in models):
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
+    functions, parameters, buffers = zip(*map(make_functional_with_buffers, models), strict=True)
+    return functions[0], _stacked(parameters), _stacked(buffers)
+
+
+def _stacked(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(torch.stack([value.detach() for value in column]) for column in zip(*rows, strict=True))

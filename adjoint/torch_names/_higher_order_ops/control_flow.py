@@ -1,0 +1,184 @@
+"""Control flow as functions.
+
+`torch.cond`: one of two functions, by a truth value. `torch.while_loop`: a function again and again, while a condition holds.
+`scan`: a function that carries a state along a dimension. `map`: a function of each part of tensors along their first dimension.
+`associative_scan`: all partial results of an associative function along a dimension, in a logarithmic number of steps (Blelloch,
+"Prefix sums and their applications", 1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import adjoint as torch
+from adjoint._runtime.tracebacks import ending_at_caller
+from adjoint.transforms import tree as pytree
+
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+
+
+@ending_at_caller
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    """`true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
+
+    Args:
+        pred: a bool, or a bool tensor of one element.
+        true_fn, false_fn: the functions.
+        operands: their arguments.
+
+    Raises:
+        RuntimeError: if `pred` is none of these, a function cannot be called, or the operands are no tuple or list.
+
+    >>> import adjoint as torch
+    >>> torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.zeros(1),))
+    tensor([0.])
+    """
+    if isinstance(pred, torch.Tensor):
+        if pred.numel() != 1 or pred.dtype is not torch.bool:
+            raise RuntimeError(f"Expected pred to be bool or single-element bool tensor, but got {pred}")
+    elif not isinstance(pred, bool | int | float):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)):
+        raise RuntimeError(
+            f"Expect operands to be a tuple of possibly nested dict/list/tuple of tensors, but got {operands}."
+        )
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+@ending_at_caller
+def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """The values after `body_fn` has run on `carried_inputs`, and on its own results, while `cond_fn` of them is true.
+
+    Args:
+        cond_fn: gives a bool, or a bool tensor of one element.
+        body_fn: gives as many values as it takes.
+        carried_inputs: the first values.
+
+    Raises:
+        RuntimeError: if an argument is none of these, or `body_fn` gives another number of values.
+
+    >>> import adjoint as torch
+    >>> torch.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (0, torch.ones(1)))
+    (3, tensor([8.]))
+    """
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(f"Expect carried_inputs to be a tuple of tensors or numbers, but got {carried_inputs}.")
+    values = tuple(carried_inputs)
+    while _holds(cond_fn(*values)):
+        found = body_fn(*values)
+        if not isinstance(found, (tuple, list)) or len(found) != len(values):
+            raise RuntimeError(f"body_fn should return a tuple of {len(values)} values, as many as it takes")
+        values = tuple(found)
+    return values
+
+
+def _holds(pred: Any) -> bool:
+    if not isinstance(pred, bool) and not (
+        isinstance(pred, torch.Tensor) and pred.dtype is torch.bool and pred.numel() == 1
+    ):
+        raise RuntimeError(f"cond_fn must return a boolean scalar tensor or a boolean but got {pred}")
+    return bool(pred)
+
+
+def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
+    """The last state, and the outputs, stacked along their first dimension, of `state, output = combine_fn(state, x)`.
+
+    Args:
+        combine_fn: takes a state and a part of `xs`.
+        init: the first state, a tree of tensors.
+        xs: a tree of tensors of one length along `dim`, which the parts lack.
+        dim: the dimension.
+        reverse: whether the parts come from the end; outputs stay in the places of their parts.
+
+    Raises:
+        RuntimeError: if `combine_fn` cannot be called, or the tensors are empty or not equally long.
+    """
+    if not callable(combine_fn):
+        raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
+    tensors, tree = pytree.tree_flatten(xs)
+    lengths = {each.shape[dim] for each in tensors}
+    if len(lengths) != 1 or 0 in lengths:
+        raise RuntimeError(
+            f"All xs leaves must at least have 'dim' number of dimensions and be equally long, not {sorted(lengths)}"
+        )
+    parts = [pytree.tree_unflatten(list(each), tree) for each in zip(*(t.unbind(dim) for t in tensors), strict=True)]
+    state, outputs = init, []
+    for part in reversed(parts) if reverse else parts:
+        state, output = combine_fn(state, part)
+        outputs.append(output)
+    if reverse:
+        outputs.reverse()
+    return state, pytree.tree_map(lambda *each: torch.stack(each), *outputs)
+
+
+def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
+    """The results of `f(x, *args)`, stacked, for the parts `x` of `xs`, a tree of tensors, along their first dimension.
+
+    Raises:
+        RuntimeError: if the tensors are empty, or not equally long.
+    """
+    tensors, tree = pytree.tree_flatten(xs)
+    lengths = {each.shape[0] for each in tensors}
+    if len(lengths) != 1 or 0 in lengths:
+        raise RuntimeError(f"map() needs tensors of one leading length, not 0, but got {sorted(lengths)}")
+    found = [f(pytree.tree_unflatten(list(parts), tree), *args) for parts in zip(*tensors, strict=True)]
+    return pytree.tree_map(lambda *parts: torch.stack(parts), *found)
+
+
+def associative_scan(combine_fn: Any, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
+    """For each place along `dim`, what `combine_fn` makes of all elements up to it.
+
+    Args:
+        combine_fn: an associative function of two trees of tensors of equal shape, which works on many elements at once.
+        xs: a tree of tensors of one length along `dim`.
+        dim: the dimension.
+        reverse: whether to begin at the end.
+        combine_mode: "pointwise" or "generic"; both compute the same.
+
+    Raises:
+        ValueError: if `combine_fn` cannot be called, or an argument is none of these.
+
+    >>> import adjoint as torch
+    >>> from adjoint._higher_order_ops import associative_scan
+    >>> associative_scan(torch.mul, torch.tensor([1, 2, 3, 4]), 0)
+    tensor([ 1,  2,  6, 24])
+    """
+    if not callable(combine_fn):
+        raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
+    if combine_mode not in ("pointwise", "generic"):
+        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
+    tensors, tree = pytree.tree_flatten(xs)
+    if len({each.shape[dim] for each in tensors}) != 1:
+        raise ValueError("All xs leaves must have the same length along dim")
+
+    def combine(first: list[Any], second: list[Any]) -> list[Any]:
+        result = combine_fn(pytree.tree_unflatten(first, tree), pytree.tree_unflatten(second, tree))
+        return pytree.tree_flatten(result)[0]
+
+    moved = [each.movedim(dim, 0) for each in tensors]
+    moved = [each.flip(0) for each in moved] if reverse else moved
+    found = _scanned(combine, moved)
+    found = [each.flip(0) for each in found] if reverse else found
+    return pytree.tree_unflatten([each.movedim(0, dim) for each in found], tree)
+
+
+def _scanned(combine: Callable[[list[Any], list[Any]], list[Any]], parts: list[Any]) -> list[Any]:
+    """The scan along the first dimension: pairs are combined, scanned, and combined with what stands between them."""
+    length = parts[0].shape[0]
+    if length < 2:
+        return parts
+    pairs = combine([each[: length - 1 : 2] for each in parts], [each[1::2] for each in parts])
+    odd = _scanned(combine, pairs)
+    before = [each[: (length - 1) // 2] for each in odd]
+    even = combine(before, [each[2::2] for each in parts]) if length > 2 else before
+    even = [torch.cat([each[:1], rest]) for each, rest in zip(parts, even, strict=True)]
+    results = []
+    for first, second in zip(even, odd, strict=True):
+        both = torch.stack([first[: second.shape[0]], second], 1).flatten(0, 1)
+        results.append(both if length % 2 == 0 else torch.cat([both, first[-1:]]))
+    return results

@@ -1,0 +1,400 @@
+"""Operators that programs define: their kernels, derivatives and batching rules, and the names by which they are called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from adjoint.autograd.fallback import without_derivative
+from adjoint.autograd.function import Function
+from adjoint.autograd.grad_mode import no_grad
+from adjoint.autograd.graph import increment_version
+from adjoint.device import device
+from adjoint.dispatch.decorators import tensors as operators
+from adjoint.dispatch.overload_names import OpOverload, OpOverloadPacket
+from adjoint.dispatch.schema_arguments import Arguments, bind
+from adjoint.dispatch.schemas import FunctionSchema
+from adjoint.kernels.memory.storage import owner
+from adjoint.tensor import Tensor
+from adjoint.transforms import tree
+
+REGISTERED: dict[str, Packet] = {}
+"""The operators that programs have defined, by full name."""
+
+KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
+"""The functions that compute them, by full name and overload, and by dispatch key; a function may come before its operator."""
+
+_OURS = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+"""The keys of kernels that run here, in the order of preference."""
+
+
+class Packet(OpOverloadPacket):
+    """A defined operator by name, with its overloads: `torch.ops.shop.scaled`."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(name)
+        self._namespace, self.__module__ = namespace, f"torch._ops.{namespace}"
+        self._definitions: dict[str, CustomOpDef] = {}
+
+    def __getattr__(self, overload: str) -> Any:
+        if overload in (definitions := vars(self).get("_definitions", {})):
+            return definitions[overload]._opoverload
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads."""
+        return list(self._definitions)
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the overload that takes these arguments.
+
+        Raises:
+            RuntimeError: if none does.
+        """
+        found = list(self._definitions.values())
+        if len(found) == 1:
+            return found[0](*args, **names)
+        errors = []
+        for definition in found:
+            try:
+                arguments = bind(definition._signature, args, names)
+            except RuntimeError as error:
+                errors.append(str(error))
+            else:
+                return definition.apply(arguments)
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(errors)
+        )
+
+
+class Overload(OpOverload):
+    """One overload of a defined operator: `torch.ops.shop.scaled.default`."""
+
+    def __init__(self, definition: CustomOpDef, packet: Packet, name: str) -> None:
+        super().__init__(packet, name)
+        self._definition = definition
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        return self._definition._signature
+
+    @property
+    def namespace(self) -> str:
+        """The library of the operator."""
+        return self._definition._namespace
+
+    def name(self) -> str:
+        """The name, as in `shop::scaled`; `default` is omitted."""
+        ending = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self._definition._qualname}{ending}"
+
+    def __str__(self) -> str:
+        return f"{self._packet}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self._packet}', overload='{self._overloadname}')>"
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the operator."""
+        return self._definition(*args, **names)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the flat arguments of a call belong together; `given` and `defaults` are those of `Arguments`."""
+
+    structure: tree.TreeSpec
+    given: int
+    defaults: frozenset[str]
+
+    def nested(self, leaves: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Values for the flat arguments, in the places of these among positional arguments and keywords."""
+        positional, keywords = tree.tree_unflatten(list(leaves), self.structure)
+        return positional, keywords
+
+    def arguments(self, leaves: Iterable[Any]) -> Arguments:
+        """The arguments of the call."""
+        positional, keywords = self.nested(leaves)
+        return Arguments(list(positional), keywords, self.given, self.defaults)
+
+    def flat_gradients(self, found: Any) -> list[Any]:
+        """The gradients that a formula returns, one for each flat argument.
+
+        Raises:
+            RuntimeError: if an argument is a list, and the gradients are not nested as the arguments are.
+        """
+        found = found if isinstance(found, tuple) else (found,)
+        positional = self.structure.child(0).children()
+        if not all(each.is_leaf() for each in positional):
+            wanted, got = positional[: self.given], tree.tree_structure(found)
+            if got.type is not tuple or got.children() != wanted:
+                raise RuntimeError(
+                    "Expected the return from backward to be of the same structure as the inputs. Got: "
+                    f"{got} (return from backward), {wanted} (inputs)"
+                )
+            found = tuple(tree.tree_leaves(found))
+        count = self.structure.num_leaves
+        return [*found, *(None,) * (count - len(found))][:count]
+
+
+class CustomOpDef:
+    """An operator that a program has defined: callable, and open for its derivative and batching rule.
+
+    `schema`: its signature, `(Tensor x, float factor) -> Tensor`. `is_bare`: it was defined by its schema alone; until its
+    derivative is given, autograd records what its kernel does. Other operators may neither return nor share what they are
+    given, and what they change counts as changed.
+    """
+
+    def __init__(self, namespace: str, name: str, schema: str, is_bare: bool = True, overload: str = "default") -> None:
+        self._namespace, self._name, self._is_bare = namespace, name, is_bare
+        self._qualname = f"{namespace}::{name}"
+        ending = "" if overload == "default" else f".{overload}"
+        self._schema = schema
+        self._signature = FunctionSchema(f"{name}{ending}{schema}", namespace)
+        if not is_bare and any(
+            each.kwarg_only and each.type.startswith("Tensor") for each in self._signature.arguments
+        ):
+            raise NotImplementedError(
+                "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: "
+                f"{str(self._signature).removeprefix(f'{namespace}::')}"
+            )
+        self._returns_list = [each.type for each in self._signature.returns] == ["Tensor[]"]
+        self._kernels = KERNELS.setdefault(f"{self._qualname}{ending}", {})
+        self._disabled: set[str] = set()
+        self._fake: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
+        self._setup_context: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
+        self._function: type[Function] | None = None
+        self._first: Callable[..., Any] | None = None
+        packet = REGISTERED.setdefault(self._qualname, Packet(namespace, name))
+        self._opoverload = Overload(self, packet, overload)
+        packet._definitions[overload] = self
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    # --- what belongs to the operator -----------------------------------------------------------------------------
+
+    def register_kernel(self, device_types: Any, func: Callable[..., Any] | None = None, /) -> Any:
+        """Give the function that computes on these devices; as a decorator without `func`."""
+        kinds = [device_types] if isinstance(device_types, str) or device_types is None else device_types
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for kind in kinds:
+                if kind is not None:
+                    device(kind)  # raises for a word that is none
+                self._kernels["CPU" if kind in (None, "cpu") else str(kind)] = function
+            return function
+
+        return register if func is None else register(func)
+
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """In the block, compute with the kernel registered for a device, or with the function that defined the operator."""
+        before = set(self._disabled)
+        key = "CPU" if device_type == "cpu" else device_type
+        (self._disabled.discard if enabled else self._disabled.add)(key)
+        try:
+            yield
+        finally:
+            self._disabled = before
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """Give the function that makes results of the right shapes from tensors without elements, those of the device "meta"."""
+        self._fake = fn
+        return fn
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Give the derivative: `setup_context(ctx, inputs, output)` saves, `backward(ctx, *grads)` returns gradients.
+
+        Raises:
+            RuntimeError: for an operator that changes its arguments, or whose results are views of them.
+        """
+        if any(each.alias_info is not None for each in (*self._signature.arguments, *self._signature.returns)):
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema {self._signature}. Please "
+                "create a functional operator and register an autograd formula for that."
+            )
+        self._backward, self._setup_context, self._function = backward, setup_context, None
+
+    def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
+        """Give the batching rule `func(info, in_dims, *args)`, which returns the result and its dimension."""
+        if func is None:
+            return self.register_vmap
+        self._vmap, self._function = func, None
+        return func
+
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
+        """Accept a rule for a dispatch mode; it is not called."""
+        return fn if fn is not None else lambda function: function
+
+    def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
+        """Accept the dtype for autocast; inputs stay as they are."""
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def kernel(self) -> Callable[..., Any]:
+        """The function that computes."""
+        for key in _OURS:
+            if key in self._kernels and key not in self._disabled:
+                return self._kernels[key]
+        if self._first is not None:
+            return self._first
+        raise NotImplementedError(
+            f"Could not run '{self._qualname}' with arguments from the 'CPU' backend. This could be because the operator doesn't "
+            "exist for this backend: it has no implementation for it."
+        )
+
+    def __call__(self, *args: Any, **names: Any) -> Any:
+        """Apply the operator.
+
+        Raises:
+            RuntimeError: for arguments that do not fit its schema.
+        """
+        return self.apply(bind(self._signature, args, names))
+
+    def apply(self, arguments: Arguments) -> Any:
+        """Apply the operator to arguments that are known to fit."""
+        positional, keywords = arguments.for_kernel()
+        autograd = self._kernels.get("Autograd")
+        if autograd is not None:
+            return autograd(*positional, **keywords)
+        if any(tensor.is_meta for tensor in _tensors((positional, keywords))):
+            return self._on_meta()(*positional, **keywords)
+        if "CPU" not in self._kernels and "CompositeImplicitAutograd" in self._kernels:
+            return self.kernel()(*positional, **keywords)
+        if self._is_bare and self._backward is None and self._vmap is None:
+            return without_derivative(self._qualname, self.kernel(), tuple(positional), keywords)
+        if self._signature.is_mutable and not self._signature.returns:
+            with no_grad():
+                self._computed(arguments)
+            return None
+        if self._function is None:
+            self._function = self._as_function()
+        leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords), _is_value)
+        result = self._function.apply(Form(structure, arguments.given, arguments.defaults), *leaves)
+        return list(result) if self._returns_list and isinstance(result, tuple) else result
+
+    def _on_meta(self) -> Callable[..., Any]:
+        found = self._fake or self._kernels.get("Meta")
+        if found is not None:
+            return found
+        if self._is_bare:
+            raise NotImplementedError(
+                f"Could not run '{self._qualname}' with arguments from the 'Meta' backend. This could be because the operator "
+                "doesn't exist for this backend: it has no implementation for it."
+            )
+        raise RuntimeError(
+            f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
+            f"Please use `{self._name}.register_fake` to add an fake impl."
+        )
+
+    def _computed(self, arguments: Arguments) -> Any:
+        """What the kernel returns, after the checks of operators that `custom_op` defines."""
+        positional, keywords = arguments.for_kernel()
+        result = self.kernel()(*positional, **keywords)
+        if self._is_bare:
+            return result
+        seen = [owner(tensor._array) for tensor in _tensors((positional, keywords))]
+        for tensor in _tensors(result):
+            memory = owner(tensor._array)
+            if any(memory is each for each in seen):
+                raise RuntimeError(
+                    f"{self._name} (with implementation in {sys.modules[__name__]}): The output of this custom operator (1) "
+                    "must not also be an input to this custom operator and (2) may not alias any inputs to this custom "
+                    "operator or other returns. The most common way to trigger this error is if we have y = custom_op(x) and y "
+                    "and x are the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. return "
+                    "x.clone()) or refactor the custom operator to not return y."
+                )
+            seen.append(memory)
+        values = dict(zip((each.name for each in self._signature.arguments), positional, strict=False)) | keywords
+        for argument in self._signature.arguments:
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                increment_version(_tensors(values[argument.name]))
+        return result
+
+    def _as_function(self) -> type[Function]:
+        """The operator as a function with a derivative, of its flat arguments and, first, their form."""
+        definition = self
+
+        def forward(form: Form, *leaves: Any) -> Any:
+            result = definition._computed(form.arguments(leaves))
+            return tuple(result) if isinstance(result, list) else result
+
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            ctx._form, *leaves = inputs
+            positional, keywords = ctx._form.nested(leaves)
+            ctx.needs_input_grad = ctx._form.nested(ctx.needs_input_grad[1:])[0]
+            if definition._setup_context is None:
+                return
+            output = list(output) if definition._returns_list else output
+            more = {"keyword_only_inputs": keywords} if keywords else {}
+            definition._setup_context(ctx=ctx, inputs=positional, output=output, **more)
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            if definition._backward is None:
+                raise RuntimeError(
+                    f"Trying to backward through {definition._opoverload} but no autograd formula was registered. Please use "
+                    "register_autograd to add one."
+                )
+            if definition._returns_list:
+                grads = (list(grads),)
+            found = definition._backward(ctx, *grads)
+            return (None, *ctx._form.flat_gradients(found))
+
+        def vmap(info: Any, in_dims: Any, form: Form, *leaves: Any) -> Any:
+            if definition._vmap is not None:
+                positional, keywords = form.arguments(leaves).for_kernel()
+                dims, _ = form.nested(in_dims[1:])
+                return definition._vmap(info, dims[: form.given], *positional, **keywords)
+            results = [
+                definition.apply(form.arguments(_at(leaves, in_dims[1:], place))) for place in range(info.batch_size)
+            ]
+            parts, shape = zip(*map(tree.tree_flatten, results), strict=True)
+            stacked = tree.tree_unflatten(
+                [operators.stack(list(column)) for column in zip(*parts, strict=True)], shape[0]
+            )
+            return stacked, tree.tree_map(lambda _: 0, stacked)
+
+        name = f"GeneratedBackwardFor_{self._namespace}_{self._name}_{self._opoverload._overloadname}"
+        rules: dict[str, Callable[..., Any]] = {
+            "forward": forward,
+            "setup_context": setup_context,
+            "backward": backward,
+            "vmap": vmap,
+        }
+        return type(
+            name,
+            (Function,),
+            {key: staticmethod(part) for key, part in rules.items()} | {"__module__": "torch._library.autograd"},
+        )
+
+
+def _is_value(argument: Any) -> bool:
+    """Whether an argument is a list, but not of tensors: it counts as one argument."""
+    return type(argument) is list and not all(isinstance(each, Tensor) for each in argument)
+
+
+def _at(leaves: tuple[Any, ...], dims: tuple[Any, ...], place: int) -> list[Any]:
+    return [
+        leaf if dim is None or not isinstance(leaf, Tensor) else leaf.select(dim, place)
+        for leaf, dim in zip(leaves, dims, strict=True)
+    ]
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [each for each in tree.tree_leaves(values) if isinstance(each, Tensor)]

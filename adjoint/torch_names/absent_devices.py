@@ -1,0 +1,20 @@
+"""`torch.mps`, `torch.mtia`, `torch.xpu`: the accelerators of Apple, Meta and Intel, of which there is none.
+
+One file is the three modules: `places.ONE_FILE` says so.
+"""
+
+from typing import Any
+
+from adjoint._runtime.first_use import import_late
+
+from .accelerator import device_count, empty_cache, is_available
+
+__all__ = ["device_count", "empty_cache", "is_available"]
+
+if not __name__.endswith(".mps"):  # which has none
+    is_initialized = is_available
+    __all__ += ["is_initialized"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_late("adjoint.missing").stand_in(__name__, name, everything=True)

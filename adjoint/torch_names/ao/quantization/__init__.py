@@ -1,0 +1,34 @@
+"""`torch.ao.quantization`: there are no quantized tensors; the modules that mark where they begin and end do nothing."""
+
+from typing import Any
+
+from adjoint import nn
+from adjoint._runtime.absent import absent, is_of_tools
+from adjoint._runtime.tracebacks import end_at_caller
+from adjoint.tensor import Tensor
+
+
+class QuantStub(nn.Module):
+    """Marks where quantized tensors would begin; returns its input."""
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the input."""
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Marks where quantized tensors would end; returns its input."""
+
+
+def __getattr__(name: str) -> Any:
+    if is_of_tools(name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return absent(f"torch.ao.quantization.{name}", "there are no quantized tensors")
+
+
+end_at_caller(globals(), "__getattr__")

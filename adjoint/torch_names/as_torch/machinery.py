@@ -1,0 +1,199 @@
+"""Private modules of PyTorch's that its own tests import, and that have no counterpart here.
+
+They exist while `torch.testing._internal` is imported, and not before: elsewhere, that they are missing tells programs
+that there is no such part. What a module has no meaning for is a stand-in, which says so where it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import reduce
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from pkgutil import resolve_name
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest import TestCase
+
+import adjoint
+from adjoint import Tensor
+from adjoint._runtime.absent import absent
+
+from ..torch_version import TorchVersion
+
+MODULES = frozenset(
+    """
+    _C._autograd _C._distributed_c10d _C._profiler _custom_op _dynamo.test_case _dynamo.testing _export _functorch.utils
+    _higher_order_ops _inductor _inductor.utils _logging _native _prims _prims_common _refs _refs._conversions _refs.fft
+    _refs.linalg _refs.nn.functional _refs.special _subclasses.meta_utils _subclasses.schema_check_mode _utils_internal
+    _vendor _vendor.packaging.version ao.nn ao.nn.qat.modules ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns
+    ao.pruning ao.quantization.quantization_mappings ao.quantization.quantize_fx cuda.jiterator cuda.nccl
+    distributed._functional_collectives distributed._local_tensor distributed.tensor.parallel fx.immutable_collections
+    jit._logging jit.frontend jit.mobile jit.quantized masked.maskedtensor.binary masked.maskedtensor.reductions
+    masked.maskedtensor.unary nn.parallel._functions nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils
+    utils._config_module utils._content_store utils._device utils._helion utils._pallas utils._traceback utils._triton
+    utils.cpp_extension utils.data.datapipes
+    """.split()
+)
+"""The modules; all modules below them exist, too."""
+
+
+_ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
+
+
+def _as_it_is(value: Any, *rest: Any) -> Any:
+    return value
+
+
+def _undecorated(*args: Any, **names: Any) -> Callable[[Any], Any]:
+    """A decorator that changes nothing."""
+    return _as_it_is
+
+
+def _nothing(*args: Any, **names: Any) -> None:
+    """None."""
+
+
+def _seeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call with the state of the generator after `manual_seed(42)`; its state is afterwards what it was."""
+    with _frozen():
+        adjoint.manual_seed(42)
+        return op(*args, **kwargs)
+
+
+def _frozen() -> Any:
+    """A context after which the state of the generator is what it was."""
+    return adjoint.random.fork_rng(devices=())
+
+
+OF_VALUE: list[tuple[Any, str]] = [
+    (None, "_native.dsl_registry.dsl_registry"),
+    (True, "_C.has_lapack _C.has_openmp _C.has_spectral"),
+    (
+        False,
+        (
+            "_C._has_cuda _C._has_mkldnn _C._has_mps _C.has_mkl _utils_internal.IS_FBSOURCE "
+            "distributed.distributed_c10d._TORCHCOMM_AVAILABLE"
+        ),
+    ),
+    ("fake", "distributed.Backend.FAKE"),
+    (["cuda", "mps", "xpu", "mtia"], "_inductor.utils.GPU_TYPES"),
+    (SimpleNamespace(available_dsls=()), "backends.python_native"),
+    (
+        SimpleNamespace,
+        (
+            "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
+            "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
+            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant"
+        ),
+    ),
+    (
+        _nothing,
+        (
+            "_C._debug_only_are_vmap_fallback_warnings_enabled _C._debug_only_display_vmap_fallback_warnings "
+            "_C._functorch._is_vmap_fallback_enabled _C._functorch._set_vmap_fallback_enabled "
+            "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
+            "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
+            "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
+            "utils._pallas.has_pallas_package utils._pallas.has_tpu_pallas utils._triton.has_triton"
+        ),
+    ),
+    (
+        _as_it_is,
+        (
+            "_export.wrappers.mark_subclass_constructor_exportable_experimental _utils_internal.get_writable_path "
+            "_higher_order_ops.invoke_subgraph.mark_compile_region"
+        ),
+    ),
+    (
+        lambda dtype: (
+            bool
+            if dtype is adjoint.bool
+            else float
+            if dtype.is_floating_point
+            else complex
+            if dtype.is_complex
+            else int
+        ),
+        "_prims_common.dtype_to_type",
+    ),
+    (
+        lambda *tensors, **names: (reduce(adjoint.promote_types, [each.dtype for each in tensors]),) * 2,
+        "_prims.utils.elementwise_dtypes",
+    ),
+    (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
+    (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),
+    (nullcontext, "overrides.enable_reentrant_dispatch"),
+    (_undecorated, "_inductor.config.patch"),
+    (type("HigherOrderOperator", (), {"__init__": _nothing, "py_impl": _undecorated}), "_ops.HigherOrderOperator"),
+    (TestCase, "_dynamo.test_case.TestCase"),
+    (TorchVersion, "_vendor.packaging.version.parse"),
+    (_frozen, "testing._utils.freeze_rng_state"),
+    (_seeded, "testing._utils.wrapper_set_seed"),
+    (
+        _ABSENT,
+        (
+            "_C._functorch.TransformType _C._is_torch_function_all_disabled _dynamo.utils.LazyString _dynamo.utils.clone_input "
+            "_functorch.functorch.make_fx _functorch.make_functional.functional_init "
+            "_functorch.make_functional.functional_init_with_buffers _higher_order_ops.cond.cond_op "
+            "_higher_order_ops.invoke_quant_packed _scaled_grouped_mm "
+            "_subclasses.fake_tensor.FakeTensorConverter autograd.function._nested_map "
+            "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "
+            "distributed.rpc._rref_context_get_debug_info distributions.dirichlet._Dirichlet_backward "
+            "distributions.kl._kl_expfamily_expfamily fx.experimental.symbolic_shapes.DimDynamic "
+            "fx.experimental.symbolic_shapes.ShapeEnv library.fallthrough_kernel masked._combine_input_and_mask "
+            "masked.maskedtensor.core._masks_match masked.maskedtensor.core._tensors_match "
+            "multiprocessing.reductions.StorageWeakRef nn.attention.flex_attention._create_empty_block_mask "
+            "utils._python_dispatch.is_in_torch_dispatch_mode utils.checkpoint._infer_device_type "
+            "utils.data.IterDataPipe"
+        ),
+    ),
+]
+"""What has a meaning, and what is missing in modules that there are: values, and the full names of what has them."""
+
+
+def extend() -> None:
+    """Make the modules, and put the names into them and into the modules that there are."""
+    for module in MODULES:
+        import_module(f"adjoint.{module}")
+    for value, names in OF_VALUE:
+        for full in names.split():
+            owner, _, name = f"adjoint.{full}".rpartition(".")
+            setattr(resolve_name(owner), name, _absent(full) if value is _ABSENT else value)
+
+
+def _absent(full: str) -> Any:
+    return absent(f"torch.{full}", "it belongs to PyTorch's own machinery")
+
+
+class StandIn(Loader):
+    """Makes a module of `MODULES`."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make it: its names are looked for when they are asked for."""
+        module = ModuleType(f"torch.{spec.name.partition('.')[2]}")
+
+        def found(name: str) -> Any:
+            full = f"{spec.name.partition('.')[2]}.{name}"
+            if name.startswith(("__", "pytest")):
+                raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
+            if full.startswith("_refs."):  # `torch._refs.linalg.norm` computes what `torch.linalg.norm` does
+                there = import_module(f"adjoint{full[5:]}".rpartition(".")[0].replace("._conversions", ""))
+                both = (getattr(owner, name, None) for owner in (there, Tensor))
+                return next(filter(callable, both), None) or _absent(full)
+            return _absent(full)
+
+        vars(module).update(__getattr__=found, __all__=())
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: it is empty."""
+
+
+def stand_in(name: str) -> ModuleSpec | None:
+    """The specification of the module `adjoint.x.y`, if it is one of them."""
+    parts = name.split(".")[1:]
+    known = any(".".join(parts[: count + 1]) in MODULES for count in range(len(parts)))
+    return ModuleSpec(name, StandIn(), is_package=True) if known else None

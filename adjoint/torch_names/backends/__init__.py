@@ -1,0 +1,84 @@
+"""`adjoint.backends`: the compiler of kernels, and modules for the libraries that PyTorch can use.
+
+`backends.llvm` compiles kernels for large arrays if llvmlite is installed. The other libraries are not used. Programs
+may read and set their switches (`backends.cudnn.deterministic = True`); the values are stored and have no effect.
+"""
+
+from __future__ import annotations
+
+from adjoint._runtime.installed import install
+from adjoint.codegen.acceleration import LOOPS
+
+from . import cpu, cuda, cudnn, mkl, mkldnn, mps
+from .switches import cusparselt, mha, miopen, nnpack, openmp, opt_einsum, quantized, xnnpack
+
+
+class _Llvm:
+    """Kernels compiled to machine code by llvmlite (`pip install 'adjoint-autograd[fast]'`), for arrays that are large enough."""
+
+    def is_available(self) -> bool:
+        """Whether llvmlite is installed."""
+        return LOOPS.available
+
+    @property
+    def enabled(self) -> bool:
+        """Whether compiled kernels run. Settable; `ADJOINT_LLVM=0` in the environment makes False the initial value."""
+        return LOOPS.enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        LOOPS.enabled = value
+
+    @property
+    def instruction_set(self) -> str:
+        """The vector instructions that kernels are compiled to: "AVX-512", "AVX2", "SSE" or "NEON".
+
+        Raises:
+            CompilationError: if llvmlite is not installed.
+        """
+        from adjoint.codegen.llvm.host import HOST
+
+        return HOST.instruction_set
+
+    @property
+    def compiled(self) -> dict[str, float]:
+        """The kernels that this process has compiled, by name, and the compile time of each in milliseconds."""
+        if not self.is_available():
+            return {}
+        from adjoint.codegen.llvm.report import compiled_functions
+
+        return {function.code.name: function.code.milliseconds for function in compiled_functions()}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The kernels that failed to compile, and the reason; NumPy computes these operators."""
+        return dict(LOOPS.failures)
+
+    def source(self, name: str) -> str:
+        """The code of a kernel: its source, the LLVM assembly and the machine instructions.
+
+        `name` is that of a kernel, such as "gelu_float32", or the beginning: "gelu" shows all kernels of the operator that this
+        process has compiled.
+
+        Raises:
+            LookupError: if no kernel of this name has been compiled in this process.
+        """
+        from adjoint.codegen.llvm.report import source
+
+        return source(name)
+
+    def describe(self) -> str:
+        """One line: whether compiled kernels run, on what instructions, how many there are and how long they were compiled."""
+        if not self.is_available():
+            return f"llvmlite is not installed ({install('fast')})"
+        if not self.enabled:
+            return "turned off"
+        times = self.compiled.values()
+        failed = f", {len(LOOPS.failures)} given up ({', '.join(LOOPS.failures)})" if LOOPS.failures else ""
+        from adjoint.codegen.llvm.amx import TILES
+
+        tiles = " and AMX" if TILES.usable else ""
+        return f"{self.instruction_set}{tiles}, {len(times)} compiled in {sum(times):.0f} ms{failed}"
+
+
+llvm = _Llvm()

@@ -1,0 +1,105 @@
+"""Libraries that are not used: modules whose attributes programs read, set, and set for a while.
+
+Those of which nothing more is to be said are made here: `torch.backends.miopen`, `mha`, `nnpack` and others.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import ModuleType
+from typing import Any
+
+from adjoint._runtime.first_use import further_names
+
+
+def flags_of(module: str, **defaults: Any) -> Callable[..., AbstractContextManager[None]]:
+    """The function `flags` of a module: a context in which the module's switches have other values."""
+
+    @contextmanager
+    def flags(*args: Any, **names: Any) -> Iterator[None]:
+        """Set switches, which have no effect, for a while."""
+        wanted = {**defaults, **dict(zip(defaults, args, strict=False)), **names}
+        switches = vars(sys.modules[module])
+        before = {name: switches.get(name) for name in wanted}
+        switches.update(wanted)
+        try:
+            yield
+        finally:
+            switches.update(before)
+
+    return flags
+
+
+def set_flags_of(module: str, *names: str) -> Callable[..., tuple[Any, ...]]:
+    """The function `set_flags` of a module: sets switches, those that are given, and returns the values before."""
+
+    def set_flags(*args: Any, **given: Any) -> tuple[Any, ...]:
+        """Set switches, which have no effect; return the values before."""
+        switches = vars(sys.modules[module])
+        before = tuple(switches.get(name) for name in names)
+        wanted = {**dict(zip(names, args, strict=False)), **{name.removeprefix("_"): v for name, v in given.items()}}
+        switches.update({name: value for name, value in wanted.items() if value is not None})
+        return before
+
+    return set_flags
+
+
+def never() -> bool:
+    """Whether the library is used; never."""
+    return False
+
+
+def version() -> None:
+    """The version of the library; None."""
+
+
+def get_opt_einsum() -> None:
+    """The package in use; None."""
+
+
+def get_fastpath_enabled() -> bool:
+    """The switch."""
+    return mha._fastpath
+
+
+def set_fastpath_enabled(value: bool) -> None:
+    """Set the switch, which has no effect."""
+    vars(mha)["_fastpath"] = value
+
+
+def _library(name: str, about: str, flags: dict[str, Any] | None = None, **contents: Any) -> ModuleType:
+    """Make the module `torch.backends.<name>`; `flags`: its switches, and what they are within the context `flags()`."""
+    made = ModuleType(f"{__package__}.{name}", f"`torch.backends.{name}`: {about}.")
+    if flags is not None:
+        contents |= {"flags": flags_of(made.__name__, **flags), "set_flags": set_flags_of(made.__name__, *flags)}
+    vars(made).update(contents)
+    further_names(__package__, {name: made})
+    return made
+
+
+_UNUSED = "a library that is not used"
+cusparselt = _library("cusparselt", _UNUSED, version=version)
+mha = _library(
+    "mha",
+    "the switch of attention's fast path, which has no effect",
+    _fastpath=True,
+    get_fastpath_enabled=get_fastpath_enabled,
+    set_fastpath_enabled=set_fastpath_enabled,
+)
+miopen = _library("miopen", "switches of MIOpen, which is not used", {"immediate": False}, immediate=False)
+nnpack = _library("nnpack", _UNUSED, {"enabled": False}, enabled=True, is_available=never)
+openmp = _library("openmp", f"{_UNUSED}; threads are counted by `torch.get_num_threads`", is_available=never)
+opt_einsum = _library(
+    "opt_einsum",
+    "the order of products in `torch.einsum`: from left to right. The switches have no effect",
+    {"enabled": None, "strategy": None},
+    enabled=True,
+    strategy="auto",
+    get_opt_einsum=get_opt_einsum,
+)
+quantized = _library(
+    "quantized", "quantized tensors, which there are none of", engine="none", supported_engines=["none"]
+)
+xnnpack = _library("xnnpack", _UNUSED, enabled=False)

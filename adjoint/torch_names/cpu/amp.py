@@ -1,0 +1,25 @@
+"""`torch.cpu.amp`: `autocast` and `GradScaler` for this type of device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint import amp
+from adjoint.dtypes import bfloat16 as _half
+from adjoint.dtypes import dtype as _dtype
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(amp.autocast):
+    """`torch.autocast("cpu", ...)`."""
+
+    def __init__(self, enabled: bool = True, dtype: _dtype = _half, cache_enabled: bool = True) -> None:
+        super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """`torch.amp.GradScaler("cpu", ...)`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__("cpu", *args, **options)

@@ -1,0 +1,112 @@
+"""`adjoint.cuda` on a machine without a GPU: programs find that no GPU is available, and use the CPU.
+
+>>> import adjoint as torch
+>>> torch.device("cuda" if torch.cuda.is_available() else "cpu")
+device(type='cpu')
+"""
+
+from typing import Any, NoReturn
+
+from adjoint._runtime.first_use import import_late
+from adjoint._runtime.tracebacks import end_at_caller, ending_at_caller
+
+_initialized = False
+
+
+def is_available() -> bool:
+    """Whether a GPU is available; always False."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Whether a GPU is in use; always False."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the GPU supports bfloat16; always False."""
+    return False
+
+
+def is_tf32_supported() -> bool:
+    """Whether the GPU computes in TF32; always False.
+
+    >>> import adjoint as torch
+    >>> torch.cuda.is_tf32_supported()
+    False
+    """
+    return False
+
+
+def device_count() -> int:
+    """The number of GPUs: 0."""
+    return 0
+
+
+def memory_allocated(device: Any = None) -> int:
+    """The number of bytes that tensors occupy on a GPU: 0."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+
+
+def empty_cache() -> None:
+    """Do nothing: there is no cached GPU memory."""
+
+
+def manual_seed(seed: int) -> None:
+    """Do nothing: there is no GPU generator."""
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Do nothing: there is no GPU generator."""
+
+
+seed_all = seed
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of the generators of all GPUs: an empty list."""
+    return []
+
+
+def set_rng_state_all(new_states: list[Any]) -> None:
+    """Do nothing: there is no GPU generator."""
+
+
+def ipc_collect() -> None:
+    """Do nothing: there is no GPU memory."""
+
+
+reset_peak_memory_stats = reset_accumulated_memory_stats = reset_max_memory_allocated = empty_cache
+
+
+@ending_at_caller
+def _unavailable(*args: Any) -> NoReturn:
+    """Raise AssertionError: there is no GPU."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+init = synchronize = current_device = set_device = get_device_name = get_device_properties = _unavailable
+get_device_capability = current_stream = default_stream = get_rng_state = initial_seed = mem_get_info = _unavailable
+
+
+def __getattr__(name: str) -> Any:
+    """The typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`; no object is an instance of them."""
+    if name in ("amp", "nvtx"):
+        return import_late(f"adjoint.cuda.{name}")
+    if name in ("AcceleratorError", "OutOfMemoryError"):
+        return getattr(import_late("adjoint.accelerator"), name)
+    if name.endswith("Tensor"):
+        from adjoint.operators.create.legacy import ON_CUDA
+
+        if name in ON_CUDA:
+            return ON_CUDA[name]
+    return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
+
+
+end_at_caller(globals(), "__getattr__")

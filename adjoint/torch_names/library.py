@@ -1,0 +1,363 @@
+"""`torch.library`: operators that programs define in Python, with their derivatives.
+
+>>> import adjoint as torch
+>>> @torch.library.custom_op("shop::scaled", mutates_args=())
+... def scaled(x: torch.Tensor, factor: float) -> torch.Tensor:
+...     return x * factor
+>>> def setup_context(ctx, inputs, output):
+...     ctx.factor = inputs[1]
+>>> scaled.register_autograd(lambda ctx, grad: (grad * ctx.factor, None), setup_context=setup_context)
+>>> x = torch.ones(2, requires_grad=True)
+>>> torch.ops.shop.scaled(x, 3.0).sum().backward()
+>>> x.grad
+tensor([3., 3.])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from adjoint._runtime.tracebacks import end_public_at_caller
+from adjoint.dispatch.schemas import FunctionSchema
+
+from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
+from .library_schemas import infer_schema
+from .ops import refused_libraries
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
+
+_KEY = re.compile(
+    r"(Autograd|Autocast|Composite|Sparse|Quantized|FuncTorch|Batched|Nested|Python|Pre|Post|BackendSelect|Functionalize|ADInplace|"
+    r"Conjugate|Negative|ZeroTensor|Tracer|CPU|CUDA|Meta|MPS|XPU|HPU|XLA|HIP|VE|IPU|MTIA|MAIA|Lazy|Mkldnn|Vulkan|PrivateUse)\w*"
+)
+"""The names of dispatch keys."""
+
+_KIND = re.compile(
+    r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
+    r"__torch__\S*|\w+\.\w[\w.]*)\b"
+)
+"""The names of types in schemas."""
+
+
+def _parts(qualname: str) -> tuple[str, str, str]:
+    """The namespace, the name in it, and that of the overload, which may be left out.
+
+    Raises:
+        ValueError: for a name that has no namespace, or several.
+    """
+    parts = qualname.split("::")
+    if len(parts) != 2:
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname passed to the '
+            "torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
+    name, _, overload = parts[1].partition(".")
+    return parts[0], name, overload or "default"
+
+
+def _checked_schema(schema: str) -> str:
+    """A signature in PyTorch's notation, as it is.
+
+    Raises:
+        RuntimeError: if it is none.
+    """
+    name, begun, rest = schema.partition("(")
+    if not begun:
+        raise RuntimeError(f"expected eof but found 'ident' here:\n{schema}")
+    arguments, arrow, _ = rest.rpartition(") -> ")
+    if not arrow:
+        raise RuntimeError(f"expected arrow but found 'eof' here:\n{schema}")
+    for argument in FunctionSchema(f"{name}({arguments}) -> ()").arguments:
+        if not _KIND.match(argument.type):
+            raise RuntimeError(
+                "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a "
+                "full list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :\n"
+                f"{schema}"
+            )
+    return schema
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Define an operator `name`, such as "shop::scaled", that the function `fn` computes; a decorator without `fn`.
+
+    Args:
+        name: the full name, with `::`.
+        fn: a function with annotated parameters, such as `x: torch.Tensor, factor: float`.
+        mutates_args: the names of the tensors that the function changes.
+        device_types: the devices for which the function is meant; on others, there is none.
+        schema: the signature in PyTorch's notation; inferred from the annotations if it is not given.
+        tags: accepted, without effect.
+    """
+
+    def define_it(function: Callable[..., Any]) -> CustomOpDef:
+        signature = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        namespace, own, overload = _parts(name)
+        definition = CustomOpDef(namespace, own, signature, is_bare=False, overload=overload)
+        definition._first = function if device_types is None else None
+        if device_types is not None:
+            definition.register_kernel(device_types, function)
+        return definition
+
+    return define_it if fn is None else define_it(fn)
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
+    """Define an operator, as `custom_op` does."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """Return the kernel itself."""
+    return triton_kernel
+
+
+class Library:
+    """The operators of a namespace: `define` says a signature, `impl` gives a function.
+
+    Raises:
+        ValueError: for a kind that is none of "DEF", "FRAGMENT" and "IMPL", or a reserved namespace.
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF" and ns in ("aten", "prims"):
+            raise RuntimeError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions in "
+                'a single TORCH_LIBRARY block: use the kind "FRAGMENT".'
+            )
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._defined: list[tuple[str, str]] = []
+        self._given: list[tuple[str, str]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define an operator by its schema, such as "scaled(Tensor x, float factor) -> Tensor"; return its name.
+
+        Raises:
+            RuntimeError: if the schema is none, or its name is defined already.
+        """
+        name, _, parameters = _checked_schema(schema).partition("(")
+        name = name.strip()
+        space, separated, rest = name.rpartition("::")
+        if separated and space != self.ns:
+            raise RuntimeError(
+                f"Explicitly provided namespace ({space}) in schema string does not match namespace of enclosing "
+                f"TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Define the operator with a library of that namespace."
+            )
+        own, _, overload = rest.partition(".")
+        qualname = f"{self.ns}::{own}"
+        packet = REGISTERED.get(qualname)
+        if packet is not None and (overload or "default") in packet.overloads():
+            raise RuntimeError(
+                f"Tried to register an operator ({self.ns}::{rest}({parameters}) with the same name and overload name multiple "
+                "times. Each overload's schema should only be registered with a single call to def()."
+            )
+        CustomOpDef(self.ns, own, f"({parameters}", overload=overload or "default")
+        self._defined.append((qualname, overload or "default"))
+        return name
+
+    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
+        """Give the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...).
+
+        Raises:
+            TypeError: if the function is none.
+            RuntimeError: for a word that is no dispatch key, or an operator of another namespace.
+        """
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if not _KEY.fullmatch(key):
+            raise RuntimeError(f"could not parse dispatch key: {key}")
+        name = op_name if isinstance(op_name, str) else op_name.name()
+        space, separated, rest = name.rpartition("::")
+        if separated and space != self.ns:
+            raise RuntimeError(
+                f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name does not match namespace of '
+                f"enclosing TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Give the function with a library of that namespace."
+            )
+        key = "Autograd" if key.startswith("Autograd") else key
+        self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key))
+
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
+        """Accept a function for operators that have none; it is not called."""
+
+    def _destroy(self) -> None:
+        """Forget the operators that were defined here, and the functions that were given."""
+        for qualname, overload in self._defined:
+            packet = REGISTERED.get(qualname)
+            if packet is not None:
+                packet._definitions.pop(overload, None)
+                if not packet._definitions:
+                    del REGISTERED[qualname]
+        for name, key in self._given:
+            KERNELS.get(name, {}).pop(key, None)
+        self._defined, self._given = [], []
+
+
+@contextmanager
+def _scoped_library(*args: Any, **names: Any) -> Iterator[Library]:
+    """A `Library` whose operators are forgotten at the end of the block."""
+    library = Library(*args, **names)
+    try:
+        yield library
+    finally:
+        library._destroy()
+
+
+def _implemented(qualname: str, key: str, function: Callable[..., Any]) -> str:
+    """Give an operator, which may not be defined yet, its kernel for a key; returns the name in `KERNELS`."""
+    name = qualname.removesuffix(".default")
+    KERNELS.setdefault(name, {})[key] = function
+    return name
+
+
+def _named(qualname: str) -> tuple[Packet | None, str]:
+    """The operator of a full name, None if it is not defined; and the name of the overload."""
+    namespace, name, overload = _parts(qualname)
+    return REGISTERED.get(f"{namespace}::{name}"), overload
+
+
+def _is_unknown(op: Any) -> bool:
+    """Whether `op` is the name of an operator or overload that is not defined."""
+    if not isinstance(op, str):
+        return False
+    packet, overload = _named(op)
+    return packet is None or overload not in packet.overloads()
+
+
+def _registered(op: Any, who: str) -> CustomOpDef:
+    """The definition that is meant: itself, or by its full name, or by what `torch.ops` has.
+
+    Raises:
+        AttributeError: for the name of an operator or overload that is not defined.
+        ValueError: for a name without a namespace, and for anything else.
+    """
+    if isinstance(op, CustomOpDef):
+        return op
+    if isinstance(op, str):
+        packet, overload = _named(op)
+        if packet is None:
+            namespace, name, _ = _parts(op)
+            raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name}'")
+        op = getattr(packet, overload)
+    if isinstance(op, Overload):
+        return op._definition
+    if isinstance(op, Packet):
+        return next(iter(op._definitions.values()))
+    raise ValueError(f"{who}({op}): got unexpected type for op: {type(op)}")
+
+
+def define(qualname: str, schema: Any = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define an operator by its name and its schema, such as "(Tensor x) -> Tensor"."""
+    if schema is None:
+        return lambda function: (define(qualname, infer_schema(function, mutates_args=())), function)[1]
+    namespace, name, overload = _parts(qualname)
+    CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)
+    return None
+
+
+def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
+    """Give the function that computes an operator on these devices ("cpu", "default"); a decorator without `func`."""
+    if func is None:
+        return lambda function: impl(qualname, types, function, lib=lib)
+    _parts(qualname)  # raises for another form
+    for kind in [types] if isinstance(types, str) else types:
+        key = {"cpu": "CPU", "default": "CompositeExplicitAutograd"}.get(kind, kind)
+        _implemented(qualname, key, func)
+    return func
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Give the function that computes an operator on these devices."""
+    if _is_unknown(op):
+        return impl(op, device_types, func)
+    return _registered(op, "register_kernel").register_kernel(device_types, func)
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Library | None = None
+) -> None:
+    """Give the derivative of an operator; see `CustomOpDef.register_autograd`."""
+    _registered(op, "register_autograd").register_autograd(backward, setup_context=setup_context)
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Give the batching rule of an operator."""
+    return _registered(op, "register_vmap").register_vmap(func)
+
+
+def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, **options: Any) -> Any:
+    """Give the function that makes results of the right shapes; see `CustomOpDef.register_fake`. A decorator without `func`.
+
+    What is said of operators in a compiled library that was refused is accepted: torchvision does so while it is imported.
+
+    Raises:
+        RuntimeError: if there is no such operator.
+    """
+    if func is None:
+        return lambda function: register_fake(op, function)
+    if _is_unknown(op):
+        if refused_libraries:
+            return func
+        raise RuntimeError(f"operator {op} does not exist")
+    return _registered(op, "register_fake").register_fake(func)
+
+
+impl_abstract = register_fake
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Accept the dtype for autocast; inputs stay as they are."""
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, **options: Any) -> Any:
+    """Accept a rule for a dispatch mode; it is not called."""
+    return func if func is not None else lambda function: function
+
+
+def get_ctx() -> Any:
+    """Refuse: there are no sizes that are known only when a program runs; tensors on "meta" have those that a function says.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError(
+        "get_ctx(): functions of register_fake make tensors of known sizes here; there is no other context."
+    )
+
+
+end_public_at_caller(globals())

@@ -1,0 +1,119 @@
+"""What PyTorch has and this package does not, and why: for errors, and for docs/compatibility.md."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from adjoint._runtime.absent import TABLE, absent
+from adjoint.dispatch.schemas import packets
+
+AHEAD = "nothing is compiled ahead"
+MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"
+
+REASONS = (
+    (
+        r"torch\.utils\.collect_env\b.*",
+        "`torch.utils.collect_env.get_pretty_env_info` is there; the others ask for drivers of GPUs and for package managers",
+    ),
+    (
+        r"torch\.package\b.*",
+        "source code is not packed with models; `torch.save` writes them, and a wheel has the code",
+    ),
+    (
+        r"torch\.monitor\b.*",
+        "nothing in here counts events; `torch.profiler` and `torch.utils.tensorboard` record what runs",
+    ),
+    (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
+    (
+        r"torch\.(Stream|Event|StreamObjType|DeviceObjType|get_device_module)",
+        "there is only the CPU",
+    ),
+    (r"torch\.(cudnn|miopen|mkldnn|fbgemm|_cudnn)\w*", "it names a library that is not used"),
+    (
+        r"torch\.batch_norm_(stats|elemt|gather_stats\w*|backward_\w+|update_stats)",
+        "PyTorch itself has most of them for GPUs only; use `torch.nn.functional.batch_norm`",
+    ),
+    (r"torch\.profiler_allow_\w+", "there is only the CPU"),
+    (r"torch\.(init_num_threads|prepare_multiprocessing_environment)", "processes prepare themselves when they start"),
+    (r"torch\.embedding_bag", "it has other arguments than `torch.nn.functional.embedding_bag`, which is there"),
+    (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
+    (
+        (
+            r"torch\.(Tensor\.)?(q_\w+|qscheme|quantiz\w*|dequantize|int_repr|fake_quantize\w*|fused_moving\w*|empty_quant\w*|"
+            r"per_(channel|tensor)\w*|quint\w+|qint\w+|choose_qparams\w*|QU?Int\w+)"
+        ),
+        "there are no quantized tensors",
+    ),
+    (r"torch\.nested\b.*", "there are no nested tensors"),
+    (r"torch\.export\b.*", "graphs are not exported; `torch.fx` captures them, and `torch.onnx.export` writes them"),
+    (
+        (
+            r"torch\.(\w+Type|Script\w+|LiteScript\w+|CompilationUnit|Graph\w*|Node|Block|Value|Use|Gradient|Code|Argument\w*|"
+            r"FunctionSchema|AliasDb|IODescriptor|TracingState|parse_\w+|merge_type\w*|unify_type_list|import_ir\w*|JITException|"
+            r"ErrorReport|StaticModule|CallStack|Capsule|ConcreteModule\w+|OperatorInfo|Execution\w+|Bench\w+|"
+            r"ThroughputBenchmark|Complete\w+|DeepCopyMemo\w+|\w+StorageContext|PyTorchFile\w+|get_file_path|Logg\w+|"
+            r"NoopLogger|LockingLogger|AggregationType|AVG|SUM|Type|PRIVATE_OPS|fork|wait|Tag|Dispatch\w+|ExcludeDispatch\w+|"
+            r"FatalError)"
+        ),
+        MACHINERY,
+    ),
+    (
+        r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
+        AHEAD,
+    ),
+    (r"torch\.sparse\.(semi_structured\b.*|\w*(S|s)emi(S|_s)tructured\w*)", "PyTorch itself has them for GPUs only"),
+    (r"torch\.sparse\.(sp)?solve", "PyTorch itself needs a library for GPUs"),
+    (r"torch\.\w*(indices|values)_copy", "parts of sparse tensors are not views; use `clone()`"),
+    (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "PyTorch itself refuses it; use `torch.linalg`"),
+    (r"torch\.(\w+Storage|Storage\w*)", "memory is that of NumPy's arrays; use `Tensor.untyped_storage()`"),
+    (r"torch\.(backends|mkl|classes|cpp|ops)\b.*", "it concerns a library that is not used"),
+)
+"""Patterns of full names, and why what they match is not there."""
+
+OTHERWISE = "it has not been written yet"
+
+
+def names_in(path: Path) -> dict[str, frozenset[str]]:
+    """Names of PyTorch's modules and of two classes, by module, of a file with a module on each line."""
+    parts = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines()[1:])
+    found = {module: frozenset(names.split()) for module, _, names in parts}
+    return {**found, "torch.ops.aten": found["torch.ops.aten"] | packets()}
+
+
+@cache
+def missing_names() -> dict[str, frozenset[str]]:
+    """The public names that PyTorch has and this package lacks; of `torch.ops.aten`, all that PyTorch has."""
+    return names_in(Path(__file__).parent / "missing_names.txt")
+
+
+def reason(name: str, more: tuple[tuple[str, str], ...] = ()) -> str:
+    """Why something that PyTorch has is missing, by its full name; `more`: patterns that go before `REASONS`."""
+    return next((why for pattern, why in (*more, *REASONS) if re.fullmatch(pattern, name)), OTHERWISE)
+
+
+def stand_in(module: str, name: str, everything: bool = False) -> Any:
+    """A class in the place of one that a module of PyTorch's has and ours lacks.
+
+    Programs name such classes in annotations, in `isinstance` and as bases while they are imported.
+
+    Args:
+        module: the name of the module.
+        name: the name in it.
+        everything: whether all public names have one; else, only schemes of quantization, and classes.
+
+    Raises:
+        AttributeError: if it has none; the error says what PyTorch has, and why it is missing.
+    """
+    theirs = f"torch{module.removeprefix('adjoint')}" if module.startswith("adjoint") else module
+    full = f"{theirs}.{name}"
+    if name not in missing_names().get(theirs, ()):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    why = reason(full)
+    if everything or name[0].isupper() or name.startswith("per_"):
+        return absent(full, why)
+    raise AttributeError(
+        f"module {module!r} has no attribute {name!r}: PyTorch has it, adjoint has not, because {why}. {TABLE}"
+    )

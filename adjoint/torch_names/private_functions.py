@@ -1,0 +1,452 @@
+"""Functions of `torch` whose names begin with an underscore and that programs and tests call all the same.
+
+They are written on the public functions, and are as PyTorch's: operators that it uses itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import adjoint as torch
+from adjoint._runtime.tracebacks import end_at_caller
+from adjoint.dtypes import C_NAMES
+
+Tensor = torch.Tensor
+
+__all__ = [
+    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_addmm_activation", "_aminmax",
+    "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_assert_tensor_metadata", "_cast_Byte", "_cast_Char",
+    "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_compute_linear_combination",
+    "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
+    "_debug_has_internal_overlap", "_dim_arange", "_efficientzerotensor", "_euclidean_dist", "_fft_c2c", "_fft_c2r", "_fft_r2c",
+    "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor", "_log_softmax",
+    "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available", "_pack_padded_sequence",
+    "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax", "_sparse_csr_prod",
+    "_sparse_csr_sum", "_stack", "_to_cpu", "_unique2", "_unsafe_index", "_unsafe_index_put",
+    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
+]  # fmt: skip
+
+
+# --- elementwise ----------------------------------------------------------------------------------------------------
+
+
+def _conj(input: Tensor) -> Tensor:
+    """`conj`."""
+    return input.conj()
+
+
+def _conj_copy(input: Tensor) -> Tensor:
+    """The conjugate in memory of its own."""
+    return input.conj().clone().resolve_conj()
+
+
+def _conj_physical(input: Tensor) -> Tensor:
+    """`conj_physical`."""
+    return torch.conj_physical(input)
+
+
+def _neg_view_copy(input: Tensor) -> Tensor:
+    """The negative in memory of its own."""
+    return input.neg()
+
+
+def _is_zerotensor(input: Tensor) -> bool:
+    """Whether the tensor has no memory because all elements are 0; none is of that kind."""
+    return False
+
+
+def _efficientzerotensor(size: Sequence[int], **options: Any) -> Tensor:
+    """Zeros."""
+    return torch.zeros(size, **options)
+
+
+def _cast(name: str, kind: torch.dtype) -> Any:
+    def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
+        return input.to(kind)
+
+    cast.__name__ = cast.__qualname__ = f"_cast_{name}"
+    cast.__doc__ = f"The tensor converted to {kind}."
+    return cast
+
+
+_cast_Byte, _cast_Char, _cast_Short = _cast("Byte", torch.uint8), _cast("Char", torch.int8), _cast("Short", torch.int16)
+_cast_Int, _cast_Long, _cast_Half = _cast("Int", torch.int32), _cast("Long", torch.int64), _cast("Half", torch.float16)
+_cast_Float, _cast_Double = _cast("Float", torch.float32), _cast("Double", torch.float64)
+
+
+# --- reductions, rows -----------------------------------------------------------------------------------------------
+
+
+def _of_bool(name: str, input: Tensor) -> None:
+    if input.dtype is not torch.bool:
+        raise RuntimeError(f"{name}: expected a tensor of bool, but got {C_NAMES[input.dtype]}")
+
+
+def _is_all_true(input: Tensor) -> Tensor:
+    """Whether all elements of a tensor of bool are true."""
+    _of_bool("_is_all_true", input)
+    return input.all()
+
+
+def _is_any_true(input: Tensor) -> Tensor:
+    """Whether an element of a tensor of bool is true."""
+    _of_bool("_is_any_true", input)
+    return input.any()
+
+
+def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The least and the greatest elements."""
+    least, greatest = torch.aminmax(input, dim=dim, keepdim=keepdim)
+    return least, greatest
+
+
+def _logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    """`logcumsumexp`."""
+    return torch.logcumsumexp(input, dim, out=out)
+
+
+def _segment_reduce(*args: Any, **options: Any) -> Tensor:
+    """`segment_reduce`."""
+    return torch.segment_reduce(*args, **options)
+
+
+def _unique2(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct elements, the places of all elements among them, and their counts; what is not asked for is empty."""
+    values, inverse, counts = torch.unique(input, sorted, True, True)
+    nothing = torch.empty(0, dtype=torch.int64)
+    return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+
+
+def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`softmax`."""
+    return torch.softmax(input, dim)
+
+
+def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`log_softmax`."""
+    return torch.log_softmax(input, dim)
+
+
+def _expandable(input: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
+    """A mask of one of the types of `_masked_softmax`, such that it expands to the shape of the input."""
+    if mask_type not in (None, 0, 1, 2):
+        raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
+    if mask_type == 0 and mask.shape != input.shape[-2:]:
+        raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
+    if mask_type == 1 and mask.shape != (input.size(0), input.size(-1)):
+        raise RuntimeError("For mask_type == 1 mask shape should be (B, L)")
+    return mask[:, None, None, :] if mask_type == 1 else mask
+
+
+def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:
+    """`softmax` along `dim` (the last by default) without the elements where `mask` is true.
+
+    Args:
+        input: of the shape (batch, heads, length, length), for masks other than of its own shape.
+        mask_type: 0, a mask of (length, length); 1, one of (batch, length), for keys; 2, one of the shape of the input.
+    """
+    if mask.dtype is not torch.bool:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask.shape != input.shape:
+        mask = _expandable(input, mask, mask_type)
+    rows = input.masked_fill(mask.expand_as(input), -torch.inf)
+    dim = input.dim() - 1 if dim is None else dim
+    return torch.softmax(rows, dim)
+
+
+def _weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
+    """`v` with norms `g` along all dimensions but `dim`, and the norms of `v`."""
+    norms = torch.norm_except_dim(v, 2, dim)
+    return v * (g / norms), norms
+
+
+# --- matrices -------------------------------------------------------------------------------------------------------
+
+
+def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices of int8, in int32."""
+    for name, matrix in (("self", input), ("mat2", mat2)):
+        if matrix.dim() != 2:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {matrix.dim()}")
+    if input.size(1) != mat2.size(0):
+        raise RuntimeError(
+            f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {input.size(1)} and {mat2.size(0)}"
+        )
+    for name, matrix in (("self", input), ("mat2", mat2)):
+        if matrix.dtype is not torch.int8 and (matrix is mat2 or matrix.dtype is not torch.uint8):
+            kinds = "int8 or uint8" if matrix is input else "of type int8"
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} dtype to be {kinds} but got {C_NAMES[matrix.dtype]}")
+    product = input.int() @ mat2.int()
+    return product if out is None else out.resize_(product.shape).copy_(product)
+
+
+def _compute_linear_combination(input: Tensor, coefficients: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """For each row of `coefficients`, the sum of the items of `input`, weighted by it."""
+    result = torch.tensordot(coefficients, input, dims=1)
+    return result if out is None else out.add_(result)
+
+
+def _euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
+    """The distances of all pairs of rows, by matrix products."""
+    return torch.cdist(x1, x2, compute_mode="use_mm_for_euclid_dist")
+
+
+def _addmm_activation(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
+) -> Tensor:
+    """`relu` (or `gelu`) of `addmm`."""
+    result = torch.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return torch.nn.functional.gelu(result) if use_gelu else result.relu()
+
+
+def _lu_with_info(input: Tensor, pivot: bool = True, check_errors: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """`torch.linalg.lu_factor_ex`."""
+    factors, pivots, info = torch.linalg.lu_factor_ex(input, pivot=pivot, check_errors=check_errors)
+    return factors, pivots, info
+
+
+# --- indices, memory ------------------------------------------------------------------------------------------------
+
+
+def _unsafe_index(input: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """The elements at `indices`."""
+    return input[tuple(slice(None) if index is None else index for index in indices)]
+
+
+def _index_put_impl_(
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    """`index_put_`."""
+    return input.index_put_(tuple(indices), values, accumulate)
+
+
+def _unsafe_index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """`index_put`."""
+    return input.index_put(tuple(indices), values, accumulate)
+
+
+def _dim_arange(like: Tensor, dim: int) -> Tensor:
+    """The indices along a dimension."""
+    return torch.arange(like.size(dim))
+
+
+def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """`stack`."""
+    return torch.stack(tensors, dim)
+
+
+def _to_cpu(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The tensors on the CPU."""
+    return tuple(tensor.cpu() for tensor in tensors)
+
+
+def _reshape_from_tensor(input: Tensor, shape: Tensor) -> Tensor:
+    """`reshape` to a shape that a tensor holds."""
+    return input.reshape(shape.tolist())
+
+
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Whether elements share memory: 0, no; 1, yes; 2, finding out would take too long."""
+    steps = [(stride, size) for stride, size in zip(input.stride(), input.shape, strict=True) if size > 1]
+    if any(stride == 0 for stride, _ in steps):
+        return 1
+    reach = 1
+    for stride, size in sorted(steps):
+        if stride != reach:
+            return 2
+        reach = stride * size
+    return 0
+
+
+def _assert_tensor_metadata(
+    a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:
+    """Raise if a tensor has not what is expected of it.
+
+    Raises:
+        RuntimeError: naming the first of size, stride, dtype, device and layout that differs.
+    """
+    expected = {"sizes": size, "strides": stride, "dtype": dtype, "device": device, "layout": layout}
+
+    def shown(value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value
+
+    found = {
+        "sizes": tuple(a.shape), "strides": a.stride(), "dtype": a.dtype, "device": a.device, "layout": a.layout,
+    }  # fmt: skip
+    for name, wanted in expected.items():
+        if wanted is not None and found[name] != (tuple(wanted) if isinstance(wanted, (list, tuple)) else wanted):
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {shown(wanted)}, Got: {shown(found[name])}")
+
+
+# --- Fourier transforms, pooling, attention, sequences --------------------------------------------------------------
+
+_NORMS = ("backward", "ortho", "forward")
+
+
+def _fft_c2c(input: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
+    """The transform of complex numbers. `normalization`: 0, none; 1, by the root of the size; 2, by the size."""
+    if forward:
+        return torch.fft.fftn(input, dim=tuple(dim), norm=_NORMS[normalization])
+    return torch.fft.ifftn(input, dim=tuple(dim), norm=_NORMS[2 - normalization])
+
+
+def _fft_r2c(input: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
+    """The transform of real numbers; with `onesided`, the half that determines the rest."""
+    transform = torch.fft.rfftn if onesided else torch.fft.fftn
+    return transform(input, dim=tuple(dim), norm=_NORMS[normalization])
+
+
+def _fft_c2r(input: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
+    """The inverse of `_fft_r2c`, for a last dimension of `last_dim_size`."""
+    sizes = [input.size(each) for each in dim[:-1]] + [last_dim_size]
+    return torch.fft.irfftn(input, sizes, tuple(dim), _NORMS[2 - normalization])
+
+
+def _adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """`adaptive_avg_pool2d`."""
+    return torch.nn.functional.adaptive_avg_pool2d(input, output_size)
+
+
+def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """`adaptive_avg_pool3d`."""
+    return torch.nn.functional.adaptive_avg_pool3d(input, output_size)
+
+
+def _nnpack_available() -> bool:
+    """Whether NNPACK computes; it is not used."""
+    return False
+
+
+def _scaled_dot_product_attention_math(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Tensor | None = None,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """`scaled_dot_product_attention` by its formula, and the weights of the values.
+
+    Args:
+        attn_mask: is added to the products of queries and keys.
+        dropout_mask: the places that are kept; dropped at random if None.
+    """
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not(), -torch.inf)
+    if attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch.softmax(scores, -1).masked_fill((scores == -torch.inf).all(-1, keepdim=True), 0)
+    if dropout_mask is not None:
+        weights = weights.masked_fill(dropout_mask.logical_not(), 0) / (1 - dropout_p)
+    elif dropout_p > 0:
+        weights = torch.dropout(weights, dropout_p, True)
+    return weights @ value, weights
+
+
+def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """The data and the sizes of the batches of `torch.nn.utils.rnn.pack_padded_sequence`."""
+    packed = torch.nn.utils.rnn.pack_padded_sequence(input, lengths, batch_first)
+    return packed.data, packed.batch_sizes
+
+
+# --- training in less precision -------------------------------------------------------------------------------------
+
+
+def _amp_foreach_non_finite_check_and_unscale_(tensors: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+    """Multiply gradients by `inv_scale`, in place; set `found_inf` to 1 if one of them is infinite or NaN."""
+    for name, number in (("found_inf", found_inf), ("inv_scale", inv_scale)):
+        if number.numel() != 1:
+            raise RuntimeError(f"{name} must be a 1-element tensor.")
+        if number.dtype is not torch.float32:
+            raise RuntimeError(f"{name} must be a float tensor.")
+    for tensor in tensors:
+        if not tensor.isfinite().all():
+            found_inf.fill_(1.0)
+        tensor.mul_(inv_scale.item())
+
+
+def _amp_update_scale_(
+    scale: Tensor, growth_tracker: Tensor, found_inf: Tensor, growth_factor: float, backoff_factor: float, interval: int
+) -> Tensor:
+    """Make the scale smaller after gradients that were not finite, or larger after `interval` steps of finite ones."""
+    if found_inf.item():
+        scale.mul_(backoff_factor)
+        growth_tracker.zero_()
+    elif growth_tracker.item() + 1 == interval:
+        grown = scale * growth_factor
+        if grown.isfinite():
+            scale.copy_(grown)
+        growth_tracker.zero_()
+    else:
+        growth_tracker.add_(1)
+    return scale
+
+
+# --- sparse layouts -------------------------------------------------------------------------------------------------
+
+
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Where each of `size` rows begins among sorted numbers of rows, and where the last one ends."""
+    starts = torch.zeros(size + 1, dtype=torch.int64)
+    starts[1:] = torch.bincount(input.long(), minlength=size).cumsum(0)
+    return starts.int() if out_int32 else starts
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """The numbers of the row and the column of each element."""
+    rows = torch.repeat_interleave(torch.arange(len(crow_indices) - 1), crow_indices.long().diff())
+    found = torch.stack([col_indices.long(), rows] if transpose else [rows, col_indices.long()])
+    return found.int() if out_int32 else found
+
+
+def _sparse_csr_sum(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sums along `dim`, in the compressed layout."""
+    return torch.sum(input.to_dense(), tuple(dim), keepdim, dtype=dtype).to_sparse_csr()
+
+
+def _sparse_csr_prod(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The products of the elements that are there along `dim`, in the compressed layout."""
+    there = input.to_dense() != 0
+    values = input.to_dense().masked_fill(there.logical_not(), 1)
+    for each in dim:
+        values = values.prod(each, True, dtype=dtype)
+    values = values.masked_fill(there.any(tuple(dim), keepdim=True).logical_not(), 0)
+    return (values if keepdim else values.squeeze(tuple(dim))).to_sparse_csr()
+
+
+def _validate_sparse_coo_tensor_args(
+    indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, check_pinning: bool = True
+) -> None:
+    """Raise if indices and values do not fit a tensor of this size."""
+    torch.sparse_coo_tensor(indices, values, size, check_invariants=True)
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices: Tensor,
+    plain_indices: Tensor,
+    values: Tensor,
+    size: Sequence[int],
+    layout: Any,
+    pin: bool = True,
+) -> None:
+    """Raise if indices and values do not fit a tensor of this size and layout."""
+    torch.sparse_compressed_tensor(
+        compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True
+    )
+
+
+end_at_caller(globals(), *__all__)

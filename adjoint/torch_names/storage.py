@@ -1,0 +1,24 @@
+"""`torch.storage`: the memory behind tensors; names, no logic."""
+
+from adjoint.kernels.memory.legacy_storages import (
+    BFloat16Storage,
+    BoolStorage,
+    ByteStorage,
+    CharStorage,
+    ComplexDoubleStorage,
+    ComplexFloatStorage,
+    DoubleStorage,
+    FloatStorage,
+    HalfStorage,
+    IntStorage,
+    LongStorage,
+    ShortStorage,
+)
+from adjoint.kernels.memory.legacy_storages import LegacyStorage as _LegacyStorage
+from adjoint.kernels.memory.storages import TypedStorage, UntypedStorage
+
+__all__ = [
+    "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
+    "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "TypedStorage",
+    "UntypedStorage", "_LegacyStorage",
+]  # fmt: skip

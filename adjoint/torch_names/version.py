@@ -1,0 +1,13 @@
+"""`torch.version`: the version of this package, and of the libraries it was built with (none of PyTorch's)."""
+
+from adjoint._runtime.installed import version as _version
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
+
+__version__ = _version()
+cuda: str | None = None
+hip: str | None = None
+rocm: str | None = None
+xpu: str | None = None
+git_version: str | None = None
+debug = False
