@@ -3,8 +3,8 @@
 Operators are created from declarations at import time, which a type checker does not run. This script writes the types
 into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi`, `fft.pyi` and
 `sparse.pyi`: the functions of these namespaces and their other exports; into `adjoint/operators/__init__.pyi`: `TensorMethods`,
-the methods that operators install on `Tensor`; and into `torch_names/return_types.pyi`: the classes of named results. Types are those of the
-dispatcher's schemas (`schema_types.py`); where Python's arguments are others, those of `handwritten_types.pyi`.
+the methods that operators install on `Tensor`; and into `torch_names/return_types.pyi`: the classes of named results. Types are
+those of the dispatcher's schemas (`schema_types.py`); where Python's arguments are others, those of `handwritten_types.pyi`.
 """
 
 import ast
