@@ -1,21 +1,25 @@
 """Check a wheel before it is published: `python scripts/check_wheel.py dist/*.whl`.
 
-The wheel holds the files of `adjoint/` in this checkout byte for byte, and nothing else but its metadata; it has at most 3 MB,
-and installs at most 10 MB.
+The wheel holds the files of `adjoint/` in this checkout byte for byte, the stubs of `second_names.py`, and nothing else but its
+metadata; it has at most 3 MB, and installs at most 10 MB.
 """
 
 import sys
 import zipfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+from second_names import stubs
+
 ROOT = Path(__file__).parent.parent
 LARGEST, LARGEST_INSTALLED = 3_000_000, 10_000_000
 
 
 def source() -> dict[str, bytes]:
-    """The files of the package in this checkout, by name."""
+    """The files of the package in this checkout, and the stubs that a wheel has besides, by name."""
     files = (path for path in (ROOT / "adjoint").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in files}
+    found = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in files}
+    return found | {name: text.encode() for name, text in stubs(ROOT).items()}
 
 
 def faults(wheel: Path) -> list[str]:

@@ -11,9 +11,12 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from adjoint._runtime.places import ONE_FILE
 
 ROOT = Path(__file__).parent.parent
 TYPED = ROOT / "tests" / "typing"
@@ -106,3 +109,19 @@ def test_each_mistake_is_found(check):
     planted = {number for number, line in enumerate(lines, start=1) if line.endswith("# error")}
     assert len(planted) > 60
     assert {number: lines[number - 1] for number in found ^ planted} == {}
+
+
+SECOND_NAMES = ROOT / "scripts" / "second_names.py"
+
+
+@pytest.mark.skipif(not SECOND_NAMES.exists(), reason="the tests of an installed package, without what builds it")
+def test_the_stubs_in_a_wheel_name_what_is_in_the_modules():
+    second_names = runpy.run_path(str(SECOND_NAMES))
+    assert {each: file for file, modules in second_names["ONE_FILE"].items() for each in modules} == ONE_FILE
+    stubs = second_names["stubs"](ROOT)
+    assert {"adjoint/cuda/amp.pyi", "adjoint/library.pyi", "adjoint/mps.pyi"} <= stubs.keys()
+    assert "import is_available as" in stubs["adjoint/mps.pyi"]
+    for place, text in stubs.items():
+        module = import_module(place.removesuffix(".pyi").removesuffix("/__init__").replace("/", "."))
+        names = re.findall(r"^from .* as (\w+)$", text, re.MULTILINE)
+        assert [name for name in names if not hasattr(module, name)] == []

@@ -1,0 +1,23 @@
+"""Put the stubs of `second_names.py` into a wheel: a build hook of hatchling; `pyproject.toml` names it."""
+
+import runpy
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class WheelStubs(BuildHookInterface):
+    """The hook."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the stubs to a folder that lives as long as the build, and add them."""
+        if version == "editable":  # which has the files of the checkout, and no others
+            return
+        self.folder = tempfile.TemporaryDirectory()
+        stubs = runpy.run_path(str(Path(self.root, "scripts", "second_names.py")))["stubs"]
+        for name, text in stubs(Path(self.root)).items():
+            path = Path(self.folder.name, name.replace("/", "."))
+            path.write_text(text, encoding="utf-8")
+            build_data["force_include"][str(path)] = name
