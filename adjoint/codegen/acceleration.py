@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy
 
 from .._runtime.first_use import computed_once, import_late
+from .._runtime.forks import code_of
 from ..kernels.runtime.freed_memory import keep_freed_memory
 
 LARGE = 1 << 13
@@ -130,6 +131,50 @@ class Plans(dict[Any, _Plan]):
             self.clear()
         self[key] = plan
         return plan
+
+
+def planned(path: str, *, elements: int = 0) -> Callable[[_Form], _Form]:
+    """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
+
+    `path` names what plans, with the kernel's parameters: of the arrays it looks at the signature alone. It returns what computes
+    any call of that signature, or NotImplemented for what NumPy, the decorated function, is to compute. Arrays are the
+    parameters whose annotations begin with an array type; the first one has at least `elements` elements in compiled code.
+    """
+
+    def decorate(form: _Form) -> _Form:
+        function: Any = form
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        plans: Plans[Callable[..., Any]] = Plans()
+
+        def plan(key: Any, *args: Any) -> Callable[..., Any]:
+            made = LOOPS.run(path, *args) if LOOPS.takes(args[0].size, elements) else NotImplemented
+            return plans.keep(key, form if made is NotImplemented else made)
+
+        parts = ["LOOPS._enabled", "LOOPS.every_size"]
+        for name in names:
+            kind = function.__annotations__[name].split(" | ")
+            signature = f"{name}.dtype, {name}.shape, {name}.strides"
+            if kind[0] not in ("ndarray", "Array"):
+                parts.append(name)
+            else:
+                parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
+        passed = ", ".join(names)
+        source = f"""def {function.__name__}({passed}):
+    key = {", ".join(parts)}
+    plan = plans.get(key)
+    if plan is None:
+        plan = make(key, {passed})
+    result = plan({passed})
+    return form({passed}) if result is NotImplemented else result
+"""
+        namespace = {"LOOPS": LOOPS, "plans": plans, "make": plan, "form": form}
+        exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
+        made: Any = namespace[function.__name__]
+        kernel: Any = functools.update_wrapper(made, form)
+        kernel.__defaults__, kernel.plans = function.__defaults__, plans
+        return kernel
+
+    return decorate
 
 
 class PlannedForm:

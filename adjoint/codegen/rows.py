@@ -13,8 +13,7 @@
 A row lies along one dimension of the arrays. The function has a parameter for each array: one value for each element (`Array`),
 row (`PerRow`) or place in a row (`PerColumn`), or a place in the row for each row (`RowIndex`, integers). The other parameters
 are scalars. What it returns becomes the outputs, each of its extent: `None` is an output that is not asked for. `row.sum(x)`,
-`row.cumsum(x)`, `column.sum(x)` and what else `row` and `column` have is described in `expression`. A `ChannelProgram` is two
-programs that are one function: for channels that are rows, and for channels that are the places in a row.
+`row.cumsum(x)`, `column.sum(x)` and what else `row` and `column` have is described in `expression`.
 
 A program is data: `variants` are its expressions, one for each way that its control flow takes, and `choose` tells which one is
 for given arguments. An interpreter sees the arrays as (outer, length, inner), with the row along the middle.
@@ -38,15 +37,12 @@ from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, re
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
 from .acceleration import LOOPS, Plans
-from .compiled_rows import CompiledRows, RowCall
+from .compiled_rows import CompiledRows
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .pointwise import BASE_NAMES
 from .row_functions import STRAIGHT_FUNCTIONS, TILE_FUNCTIONS
 from .row_tiles import Geometry, Tile, dtype_of, run_rows
 from .tracing import Parameters, trace
-
-LARGE = 1 << 12
-"""The elements from which on a compiled program is used: NumPy's calls for one take as long as for twice as many elements."""
 
 SMALL = 1 << 15
 """Elements up to which no tiles are cut."""
@@ -59,20 +55,18 @@ _building = lock_across_forks()
 class RowProgram:
     """A traced row program, and the code made of it so far."""
 
-    def __init__(
-        self, function: Callable[..., Any], refuse: Refusing | None = None, channels: str = ROW, name: str = ""
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], refuse: Refusing | None = None) -> None:
         self.function = function
-        self.name = name or function.__name__
+        self.name = function.__name__
         self.refuse = refuse
-        self.parameters = Parameters(function, channels)
+        self.parameters = Parameters(function)
         self._extents = list(self.parameters.extents.values())
         self._whole = self._extents.index(ELEMENT) if ELEMENT in self._extents else 0
         self._tiles: dict[tuple[int, str], Tile] = {}
         self._straight: dict[tuple[int, str], Callable[..., Any] | None] = {}
         self._loops: dict[tuple[int, str], CompiledRows] = {}
-        self._calls: Plans[RowCall | SmallCall] = Plans()
-        """How arrays of these dtypes, shapes and strides are worked through, by compiled loops or as small ones."""
+        self._plans: Plans[Callable[..., Any]] = Plans()
+        """What works through arrays of certain dtypes, shapes and strides."""
 
     @computed_once
     def tree(self) -> Tree:
@@ -85,13 +79,16 @@ class RowProgram:
         return list(leaves(self.tree))
 
     @computed_once
-    def choose(self) -> Callable[..., int]:
-        """A function of all arguments, arrays first, that returns the number of the variant to compute, or refuses."""
+    def choose(self) -> Callable[..., tuple[Any, ...]]:
+        """A function of all arguments, arrays first: the number of the variant to compute, and what is known of the arrays.
+
+        It raises what the function refuses with.
+        """
         namespace = dict(BASE_NAMES)
         names = [*self.parameters.arrays, *self.parameters.scalars]
-        text = source.choice_source("choose", self.tree, ", ".join(names), namespace)
+        text = source.choice_source("choose", self.tree, names, [*self.parameters.arrays], namespace)
         source.compile_source(text, f"{self.name} choice", namespace)
-        chosen: Callable[..., int] = namespace["choose"]
+        chosen: Callable[..., tuple[Any, ...]] = namespace["choose"]
         return chosen
 
     def __str__(self) -> str:
@@ -159,21 +156,20 @@ class RowProgram:
             IndexError: if `dim` is out of range.
             NotImplementedError: if the program refuses the dtype.
         """
-        variant = self.choose(*arrays, *scalars)
+        key = dim, shape, LOOPS._enabled, self.choose(*arrays, *scalars)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans.keep(key, self._planned(arrays, dim, key[-1][0], shape, LOOPS.enabled))
+        results = plan(*arrays, *scalars)
+        if results is NotImplemented:  # by compiled loops, for what is no number
+            results = self._planned(arrays, dim, key[-1][0], shape, False)(*arrays, *scalars)
+        return results
+
+    def _planned(
+        self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool
+    ) -> Callable[..., Any]:
+        """What computes results for arrays like these, given arrays and scalars."""
         whole: Any = arrays[self._whole]
-        compiled = LOOPS.takes(whole.size if shape is None else math.prod(shape), LARGE)
-        key = (
-            compiled,
-            variant,
-            dim,
-            shape,
-            *[None if item is None else (item.dtype, item.shape, item.strides) for item in arrays],
-        )
-        call = self._calls.get(key)
-        if call is not None:
-            results = call.run(arrays, scalars)
-            if results is not NotImplemented:
-                return _returned(results)
         shape = whole.shape if shape is None else shape
         rank = len(shape)
         dim = dim if 0 <= dim < rank else normalize_dim(dim, rank)
@@ -184,31 +180,38 @@ class RowProgram:
         outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
         geometry = (outer, length, inner) if length > 1 else (1, length, outer * inner)
         size = outer * length * inner
+        sizes = {ELEMENT: size, ROW: size // max(length, 1), COLUMN: length}
+        for item, name in zip(arrays, self.parameters.arrays, strict=True):
+            if item is not None and item.size != sizes[self.parameters.extents[name]] and size:
+                raise ValueError(f"{name} has {item.size} elements, which do not fit rows of {length}")
         outputs = self.variants[variant].outputs
         memory = [None if is_absent(node) else _memory(node, shape, dim, dtype, compute) for node in outputs]
-        if call is None and size:
-            if compiled:
-                call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
-            if call is None and size <= SMALL and compute is dtype:
-                function = self.straight(variant, compute.char)
-                if function is not None:
-                    call = SmallCall(function, arrays, self._extents, geometry, [item and item[0] for item in memory])
+        if not size:  # What is not of elements is 0.
+            return lambda *_: _returned([None if item is None else numpy.zeros(*item) for item in memory])
+        if compiled:
+            call = self._compiled(variant, compute.char).call(arrays, memory, geometry, compute)
             if call is not None:
-                results = self._calls.keep(key, call).run(arrays, scalars)
-                if results is not NotImplemented:
-                    return _returned(results)
-        # Without elements, what is not of elements is 0.
-        results = [None if item is None else (numpy.empty if size else numpy.zeros)(*item) for item in memory]
-        if size:
+                return call
+        if size <= SMALL and compute is dtype:
+            function = self.straight(variant, compute.char)
+            if function is not None:
+                return SmallCall(function, arrays, self._extents, geometry, [item and item[0] for item in memory])
+        tile, extents = self.tile(variant, compute.char), self._extents
+
+        def run(*arguments: Any) -> Any:
+            given, scalars = arguments[: len(extents)], arguments[len(extents) :]
             inputs = [
                 (None if a is None else _view(a, extent, geometry), extent)
-                for a, extent in zip(arrays, self._extents, strict=True)
+                for a, extent in zip(given, extents, strict=True)
             ]
+            results = [None if item is None else numpy.empty(*item) for item in memory]
             outs = [
                 None if a is None else _view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)
             ]
-            run_rows(self.tile(variant, compute.char), geometry, inputs, scalars, outs)
-        return _returned(results)
+            run_rows(tile, geometry, inputs, scalars, outs)
+            return _returned(results)
+
+        return run
 
 
 class SmallCall:
@@ -238,22 +241,22 @@ class SmallCall:
         self._views = [(number, shape) for number, item, shape in given if item.shape != shape]
         self._shaped = [(number, shape) for number, shape in enumerate(results) if shape is not None]
 
-    def run(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """The results, None for those that are not asked for."""
-        operands = list(arrays)
+        operands = list(arguments)
         for number in self._copied:
             operands[number] = numpy.ascontiguousarray(operands[number])
         for number, shape in self._views:
             operands[number] = operands[number].reshape(shape)
         token = WARNINGS[self._warnings]
         try:
-            results = list(self._function(*operands, *scalars, self._length))
+            results = list(self._function(*operands, self._length))
         finally:
             restore(token)
         for number, shape in self._shaped:
             if results[number].shape != shape:
                 results[number] = results[number].reshape(shape)
-        return results
+        return _returned(results)
 
 
 Refusing = Callable[[ndarray, int], None]
@@ -263,17 +266,6 @@ Refusing = Callable[[ndarray, int], None]
 def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]], RowProgram]:
     """Make a function of elements and rows into a program."""
     return lambda function: RowProgram(function, refuse)
-
-
-class ChannelProgram:
-    """A function of elements and channels, as a program for channels in rows and one for channels in columns.
-
-    Its arrays of one number for each channel are annotated `PerChannel`, and `channel.sum(x)` is the sum of each channel.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.rows = RowProgram(function, channels=ROW, name=f"{function.__name__}_rows")
-        self.columns = RowProgram(function, channels=COLUMN, name=f"{function.__name__}_columns")
 
 
 # --- arguments and results ------------------------------------------------------------------------------------

@@ -304,8 +304,8 @@ def tile_source(
     return source, registers, kinds
 
 
-def choice_source(name: str, tree: Tree, parameters: str, namespace: dict[str, Any]) -> str:
-    """The function that returns the number of the variant which the parameters choose."""
+def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str], namespace: dict[str, Any]) -> str:
+    """The function that returns the number of the variant which the parameters choose, and the signatures of the arrays."""
     numbers = iter(range(len(list(leaves(tree)))))
 
     def lines(tree: Tree) -> list[str]:
@@ -318,9 +318,12 @@ def choice_source(name: str, tree: Tree, parameters: str, namespace: dict[str, A
             error = f"error{len(namespace)}"
             namespace[error] = tree.error
             return [f"raise type({error})(*{error}.args)"]
-        return [f"return {next(numbers)}"]
+        return [f"return {', '.join([str(next(numbers)), *signatures])}"]
 
-    return "\n".join([f"def {name}({parameters}):", *("    " + line for line in lines(tree))]) + "\n"
+    signature = "{0}.dtype, {0}.shape, {0}.strides"
+    optional = f"None if {{0}} is None else ({signature})"
+    signatures = [(optional if place else signature).format(array) for place, array in enumerate(arrays)]
+    return "\n".join([f"def {name}({', '.join(parameters)}):", *("    " + line for line in lines(tree))]) + "\n"
 
 
 def row_tile_source(

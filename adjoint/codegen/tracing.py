@@ -47,9 +47,6 @@ PerColumn: TypeAlias = Any
 RowIndex: TypeAlias = Any
 """The annotation of arrays of row programs that have one place in the row for each row."""
 
-PerChannel: TypeAlias = Any
-"""The annotation of arrays that have one number for each channel, where channels may be rows or places in a row."""
-
 _EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "RowIndex": ROW}
 
 
@@ -65,12 +62,11 @@ class _Undecided(BaseException):
 
 
 class Trace:
-    """One run of the function: the graph it creates, the outcomes of its conditions, and what the channels of arrays are."""
+    """One run of the function: the graph it creates, and the outcomes of its conditions."""
 
-    def __init__(self, path: dict[str, bool], channels: str = ROW) -> None:
+    def __init__(self, path: dict[str, bool]) -> None:
         self.graph = Graph()
         self.path = path
-        self.channels = channels
 
     def decide(self, condition: Node) -> bool:
         """The outcome of a condition on scalars; raises `_Undecided` if the path contains none yet."""
@@ -337,29 +333,17 @@ class Column:
         return apply("column_sum", x)
 
 
-class Channel:
-    """The namespace `channel` of traced row programs that are for channels in rows, and for channels in columns."""
-
-    @staticmethod
-    def sum(x: Any) -> Any:
-        """The sum of each channel: of the row, or over all rows."""
-        return row.sum(x) if x.trace.channels == ROW else column.sum(x)
-
-
 row = Row()
 column = Column()
-channel = Channel()
 
 
 # --- tracing --------------------------------------------------------------------------------------------------
 
 
 class Parameters:
-    """The parameters of a traced function by name: which are arrays, which may be None; `channels` are ROW or COLUMN."""
+    """The parameters of a traced function by name: which are arrays, which may be None."""
 
-    def __init__(self, function: Callable[..., Any], channels: str = ROW) -> None:
-        self.channels = channels
-        extents_of = {**_EXTENTS, "PerChannel": channels}
+    def __init__(self, function: Callable[..., Any]) -> None:
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.names = [name for name in code.co_varnames[:count] if name != "xp"]
@@ -372,12 +356,12 @@ class Parameters:
         # A quoted annotation in a module whose annotations are postponed is quoted twice.
         annotations = {name: str(text).strip("'\"") for name, text in function.__annotations__.items()}
         kinds = {name: text.removesuffix(" | None") for name, text in annotations.items()}
-        self.arrays = [name for name in self.names if kinds.get(name) in extents_of]
+        self.arrays = [name for name in self.names if kinds.get(name) in _EXTENTS]
         if not self.arrays:
             raise TracingError(
                 f"{function.__name__} has no parameter annotated {ARRAY!r} (a string: annotations are postponed)"
             )
-        self.extents = {name: extents_of[kinds[name]] for name in self.arrays}
+        self.extents = {name: _EXTENTS[kinds[name]] for name in self.arrays}
         self.integers = [name for name in self.arrays if kinds[name] == "RowIndex"]
         self.scalars = [name for name in self.names if name not in self.arrays]
         self.optional = [name for name in self.names if "None" in annotations.get(name, "")]
@@ -393,7 +377,7 @@ def trace(function: Callable[..., Any], parameters: Parameters | None = None) ->
 
 
 def _explore(function: Callable[..., Any], parameters: Parameters, path: dict[str, bool]) -> Tree:
-    current = Trace(path, parameters.channels)
+    current = Trace(path)
     try:
         results = function(**_symbols(parameters, current))
     except _Undecided as undecided:

@@ -17,5 +17,6 @@ __all__ = ["OPERATORS", "PUBLIC", "SOURCES", "load_all"]
 
 
 def __getattr__(name: str) -> Any:
-    """An operator by its name."""
-    return getattr(_by_name, name)
+    """An operator by its name, from then on an attribute."""
+    found = globals()[name] = getattr(_by_name, name)
+    return found

@@ -3,21 +3,30 @@
 The table has the address of a layout, integers that all calls for arrays of the same shapes and strides share; then where each
 array is; then scalars.
 
+A `NativeCall` is planned: its shapes, strides and dtypes are known, and with them everything but the arrays and scalars.
+
 Where the elements of many arrays begin is found at once.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
+from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
-from .language import Int, Pointer, address, as_pointer, i64, loops
+from ..acceleration import LOOPS
+from .language import Int, Pointer, address, as_pointer, cast_pointer, f64, i64, loops
+from .launch import PARALLEL_BYTES, launch
 
 BEFORE_BYTES = bytes.__basicsize__ - 1
 """Where in an object of bytes they begin, on a Python that lays objects out so (`IN_OBJECTS`)."""
@@ -36,6 +45,12 @@ def elements_at(table: Pointer[i64], number: Int) -> Int:
     if IN_OBJECTS:
         return as_pointer(place + AFTER_HEAD, i64)[0]
     return place
+
+
+@loops(noalias=False)
+def scalar_at(table: Pointer[i64], arrays: Int, number: Int) -> f64:
+    """A number of a table of so many arrays."""
+    return cast_pointer(table + (ARRAYS_AT + arrays + number), f64)[0]
 
 
 class CallTables:
@@ -59,6 +74,130 @@ class CallTables:
     def address(self, table: Any) -> int:
         """The address of what `make` has made."""
         return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
+
+
+Memory = tuple[tuple[int, ...], numpy.dtype[Any]]
+"""The shape and the dtype of an array."""
+
+
+@dataclass(slots=True)
+class NativeCall:
+    """A call of compiled loops for arrays of certain shapes, strides and dtypes: all that is known before there are arrays.
+
+    `function` takes a table and a range of `rows`, each of which touches `row_bytes` bytes. The table has the `layout`; those
+    of the `parameters` that `arrays` names, in row-major order (a copy of those in `copied`); the results; and `scalars`:
+    Python expressions of parameters and `constants`, of the struct's `character`.
+
+    `results`: what is allocated and returned; None where nothing is asked for. `sums`: those that are sums over rows. They
+    begin at 0 in one array of `blocks` parts, which stands in the table for each of them, and once more behind the results.
+    """
+
+    function: Any
+    rows: int
+    row_bytes: int
+    layout: Sequence[int]
+    parameters: Sequence[str]
+    arrays: Sequence[str]
+    results: Sequence[Memory | None]
+    scalars: Sequence[str] = ()
+    character: str = "d"
+    constants: dict[str, Any] = field(default_factory=dict)
+    copied: Sequence[str] = ()
+    sums: Sequence[int] = ()
+    blocks: int = 1
+
+    def planned(self) -> Callable[..., Any]:
+        """What allocates, launches, and returns a result or a tuple of them; NotImplemented if the scalars are no numbers."""
+        memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
+        if self.sums:
+            shape, dtype = self.results[self.sums[0]]  # type: ignore[misc]
+            memory["total"] = (self.blocks, len(self.sums), *shape), dtype
+        source = _call_source(
+            tuple(self.parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied), tuple(memory),
+            tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
+            self.rows * self.row_bytes < PARALLEL_BYTES, tuple(self.constants),
+        )  # fmt: skip
+        written = len(self.results) - self.results.count(None) + bool(self.sums)
+        tables = CallTables(self.layout, len(self.arrays) + written, len(self.scalars), self.character)
+        parts = [part for item in memory.values() for part in item]
+        make = _maker(source)
+        planned: Callable[..., Any] = make(
+            self.function, self.rows, self.row_bytes, tables, *self.constants.values(), *parts
+        )
+        return planned
+
+
+@functools.cache
+def _call_source(
+    parameters: tuple[str, ...],
+    arrays: tuple[str, ...],
+    scalars: tuple[str, ...],
+    copied: tuple[str, ...],
+    memory: tuple[str, ...],
+    asked: tuple[bool, ...],
+    sums: tuple[int, ...],
+    in_blocks: bool,
+    alone: bool,
+    constants: tuple[str, ...],
+) -> str:
+    """The source of what makes planned calls of this structure."""
+    written = ["total" if number in sums else f"r{number}" for number, wanted in enumerate(asked) if wanted]
+    tabled = [*arrays, *written, *["total"] * bool(sums)]
+    places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in tabled]
+    table = f"pack({', '.join(['layout', *places, *scalars])})"
+    if not IN_OBJECTS:
+        table = f"array('q', {table})"
+    where = f"id(table) + {BEFORE_BYTES}" if IN_OBJECTS else "table.buffer_info()[0]"
+    added = "added(total, {})" if in_blocks else "total[0, {}].copy()"
+    lines = [
+        *[f"{name} = row_major({name})" for name in copied],
+        *[f"{name} = {'zeros' if name == 'total' else 'empty'}(shape_{name}, dtype_{name})" for name in memory],
+        "try:",
+        f"    table = {table}",
+        "except (OverflowError, struct_error):",
+        "    return NotImplemented",
+        f"function.call({where}, 0, rows)" if alone else f"launch(function, rows, row_bytes, {where})",
+        *[f"r{number} = {added.format(order)}" for order, number in enumerate(sums)],
+        f"return {', '.join([f'r{number}' if wanted else 'None' for number, wanted in enumerate(asked)])}",
+    ]
+    known = [*constants, *[part for name in memory for part in (f"shape_{name}", f"dtype_{name}")]]
+    head = ", ".join(["function", "rows", "row_bytes", "tables", *known])
+    begin = [
+        f"def make({head}):",
+        "    pack, layout = tables.pack, tables.layout",
+        f"    def run({', '.join(parameters)}):",
+    ]
+    return "\n".join([*begin, *[f"        {line}" for line in lines], "    run.tables = tables", "    return run", ""])
+
+
+_numbers = itertools.count()
+
+
+@functools.cache
+def _maker(source: str) -> Callable[..., Callable[..., Any]]:
+    namespace: dict[str, Any] = {
+        "array": array, "struct_error": struct.error, "launch": launch, "address": address, "empty": numpy.empty,
+        "zeros": numpy.zeros, "row_major": _row_major, "added": _added,
+    }  # fmt: skip
+    exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
+    made: Callable[..., Callable[..., Any]] = namespace["make"]
+    return made
+
+
+def _row_major(item: ndarray) -> ndarray:
+    """A copy with its elements row by row."""
+    copy = numpy.empty(item.shape, item.dtype)
+    if LOOPS.run("memory.copying.copy_into", copy, item) is NotImplemented:
+        numpy.copyto(copy, item)
+    return copy
+
+
+def _added(total: ndarray, order: int) -> ndarray:
+    """The sum of the blocks of one of several sums."""
+    result = numpy.empty(total.shape[2:], total.dtype)
+    if LOOPS.run("reduce.reduction.add_blocks", total, order, result) is NotImplemented:
+        result[...] = total[:, order].sum(0, numpy.float64).reshape(result.shape)
+    return result
 
 
 @loops(explicit=True, plain=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LARGE, LOOPS
+from ...codegen.acceleration import LARGE, LOOPS, planned
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, RowIndex, row, xp
@@ -155,36 +154,10 @@ def binary_cross_entropy_with_logits(
 _INT64 = numpy.dtype(numpy.int64)
 
 
+@planned("nn.negative_log_likelihood.reduced_loss")
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> ndarray:
     """The loss alone; see `nll_loss_forward`."""
-    if _is_plain(log_probs, target, weight, ignore_index) and out_of_bounds(target, log_probs.shape[1]) is None:
-        return _plain(log_probs, target, reduction)
     return quietly(nll_loss_forward, log_probs, target, weight, reduction, ignore_index)[0]
-
-
-def _is_plain(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> bool:
-    """Whether there are no weights, no spatial dimensions, and no class is ignored."""
-    if weight is not None or log_probs.ndim != 2 or log_probs.dtype.char not in "fd" or target.dtype.char != "l":
-        return False
-    batch, classes = log_probs.shape
-    return not 0 <= ignore_index < classes and target.shape == (batch,) and batch > 0
-
-
-def _plain(log_probs: ndarray, target: ndarray, reduction: str) -> ndarray:
-    """The loss where all is plain, and the targets are classes."""
-    picked = log_probs.take(target + _starts(*log_probs.shape))
-    if reduction == "none":
-        return numpy.negative(picked, picked)
-    loss = -total_of(picked).item()
-    return asarray(loss / len(picked) if reduction == "mean" else loss, picked.dtype)
-
-
-@functools.lru_cache(64)
-def _starts(batch: int, classes: int) -> ndarray:
-    """Where each row of a (batch, classes) array begins."""
-    starts = numpy.arange(0, batch * classes, classes)
-    starts.flags.writeable = False
-    return starts
 
 
 def nll_loss_forward(
@@ -208,7 +181,7 @@ def nll_loss_forward(
         IndexError: if a target is not a class.
         NotImplementedError: if `log_probs` is not floating-point.
     """
-    _check(log_probs, target, weight)
+    check_classes(log_probs, target, weight)
     target = _classes_of(log_probs, target, ignore_index)
     losses, factors = _losses_of(log_probs, target, weight, ignore_index)
     dtype = log_probs.dtype
@@ -223,7 +196,7 @@ def nll_loss_forward(
 def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
     """The loss of each target, and the weight of its class."""
     dim = _class_dim(log_probs)
-    if LOOPS.takes(log_probs.size, LARGE):
+    if LOOPS.enabled:
         found = LOOPS.run("nn.negative_log_likelihood.losses_of", log_probs, target, weight, dim, ignore_index)
         if found is not NotImplemented:
             return found
@@ -252,6 +225,7 @@ def nll_backward_rows(grad: PerRow, target: RowIndex, weight: PerColumn | None, 
     return row.put(xp.where(used, value, 0), index)
 
 
+@planned("nn.negative_log_likelihood.loss_gradient")
 def nll_loss_backward(
     grad: ndarray,
     log_probs: ndarray,
@@ -261,21 +235,10 @@ def nll_loss_backward(
     reduction: str,
 ) -> ndarray:
     """The gradient of `log_probs`, of which only shape and type are used."""
-    plain = _is_plain(log_probs, target, weight, ignore_index) and grad.ndim == 0 and grad.dtype is log_probs.dtype
-    if plain and out_of_bounds(target, log_probs.shape[1]) is None:
-        value = -grad.item()
-        result = numpy.zeros(log_probs.shape, log_probs.dtype)
-        result.put(target + _starts(*log_probs.shape), value / len(target) if reduction == "mean" else value)
-        return result
     target = _classes_of(log_probs, target, ignore_index)
     value = widen(asarray(grad))
     if reduction == "mean":
         value = value / _total_weight(log_probs, target, weight, ignore_index)
-    if LOOPS.takes(log_probs.size, LARGE):
-        options = target, weight, log_probs.shape, _class_dim(log_probs), ignore_index, log_probs.dtype
-        found = LOOPS.run("nn.negative_log_likelihood.gradient_of", asarray(value), *options)
-        if found is not NotImplemented:
-            return asarray(found)
     spread = numpy.broadcast_to(value, target.shape).astype(log_probs.dtype if value.ndim else value.dtype, copy=False)
     arrays = spread, target, weight
     gradient: ndarray = nll_backward_rows.run(arrays, _class_dim(log_probs), (ignore_index,), shape=log_probs.shape)
@@ -310,7 +273,8 @@ def _target_shape(log_probs: ndarray) -> tuple[int, ...]:
     return log_probs.shape[:1] + log_probs.shape[2:] if log_probs.ndim > 1 else ()
 
 
-def _check(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
+def check_classes(log_probs: ndarray, target: ndarray, weight: ndarray | None) -> None:
+    """Raise, in PyTorch's words, unless shapes and dtypes are those of log-probabilities, classes and their weights."""
     shape, rank = log_probs.shape, log_probs.ndim
     if rank == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {rank})")

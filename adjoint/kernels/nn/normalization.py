@@ -13,21 +13,25 @@ from typing import Any
 import numpy
 from numpy import asarray, count_nonzero, ndarray
 
-from ...codegen.acceleration import LARGE, accelerated
-from ...codegen.row_functions import row_dot, row_sum
-from ...codegen.rows import SMALL, ChannelProgram, row_program
-from ...codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row, xp
-from ..runtime.floating import check_floating, compute_dtype, unwarned, widen
+from ...codegen.acceleration import planned
+from ...codegen.pointwise import pointwise
+from ...codegen.rows import Refusing, row_program
+from ...codegen.tracing import PerColumn, PerRow, column, row, xp
+from ..reduce import moments
+from ..runtime.floating import check_floating, unwarned, widen
 from ..runtime.layout import has_channels_last, row_major
-from ..runtime.parallel import parallel_rows
 
 Array = numpy.ndarray[Any, Any]
 Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
 Needs = Sequence[bool]
 
-_TILE_BYTES = 1 << 22  # of a tile of groups
-_FIRST = 64  # samples whose mean is near that of all
+_TALL = 1 << 15  # elements of columns; larger arrays are better read row by row, for sums over all rows
+
+
+def _refusing(name: str) -> Refusing:
+    """What refuses other dtypes than floating-point ones in the name of PyTorch's kernel."""
+    return lambda x, _: check_floating(name, x)
 
 
 def _with_large(
@@ -38,8 +42,6 @@ def _with_large(
     `shape` and `axes` say what is normalized together; `again` normalizes, for nothing to be added to variances.
     """
     result, mean, rstd = results
-    if count_nonzero(rstd > 0) == rstd.size:
-        return results
     with unwarned():
         size = numpy.abs(widen(input)).reshape(shape).max(axes, keepdims=True, initial=0)
         large = ~(rstd > 0).reshape(size.shape) & numpy.isfinite(size)
@@ -55,11 +57,16 @@ def _with_large(
     return results
 
 
+def _are_normal(rstd: ndarray) -> bool:
+    """Whether no variance has overflowed: all inverse deviations are positive numbers."""
+    return not rstd.size or rstd.item(rstd.argmin()) > 0
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Over the last dimensions
 
 
-@row_program()
+@row_program(_refusing("LayerNormKernelImpl"))
 def layer_norm_rows(x: Array, weight: PerColumn | None, bias: PerColumn | None, eps: float) -> Any:
     """The row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
     mean = row.mean(x)
@@ -102,17 +109,23 @@ def layer_norm(
 
     Mean and inverse deviation keep the normalized dimensions, with length 1.
     """
-    check_floating("LayerNormKernelImpl", input)
-    kept = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
-    rows = input.reshape(math.prod(kept), math.prod(normalized_shape))
-    result, mean, rstd = _with_large(
-        layer_norm_rows.run((rows, weight, bias), 1, (eps,)),
-        rows,
-        rows.shape,
-        (1,),
-        lambda scaled: layer_norm_rows.run((scaled, weight, bias), 1, (0.0,)),
-    )
+    rows = _as_rows(input, len(normalized_shape))
+    result, mean, rstd = layer_norm_rows.run((rows, weight, bias), -1, (eps,))
+    if not _are_normal(rstd):
+        again = lambda scaled: layer_norm_rows.run((scaled, weight, bias), -1, (0.0,))
+        _with_large((result, mean, rstd), rows, rows.shape, (rows.ndim - 1,), again)
+    if rows is input:
+        return result, mean, rstd
+    kept = (*mean.shape, *(1,) * (input.ndim - rows.ndim))
     return result.reshape(input.shape), mean.reshape(kept), rstd.reshape(kept)
+
+
+def _as_rows(x: ndarray, dims: int) -> ndarray:
+    """An array whose last dimensions, so many, are one."""
+    if dims == 1:
+        return x
+    leading = x.shape[: x.ndim - dims]
+    return x.reshape(*leading, math.prod(x.shape[len(leading) :]))
 
 
 def layer_norm_gradients(
@@ -129,9 +142,9 @@ def layer_norm_gradients(
 
     J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization" (2016).
     """
-    shape = mean.size, math.prod(normalized_shape)
-    arrays = grad.reshape(shape), input.reshape(shape), mean, rstd, weight
-    to_input, to_weight, to_bias = layer_norm_backward_rows.run(arrays, 1, [bool(need) for need in needs])
+    dims = len(normalized_shape)
+    arrays = _as_rows(grad, dims), _as_rows(input, dims), mean, rstd, weight
+    to_input, to_weight, to_bias = layer_norm_backward_rows.run(arrays, -1, needs)
     parameter = input.dtype if weight is None else weight.dtype
     return (
         None if to_input is None else to_input.reshape(input.shape),
@@ -141,44 +154,10 @@ def layer_norm_gradients(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Over channels: where they are rows (planes of images), and where they are columns (samples of numbers, and images whose
-# channels lie together in memory)
+# Over the batch: channels are dimension 1
 
 
-@row_program()
-def moments_rows(x: Array) -> Any:
-    """The mean, and the sum of the squared distances from it."""
-    mean = row.mean(x)
-    centred = x - mean
-    return mean, row.sum(centred * centred)
-
-
-@row_program()
-def moments_columns(x: Array, pivot: PerColumn) -> Any:
-    """The sum of the distances from a number near the mean, and that of their squares."""
-    distance = x - pivot
-    return column.sum(distance), column.sum(distance * distance)
-
-
-@ChannelProgram
-def affine(x: Array, scale: PerChannel, shift: PerChannel) -> Any:
-    """`x * scale + shift`."""
-    return x * scale + shift
-
-
-@ChannelProgram
-def products(grad: Array, x: Array, mean: PerChannel, scale: PerChannel | None) -> Any:
-    """The sum of `grad`, that of its products with the distances from the mean, and `grad * scale`."""
-    return channel.sum(grad), channel.sum(grad * (x - mean)), None if scale is None else grad * scale
-
-
-@ChannelProgram
-def combined(grad: Array, x: Array, factor: PerChannel, slope: PerChannel, shift: PerChannel) -> Any:
-    """`grad * factor + x * slope + shift`."""
-    return grad * factor + (x * slope + shift)
-
-
-@row_program()
+@row_program(_refusing("batch_norm"))
 def channel_norm_rows(x: Array, weight: PerRow | None, bias: PerRow | None, eps: float) -> Any:
     """The row less its mean, over its standard deviation, times `weight` plus `bias`; mean and inverse deviation."""
     mean = row.mean(x)
@@ -189,91 +168,52 @@ def channel_norm_rows(x: Array, weight: PerRow | None, bias: PerRow | None, eps:
 
 
 @row_program()
-def channel_norm_backward_rows(grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerRow | None) -> Any:
-    """The gradient of the input, and for each row the sum of `grad` and that of its products with the normalized row."""
+def channel_norm_backward_rows(
+    grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerRow | None, inputs: bool, training: bool
+) -> Any:
+    """For each row the sum of `grad` and that of its products with the normalized row, and the gradient of the input."""
     centred = x - mean
     total, along = row.sum(grad), row.sum(grad * centred) * rstd
-    scale = rstd if weight is None else rstd * weight
-    slope = along * rstd / row.length(x)
-    return (grad - total / row.length(x) - centred * slope) * scale, total, along
+    to_input = None
+    if inputs:
+        scale = rstd if weight is None else rstd * weight
+        if training:
+            slope = along * rstd / row.length(x)
+            to_input = (grad - total / row.length(x) - centred * slope) * scale
+        else:
+            to_input = grad * scale
+    return total, along, to_input
+
+
+@pointwise("batch_norm")
+def _affine(x: Array, scale: Array, shift: Array) -> Any:
+    return x * scale + shift
 
 
 class _Channels:
-    """An array of shape (batch, channels, ...) as one of two dimensions, with each channel in columns or in some rows."""
+    """An array of shape (batch, channels, ...) as one of two dimensions, with each channel along one of them."""
 
     def __init__(self, x: ndarray) -> None:
         self.shape = x.shape
         self.last = has_channels_last(x)
         self.are_columns = self.last or x.ndim == 2
-        self.count = x.size // max(x.shape[1], 1)
+        self.dim = 0 if self.are_columns else 1
+        """The dimension that a channel lies along."""
 
     def flat(self, x: ndarray) -> ndarray:
         """An array of the same shape, in two dimensions."""
         if self.are_columns:
             return (numpy.moveaxis(x, 1, -1) if self.last else x).reshape(-1, self.shape[1])
-        return x.reshape(self.shape[0] * self.shape[1], math.prod(self.shape[2:]))
-
-    def restored(self, flat: ndarray) -> ndarray:
-        """An array of two dimensions in the shape of the first one."""
-        if not self.last:
-            return flat.reshape(self.shape)
-        batch, channels, *places = self.shape
-        return numpy.moveaxis(flat.reshape(batch, *places, channels), -1, 1)
-
-    @property
-    def are_whole_rows(self) -> bool:
-        """Whether each channel is one row, or is better made one: a copy of a small array costs less than a second program."""
-        return (not self.are_columns and self.shape[0] == 1) or self.count * self.shape[1] <= SMALL
-
-    def rows(self, x: ndarray) -> ndarray:
-        """An array of the same shape with each channel in one row."""
         return x.swapaxes(0, 1).reshape(self.shape[1], -1)
 
-    def from_rows(self, rows: ndarray) -> ndarray:
-        """An array with each channel in one row in the shape, and the order in memory, of the first one."""
+    def restored(self, flat: ndarray) -> ndarray:
+        """An array of two dimensions in the shape, and the order in memory, of the first one."""
         batch, channels, *places = self.shape
-        result = rows.reshape(channels, batch, *places).swapaxes(0, 1)
-        return self.restored(numpy.ascontiguousarray(numpy.moveaxis(result, 1, -1))) if self.last else row_major(result)
-
-    def moments(self, x: ndarray) -> tuple[ndarray, ndarray]:
-        """The mean and the (biased) variance of each channel."""
-        if self.are_columns:
-            flat = self.flat(x)
-            pivot = numpy.add.reduce(widen(flat[:_FIRST]), 0) / len(flat[:_FIRST])
-            sums, squares = moments_columns.run((flat, pivot), 1)
-            distance = sums / self.count
-            return pivot + distance, numpy.maximum(squares / self.count - distance * distance, 0)
-        means, squares = (item.reshape(self.shape[:2]) for item in moments_rows.run((self.flat(x),), 1))
-        if len(means) == 1:
-            return means[0], squares[0] / self.count
-        mean = numpy.add.reduce(means, 0) / len(means)
-        between = numpy.add.reduce(numpy.square(means - mean), 0) / len(means)
-        return mean, numpy.add.reduce(squares, 0) / self.count + between
-
-    def products(
-        self, grad: ndarray, x: ndarray, mean: ndarray, scale: ndarray | None
-    ) -> tuple[ndarray, ndarray, ndarray | None]:
-        """For each channel the sum of `grad`, and of its products with the distances of `x` from the mean; `grad * scale`."""
-        total, along, scaled = self._run(products, [grad, x], [mean, scale])
-        if not self.are_columns:
-            total, along = (numpy.add.reduce(item.reshape(self.shape[:2]), 0) for item in (total, along))
-        return total, along, None if scaled is None else self.restored(scaled)
-
-    def run(self, program: ChannelProgram, arrays: list[ndarray], numbers: list[ndarray]) -> ndarray:
-        """Run the program on arrays, and on numbers for each channel, or sample and channel."""
-        return self.restored(self._run(program, arrays, numbers))
-
-    def _run(self, program: ChannelProgram, arrays: list[ndarray], numbers: Sequence[ndarray | None]) -> Any:
-        if self.are_columns:
-            return program.columns.run([*map(self.flat, arrays), *numbers], 1)
-        by_plane = [None if number is None else numpy.broadcast_to(number, self.shape[:2]) for number in numbers]
-        return program.rows.run([*map(self.flat, arrays), *by_plane], 1)
-
-
-def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
-    total = variance + variance.dtype.type(eps)
-    numpy.sqrt(total, out=total)
-    return numpy.reciprocal(total, out=total)
+        if self.last:
+            return numpy.moveaxis(flat.reshape(batch, *places, channels), -1, 1)
+        if self.are_columns or batch == 1:
+            return flat.reshape(self.shape)
+        return row_major(flat.reshape(channels, batch, *places).swapaxes(0, 1))
 
 
 def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
@@ -287,10 +227,6 @@ def move(running: ndarray, towards: ndarray, momentum: float) -> None:
     """Move running statistics, in place, by `momentum` towards those of a batch."""
     with unwarned():
         running[...] = momentum * towards + (1 - momentum) * running
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Over the batch: channels are dimension 1
 
 
 def batch_norm(
@@ -308,7 +244,7 @@ def batch_norm(
     backward. Otherwise they are the running ones, and what is returned for them is empty.
     """
     results = _batch_norm(input, weight, bias, running_mean, running_var, training, eps)
-    if not training:
+    if not training or _are_normal(results[2]):
         return results
     axes = (0, *range(2, input.ndim))
     return _with_large(
@@ -316,7 +252,7 @@ def batch_norm(
     )
 
 
-@accelerated("nn.batch_norm.batch_norm", elements=LARGE)
+@planned("nn.plane_norm.batch_norm")
 def _batch_norm(
     input: ndarray,
     weight: ndarray | None,
@@ -326,31 +262,38 @@ def _batch_norm(
     training: bool,
     eps: float,
 ) -> Triple:
+    channels = _Channels(input)
+    if training and not (channels.are_columns and input.size > _TALL):
+        result, mean, invstd = channel_norm_rows.run((channels.flat(input), weight, bias), channels.dim, (eps,))
+        return channels.restored(result), mean.reshape(-1), invstd.reshape(-1)
     check_floating("batch_norm", input)
-    x = input if has_channels_last(input) else row_major(input)
-    channels = _Channels(x)
-    if training and channels.are_whole_rows:
-        result, mean, invstd = channel_norm_rows.run((channels.rows(x), weight, bias), 1, (eps,))
-        return channels.from_rows(result), mean.reshape(-1), invstd.reshape(-1)
     if training:
-        mean, variance = channels.moments(x)
+        variance, mean = moments.var_mean(widen(channels.flat(input)), 0, 0)
         invstd = _inverse_deviation(variance, eps)
         saved = mean, invstd
     else:
         mean, invstd = _running(running_mean, running_var, eps)
         saved = numpy.empty(0, mean.dtype), numpy.empty(0, mean.dtype)
     scale = invstd if weight is None else invstd * widen(weight)
-    shift = -mean * scale
-    if bias is not None:
-        shift += widen(bias)
-    return channels.run(affine, [x], [scale, shift]), *saved
+    shift = -mean * scale if bias is None else widen(bias) - mean * scale
+    if channels.are_columns:
+        return channels.restored(
+            _affine(widen(channels.flat(input)), scale, shift).astype(input.dtype, copy=False)
+        ), *saved
+    factors = [item.reshape(-1, *(1,) * (input.ndim - 2)) for item in (scale, shift)]
+    return _affine(widen(row_major(input)), *factors).astype(input.dtype, copy=False), *saved
+
+
+def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
+    result: ndarray = 1 / numpy.sqrt(variance + variance.dtype.type(eps))
+    return result
 
 
 def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: float) -> tuple[ndarray, ndarray]:
     return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
 
 
-@accelerated("nn.batch_norm.batch_norm_gradients", elements=LARGE)
+@planned("nn.plane_norm.batch_norm_gradients")
 def batch_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -369,22 +312,11 @@ def batch_norm_gradients(
     """
     if not training:
         mean, invstd = _running(running_mean, running_var, eps)
-    x = input if has_channels_last(input) else row_major(input)
-    channels = _Channels(x)
-    if training and needs[0] and channels.are_whole_rows:
-        arrays = channels.rows(grad), channels.rows(x), mean, invstd, weight
-        rows, total, along = channel_norm_backward_rows.run(arrays, 1)
-        parameter = input if weight is None else weight
-        return _gradients(channels.from_rows(rows), total.reshape(-1), along.reshape(-1), parameter, needs)
-    scale = invstd if weight is None else invstd * widen(weight)
-    total, along, to_input = channels.products(grad, x, mean, scale if needs[0] and not training else None)
-    along = along * invstd
-    if needs[0] and training:  # (grad - offset - (x - mean) * slope) * scale
-        count = max(channels.count, 1)
-        slope = along * invstd / count
-        numbers = [scale, -slope * scale, (mean * slope - total / count) * scale]
-        to_input = channels.run(combined, [grad, x], numbers)
-    return _gradients(to_input, total, along, input if weight is None else weight, needs)
+    channels = _Channels(input)
+    arrays = channels.flat(grad), channels.flat(input), mean, invstd, weight
+    total, along, to_input = channel_norm_backward_rows.run(arrays, channels.dim, (needs[0], training))
+    to_input = None if to_input is None else channels.restored(to_input)
+    return _gradients(to_input, total.reshape(-1), along.reshape(-1), input if weight is None else weight, needs)
 
 
 def _gradients(to_input: ndarray | None, total: ndarray, along: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
@@ -403,44 +335,31 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     Mean and inverse deviation are (batch, groups).
     """
     results = _group_norm(input, weight, bias, groups, eps)
+    if _are_normal(results[2]):
+        return results
     shape = len(input), groups, input.shape[1] // groups * math.prod(input.shape[2:])
     return _with_large(results, input, shape, (2,), lambda scaled: _group_norm(scaled, weight, bias, groups, 0.0))
 
 
-@accelerated("nn.group_norm.group_norm", elements=LARGE)
+@planned("nn.plane_norm.group_norm")
 def _group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     check_floating("GroupNormKernelImpl", input)
     batch, channels = input.shape[:2]
-    each, size = channels // groups, math.prod(input.shape[2:])
-    rows = input.reshape(batch * groups, each * size)
-    length, wide = rows.shape[1] or 1, compute_dtype(input.dtype)
-    mean, rstd = numpy.empty((2, batch * groups, 1), wide)
-    result = numpy.empty(rows.shape, input.dtype)
-    factor, shift = (None if item is None else widen(item).reshape(groups, each, 1) for item in (weight, bias))
-
-    def normalize(start: int, stop: int) -> None:
-        x, of_rows = widen(rows[start:stop]), slice(start, stop)
-        out = result[of_rows] if result.dtype == wide else x
-        row_sum(x, mean[of_rows])
-        mean[of_rows] /= length
-        numpy.subtract(x, mean[of_rows], out=out)
-        row_dot(out, out, rstd[of_rows])
-        rstd[of_rows] = _inverse_deviation(rstd[of_rows] / length, eps)
-        by_channel = out.reshape(stop - start, each, size)
-        group = numpy.arange(start, stop) % groups
-        scale = rstd[of_rows, None]
-        numpy.multiply(by_channel, scale if factor is None else scale * factor[group], out=by_channel)
-        if shift is not None:
-            numpy.add(by_channel, shift[group], out=by_channel)
-        if out is x:
-            result[of_rows] = out
-
-    with unwarned():
-        parallel_rows(normalize, len(rows), length * wide.itemsize, tile_bytes=_TILE_BYTES)
-    return result.reshape(input.shape), mean.reshape(batch, groups), rstd.reshape(batch, groups)
+    size = math.prod(input.shape[2:])
+    rows = input.reshape(batch * groups, channels // groups * size)
+    result, mean, rstd = layer_norm_rows.run(
+        (rows if weight is None and bias is None else widen(rows), None, None), 1, (eps,)
+    )
+    planes = result.reshape(batch, channels, size)
+    if weight is not None:
+        planes *= widen(weight)[:, None]
+    if bias is not None:
+        planes += widen(bias)[:, None]
+    result = planes.reshape(input.shape).astype(input.dtype, copy=False)
+    return result, mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
 
-@accelerated("nn.group_norm.group_norm_gradients", elements=LARGE)
+@planned("nn.plane_norm.group_norm_gradients")
 def group_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -456,21 +375,22 @@ def group_norm_gradients(
     Y. Wu and K. He, "Group Normalization" (2018).
     """
     batch, channels = input.shape[:2]
-    size = math.prod(input.shape[2:])
-    g, x = grad.reshape(batch * channels, size), input.reshape(batch * channels, size)
-    each = channels // groups
-    means, inverses = (numpy.repeat(item, each, 1) for item in (mean, rstd))
-    total, along = (item.reshape(batch, channels) for item in products.rows.run((g, x, means, None), 1)[:2])
-    along = along * inverses
+    planes = batch * channels, math.prod(input.shape[2:])
+    of_planes = [numpy.repeat(item, channels // groups, 1) for item in (mean, rstd)]
+    sums = channel_norm_backward_rows.run(
+        (grad.reshape(planes), input.reshape(planes), *of_planes, None), 1, (False, True)
+    )
+    total, along = (item.reshape(batch, channels) for item in sums[:2])
     to_input = None
     if needs[0]:
         factor = numpy.ones(channels, mean.dtype) if weight is None else widen(weight)
-        by_group = (batch, groups, each)
-        offset = numpy.add.reduce((total * factor).reshape(by_group), 2) / (each * size or 1)
-        slope = numpy.add.reduce((along * factor).reshape(by_group), 2) / (each * size or 1) * rstd * rstd
-        slope, offset = numpy.repeat(slope, each, 1), numpy.repeat(offset * rstd, each, 1)
-        arrays = g, x, inverses * factor, -slope, means * slope - offset
-        to_input = combined.rows.run(arrays, 1).reshape(input.shape)
+        shape = batch, groups, channels // groups, planes[1]
+        count = max(shape[2] * shape[3], 1)
+        offset, slope = ((item * factor).reshape(shape[:3]).sum(2)[:, :, None, None] / count for item in (total, along))
+        centre, inverse = mean[:, :, None, None], rstd[:, :, None, None]
+        scaled = (widen(grad).reshape(batch, channels, planes[1]) * factor[:, None]).reshape(shape)
+        to_input = (scaled - offset - (widen(input).reshape(shape) - centre) * (slope * inverse)) * inverse
+        to_input = to_input.reshape(input.shape).astype(input.dtype, copy=False)
     parameter = input if weight is None else weight
     return _gradients(to_input, numpy.add.reduce(total, 0), numpy.add.reduce(along, 0), parameter, needs)
 

@@ -37,11 +37,9 @@ def batch_norm(
     if eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     if training:
-        count = input.shape[0]
-        for size in input.shape[2:]:
-            count *= size
-        _require_several_values(input.shape, count)
-    return operators.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+        shape = input.shape
+        _require_several_values(shape, shape[0] * math.prod(shape[2:]))
+    return torch.operators.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
 def instance_norm(
@@ -194,8 +192,9 @@ def group_norm(
     Raises:
         ValueError: if there is one value in each group.
     """
-    if input.dim() > 1 and num_groups:
-        samples, channels, *places = input.shape
+    shape = input.shape
+    if len(shape) > 1 and num_groups:
+        samples, channels, *places = shape
         size = [samples * channels // num_groups, num_groups, *places]
         _require_several_values(size, size[0] * math.prod(places))
     return torch.operators.group_norm(input, num_groups, weight, bias, eps)

@@ -140,13 +140,13 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     if 0 in shape and len(shape) > 1:
         raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(shape)}")
     channels = shape[1] if len(shape) > 1 else 0
-    named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
-    for name, value in named.items():
+    running = ("running_mean", running_mean), ("running_var", running_var)
+    for name, value in (*running, ("weight", weight), ("bias", bias)):
         if value is not None and value._array.size != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {value._array.size}")
     if not training:
-        for name in ("running_mean", "running_var"):
-            if named[name] is None:
+        for name, value in running:
+            if value is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
     elif (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
@@ -157,8 +157,8 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     if training and running_mean is not None:
         _check_running(input, running_mean, running_var)
     _check_dtypes(input, weight, bias, running_mean, running_var)
-    for name in ("running_mean", "running_var"):
-        check_constant("native_batch_norm", name, named[name])
+    for name, value in running:
+        check_constant("native_batch_norm", name, value)
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None and type(running_mean._array) is not Meta:
@@ -203,7 +203,7 @@ def _with_reserve(input, *arguments):
 
 def _in_dtype(input, weight, *statistics):
     """Statistics as PyTorch's public functions return them: in a half type, if the weight has none of another dtype."""
-    if input.dtype.itemsize != 2 or (weight is not None and weight.dtype is not input.dtype):
+    if input._array.itemsize != 2 or (weight is not None and weight.dtype is not input.dtype):
         return statistics
     return tuple(each.to(input.dtype) for each in statistics)
 
@@ -316,6 +316,12 @@ def _check_dtypes(input, *parameters):
     Raises:
         RuntimeError: with the words of PyTorch's kernels, which depend on the first parameter that is given.
     """
+    held = input._array.dtype
+    for each in parameters:
+        if each is not None and each._array.dtype is not held:
+            break
+    else:
+        return
     kinds = [each.dtype for each in parameters if each is not None]
     own = input.dtype
     if all(kind is own for kind in kinds):
@@ -330,15 +336,15 @@ def _check_dtypes(input, *parameters):
     raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
 
 
-def _checked_shape(input, normalized_shape, leading, **factors):
-    """`normalized_shape` as a tuple, which `input` ends in and the `factors` have; `leading` is how errors begin the shape."""
+def _checked_shape(input, normalized_shape, leading, weight, bias=None):
+    """`normalized_shape` as a tuple, which `input` ends in and weight and bias have; `leading` is how errors begin the shape."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
-    for name, value in factors.items():
+    for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value._array.shape != shape:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
@@ -360,7 +366,7 @@ def _checked_shape(input, normalized_shape, leading, **factors):
 @public(namespace="torch")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
     """The last dimensions, of `normalized_shape`, normalized together (Ba et al., 2016)."""
-    shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
+    shape = _checked_shape(input, normalized_shape, "*, ", weight, bias)
     _check_dtypes(input, weight, bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]
 
@@ -371,7 +377,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
     `eps`, the machine epsilon of the dtype computed in if None, is added to the mean square.
     """
-    shape = _checked_shape(input, normalized_shape, "*", weight=weight)
+    shape = _checked_shape(input, normalized_shape, "*", weight)
     dtype = input.dtype
     if not dtype.is_floating_point and not dtype.is_complex:
         raise refuse("rms_norm", dtype)
@@ -517,7 +523,7 @@ def layer_norm_with_statistics(input, normalized_shape, weight, bias, eps):
     >>> torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)[1]
     tensor([[2.]])
     """
-    shape = _checked_shape(input, normalized_shape, "*, ", weight=weight, bias=bias)
+    shape = _checked_shape(input, normalized_shape, "*, ", weight, bias)
     output, mean, rstd = native_layer_norm(input, shape, weight, bias, eps)
     return output, *_in_dtype(input, weight, mean, rstd)
 

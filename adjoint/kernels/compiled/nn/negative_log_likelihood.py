@@ -9,13 +9,32 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....codegen.llvm.language import Int, Pointer, S, Static, T, address, i64, loops, minimum, type_of, vectorized
+from ....codegen.llvm.calls import NativeCall, elements_at
+from ....codegen.llvm.language import (
+    Int,
+    Pointer,
+    S,
+    Static,
+    T,
+    address,
+    as_pointer,
+    f64,
+    i64,
+    loops,
+    minimum,
+    type_of,
+    vectorized,
+)
 from ....codegen.llvm.launch import launch
 from ...memory.copying import contiguous
+from ...nn.loss import check_classes
 from ...runtime.floating import compute_dtype
 
 _TILE = 512
 """Positions that are computed together where something lies below the classes."""
+
+_BLOCK = 1 << 10
+"""Positions whose losses are added up together: the same for all threads, so that sums do not depend on them."""
 
 _FAR = 64
 """How many bytes are moved in the time that one element takes which lies apart."""
@@ -44,12 +63,13 @@ def pick(
             outer += 1
 
 
-@loops
-def spread(
-    out: Pointer[T], grad: Pointer[S], target: Pointer[i64], weight: Pointer[T], classes: Int, inner: Int, ignored: Int,
-    STEP: Static, WEIGHTED: Static, start: Int, stop: Int,
-) -> None:  # fmt: skip
+@loops(noalias=False)
+def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STEP: Static, WEIGHTED: Static) -> None:
     """The gradient of the log-probabilities, `_TILE` positions at a time. `STEP`: 0 if there is one gradient for all."""
+    layout = as_pointer(table[0], i64)
+    classes, inner, ignored = layout[0], layout[1], layout[2]
+    grad, target = as_pointer(elements_at(table, 0), S), as_pointer(elements_at(table, 1), i64)
+    weight, out = as_pointer(elements_at(table, 2), T), as_pointer(elements_at(table, 3), T)
     tiles = (inner + _TILE - 1) // _TILE
     for piece in range(start, stop):
         outer = piece // tiles
@@ -66,21 +86,117 @@ def spread(
         for i in range(width):
             at = outer * inner + first + i
             chosen = target[at]
-            if chosen != ignored:
+            if chosen != ignored and chosen >= 0 and chosen < classes:
                 value = -grad[at * STEP]
                 if WEIGHTED:
                     value = value * S(weight[chosen])
                 out[(outer * classes + chosen) * inner + first + i] = T(value)
 
 
+@loops(noalias=False)
+def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static) -> None:
+    """For blocks of positions the sums of their losses and of the weights of their classes, and how many are no classes."""
+    layout = as_pointer(table[0], i64)
+    positions, classes, inner, ignored = layout[0], layout[1], layout[2], layout[3]
+    x, target = as_pointer(elements_at(table, 0), T), as_pointer(elements_at(table, 1), i64)
+    weight, out = as_pointer(elements_at(table, 2), T), as_pointer(elements_at(table, 3), f64)
+    for block in range(start, stop):
+        loss, total, wrong = f64(0), f64(0), f64(0)
+        for i in range(block * _BLOCK, minimum((block + 1) * _BLOCK, positions)):
+            chosen = target[i]
+            if chosen != ignored:
+                if chosen < 0 or chosen >= classes:
+                    wrong += f64(1)
+                else:
+                    factor = f64(weight[chosen]) if WEIGHTED else f64(1)
+                    outer = i // inner
+                    loss -= f64(x[(outer * classes + chosen) * inner + (i - outer * inner)]) * factor
+                    total += factor
+        out[3 * block] = loss
+        out[3 * block + 1] = total
+        out[3 * block + 2] = wrong
+
+
+_ARGUMENTS = ["log_probs", "target", "weight", "ignore_index", "reduction"]
+
+
+def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
+    """What finds the sum of the losses, that of the weights, and how many targets are no classes; None if there is no loop."""
+    check_classes(log_probs, target, weight)
+    dtype, positions = log_probs.dtype, target.size
+    if type_of(dtype) is None or not positions or target.dtype != numpy.int64:
+        return None
+    dim = min(log_probs.ndim - 1, 1)
+    blocks = -(-positions // _BLOCK)
+    run = NativeCall(
+        sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
+        [positions, log_probs.shape[dim], math.prod(log_probs.shape[dim + 1 :]), ignore_index], _ARGUMENTS,
+        ["log_probs", "target", "target" if weight is None else "weight"], [((blocks, 3), numpy.dtype(float))],
+        copied=_copied(log_probs=log_probs, target=target, weight=weight),
+    ).planned()  # fmt: skip
+    return lambda *arguments: (run(*arguments).sum(0) if blocks > 1 else run(*arguments)[0]).tolist()
+
+
+def _copied(**arrays: ndarray | None) -> list[str]:
+    """The names of the arrays that are put in row-major order first."""
+    return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
+
+
+def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Any:
+    """The plan of `nll_loss`, for sums and means."""
+    summing = None if reduction == "none" else _summing(log_probs, target, weight, ignore_index)
+    if summing is None:
+        return NotImplemented
+    dtype = log_probs.dtype
+
+    def loss(*arguments: Any) -> Any:
+        total, weights, wrong = summing(*arguments)
+        if wrong:
+            return NotImplemented  # NumPy's form says which
+        if reduction == "mean":
+            total = total / weights if weights else math.nan
+        return numpy.array(total, dtype)
+
+    return loss
+
+
+def loss_gradient(
+    grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
+) -> Any:
+    """The plan of `nll_loss_backward`."""
+    summing = _summing(log_probs, target, weight, ignore_index)
+    if summing is None or grad.shape != (target.shape if reduction == "none" else ()):
+        return NotImplemented
+    dtype, compute, shape = log_probs.dtype, compute_dtype(log_probs.dtype), log_probs.shape
+    dim = min(log_probs.ndim - 1, 1)
+    inner = math.prod(shape[dim + 1 :])
+    tiles = -(-inner // _TILE)
+    pieces = math.prod(shape[:dim]) * tiles
+    each = int(grad.ndim > 0)
+    run = NativeCall(
+        spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=each, WEIGHTED=weight is not None), pieces,
+        log_probs.nbytes // pieces + _FAR, [shape[dim], inner, ignore_index], ["grad", "target", "weight"],
+        ["grad", "target", "target" if weight is None else "weight"], [(shape, dtype)],
+        copied=_copied(target=target, weight=weight),
+    ).planned()  # fmt: skip
+
+    def gradient(grad: Any, *arguments: Any) -> Any:
+        _, weights, wrong = summing(*arguments)
+        if wrong:
+            return NotImplemented
+        if each:
+            value = numpy.ascontiguousarray(grad, compute)
+        else:
+            share = 1.0 if reduction != "mean" else 1 / weights if weights else math.nan
+            value = numpy.array(grad.item() * share, compute)
+        return run(value, *arguments[1:3])
+
+    return gradient
+
+
 @functools.lru_cache(32)
 def _picking(dtype: Any, weighted: bool) -> Any:
     return pick.compiled(T=type_of(dtype), S=type_of(compute_dtype(dtype)), WEIGHTED=weighted)
-
-
-@functools.lru_cache(32)
-def _spreading(dtype: Any, compute: Any, step: int, weighted: bool) -> Any:
-    return spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=step, WEIGHTED=weighted)
 
 
 def losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, dim: int, ignored: int) -> Any:
@@ -94,22 +210,3 @@ def losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, dim: 
     inner = math.prod(x.shape[dim + 1 :])
     launch(_picking(x.dtype, weight is not None), target.size, _FAR, *places, x.shape[dim], inner, ignored)
     return losses, factors
-
-
-def gradient_of(
-    grad: ndarray, target: ndarray, weight: ndarray | None, shape: tuple[int, ...], dim: int, ignored: int, dtype: Any
-) -> Any:
-    """The gradient of log-probabilities of this shape and dtype, from one gradient for each position or for all."""
-    compute = compute_dtype(dtype)
-    if type_of(dtype) is None or not target.size:
-        return NotImplemented
-    grad, target = contiguous(grad.astype(compute, copy=False)), contiguous(target)
-    out = numpy.empty(shape, dtype)
-    weights = out if weight is None else contiguous(weight)
-    inner = math.prod(shape[dim + 1 :])
-    tiles = -(-inner // _TILE)
-    function = _spreading(out.dtype, compute, int(grad.ndim > 0), weight is not None)
-    places = [address(item) for item in (out, grad, target, weights)]
-    pieces = math.prod(shape[:dim]) * tiles
-    launch(function, pieces, out.nbytes // pieces + _FAR, *places, shape[dim], inner, ignored)
-    return out

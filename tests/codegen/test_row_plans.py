@@ -1,4 +1,4 @@
-"""Row programs of small arrays, whose plans are kept, and programs that are for channels in rows and in columns."""
+"""Row programs of small arrays, whose plans are kept."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import numpy
 import pytest
 
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.codegen.rows import ChannelProgram, SmallCall, row_program
-from adjoint.codegen.tracing import PerChannel, PerColumn, PerRow, channel, column, row
+from adjoint.codegen.rows import SmallCall, row_program
+from adjoint.codegen.tracing import PerColumn, PerRow, column, row
 
 Array = numpy.ndarray
-
-
-@ChannelProgram
-def weighted(x: Array, weight: PerChannel | None):
-    return (x if weight is None else x * weight), channel.sum(x)
 
 
 @row_program()
@@ -25,24 +20,6 @@ def each(x: Array, by_row: PerRow, by_column: PerColumn):
 @pytest.fixture
 def numpy_alone(monkeypatch):
     monkeypatch.setattr(LOOPS, "enabled", False)
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-def test_channels_in_rows_and_in_columns_give_the_same(monkeypatch, compiled):
-    if compiled and not LOOPS.available:
-        pytest.skip("needs llvmlite")
-    monkeypatch.setattr(LOOPS, "enabled", compiled)
-    monkeypatch.setattr(LOOPS, "every_size", compiled)
-    rng = numpy.random.default_rng(0)
-    x, weight = rng.standard_normal((5, 7)), rng.standard_normal(5)
-    for factor in (weight, None):
-        expected = x if factor is None else x * weight[:, None]
-        rows, by_row = weighted.rows.run((x, factor), 1)
-        columns, by_column = weighted.columns.run((numpy.ascontiguousarray(x.T), factor), 1)
-        numpy.testing.assert_allclose(rows, expected)
-        numpy.testing.assert_allclose(columns.T, expected)
-        numpy.testing.assert_allclose(by_row.reshape(-1), x.sum(1))
-        numpy.testing.assert_allclose(by_column.reshape(-1), x.sum(1))
 
 
 @pytest.mark.usefixtures("numpy_alone")
@@ -61,7 +38,7 @@ def test_plans_of_small_arrays_are_kept_and_fit(dim, order):
         numpy.testing.assert_allclose(sums, x.sum(dim, keepdims=True))
         numpy.testing.assert_allclose(squares, (x * x).sum(tuple(n for n in range(3) if n != dim % 3)))
         assert result.flags.c_contiguous and squares.shape == (x.shape[dim],)
-    assert any(type(plan) is SmallCall for plan in each._calls.values())
+    assert any(type(plan) is SmallCall for plan in each._plans.values())
 
 
 @pytest.mark.usefixtures("numpy_alone")
