@@ -209,7 +209,7 @@ class ArrayAttributes:
 
         NumPy arrays of the tensor keep the memory that was.
         """
-        LATE.share_memory(self)  # type: ignore[arg-type]
+        LATE.share_memory(self)
         return self
 
     def is_pinned(self) -> bool:

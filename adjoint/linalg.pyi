@@ -3,7 +3,7 @@
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Sequence
 from typing import TypeAlias, overload
-from adjoint import return_types
+from adjoint.torch_names import return_types
 from adjoint.dtypes import dtype as _dtype
 from adjoint.tensor import Tensor
 

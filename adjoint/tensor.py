@@ -25,7 +25,7 @@ from .kernels.runtime.narrow_array import Narrow, kept
 from .kernels.runtime.sparse_array import SparseArray
 
 if TYPE_CHECKING:
-    from .operators import TensorMethods  # the methods that operators install
+    from .operators.tensor_methods import TensorMethods  # the methods that operators install
 else:
     TensorMethods = object
 

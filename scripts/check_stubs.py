@@ -13,7 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-STUBBED = re.compile(r"adjoint\.(\w+|(linalg|special|fft|nn\.functional|operators\.TensorMethods)\.[\w.]+) ")
+STUBBED = re.compile(
+    r"adjoint\.(\w+|(linalg|special|fft|nn\.functional|operators\.tensor_methods\.TensorMethods)\.[\w.]+) "
+)
 """A line about a name of a module that has a stub."""
 
 ON_PURPOSE = (

@@ -2,8 +2,8 @@
 
 Operators are created from declarations at import time, which a type checker does not run. This script writes the types
 into `__init__.pyi` of `adjoint` and of `adjoint.nn.functional`, and into `linalg.pyi`, `special.pyi`, `fft.pyi` and
-`sparse.pyi`: the functions of these namespaces and their other exports; into `adjoint/operators/__init__.pyi`: `TensorMethods`,
-the methods that operators install on `Tensor`; and into `torch_names/return_types.pyi`: the classes of named results. Types are
+`sparse.pyi`: the functions of these namespaces and their other exports; into `operators/tensor_methods.pyi`: `TensorMethods`, the
+methods that operators install on `Tensor`; and into `torch_names/return_types.pyi`: the classes of named results. Types are
 those of the dispatcher's schemas (`schema_types.py`); where Python's arguments are others, those of `handwritten_types.pyi`.
 """
 
@@ -35,8 +35,8 @@ SOURCES = {
     "_bool": "builtins", "_complex": "builtins", "_float": "builtins", "_int": "builtins", "_slice": "builtins",
     "_type": "builtins", "_Callable": "collections.abc", "Sequence": "collections.abc", "EllipsisType": "types",
     "Any": "typing", "_Literal": "typing", "TypeAlias": "typing", "_TypeGuard": "typing", "TypeVar": "typing",
-    "overload": "typing", "numpy": "", "return_types": "adjoint", "_Size": "adjoint.device", "_device": "adjoint.device",
-    "_layout": "adjoint.device", "_memory_format": "adjoint.device", "_dtype": "adjoint.dtypes",
+    "overload": "typing", "numpy": "", "return_types": "adjoint.torch_names", "_Size": "adjoint.device",
+    "_device": "adjoint.device", "_layout": "adjoint.device", "_memory_format": "adjoint.device", "_dtype": "adjoint.dtypes",
     "Generator": "adjoint.random", "UntypedStorage": "adjoint.kernels.memory.storages", "Tensor": "adjoint.tensor",
 }  # fmt: skip
 """Where names come from that types are written with; those with an underscore are not exported."""
@@ -54,7 +54,10 @@ from adjoint.dispatch.decorators import PUBLIC as PUBLIC
 from adjoint.dispatch.declaration import OPERATORS as OPERATORS
 from adjoint.dispatch.registry import load_all as load_all
 from adjoint.dispatch.source import SOURCES as SOURCES
-from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
+from adjoint.operators.tensor_methods import TensorMethods as TensorMethods
+"""
+
+OF_METHODS = """from adjoint.tape.hook_handles import RemovableHandle as _RemovableHandle
 
 _T = TypeVar("_T", bound=Tensor)
 
@@ -234,7 +237,8 @@ def stubs() -> dict[Path, str]:
     files = {
         "__init__.pyi": [*exports(adjoint), *late_exports(), *functions("torch")],
         "nn/functional/__init__.pyi": [*exports(adjoint.nn.functional)],
-        "operators/__init__.pyi": [OF_OPERATORS, *methods()],
+        "operators/__init__.pyi": [OF_OPERATORS],
+        "operators/tensor_methods.pyi": [OF_METHODS, *methods()],
         "linalg.pyi": [OF_LINALG, *functions("linalg")],
         "fft.pyi": [*functions("fft")],
         "special.pyi": [*functions("special")],

@@ -9,20 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .first_use import import_late
 from .tracebacks import PACKAGE
-
-if TYPE_CHECKING:
-    from numpy import ndarray
-
-    from ..device import device
-    from ..kernels.memory.storages import UntypedStorage
-    from ..tensor import Tensor
-
-    Array = ndarray[Any, Any]
-
 
 MODULES = {
     "argument_error": "dispatch.arguments",
@@ -110,13 +100,13 @@ class LateBound:
     as_strided_node: Callable[..., Any]
     """`(base, view, edge of the base)`: the node of the `as_strided` that produces the view."""
 
-    check_new_grad: Callable[[Tensor, Any], None]
+    check_new_grad: Callable[[Any, Any], None]
     """Raise unless the second tensor may become the `.grad` of the first."""
 
-    complex_view: Callable[[Tensor], Tensor]
+    complex_view: Callable[[Any], Any]
     """`view_as_complex`."""
 
-    copy_elements: Callable[[Array, Array], None]
+    copy_elements: Callable[[Any, Any], None]
     """Copy the elements of the second array, of the same dtype, to the first one, in another order: a compiled loop."""
 
     engine_globals: dict[str, Any]
@@ -125,13 +115,13 @@ class LateBound:
     dispatched: Callable[..., Any]
     """The result of an operator, computed by a class of tensors that takes it over."""
 
-    dispatched_inplace: Callable[..., Tensor]
+    dispatched_inplace: Callable[..., Any]
     """The same for an operator that changes its first argument."""
 
-    dispatching_class_defined: Callable[[type[Tensor]], None]
+    dispatching_class_defined: Callable[[type[Any]], None]
     """Have a class of tensors that defines `__torch_dispatch__` take over operators."""
 
-    enter_device: Callable[[device], device]
+    enter_device: Callable[[Any], Any]
     """Create new tensors on the device from now on."""
 
     forward_tangent: Callable[[Any], Any]
@@ -143,19 +133,19 @@ class LateBound:
     is_grad_enabled: Callable[[], bool]
     """Whether gradients are enabled in this thread."""
 
-    is_shared: Callable[[Array], bool]
+    is_shared: Callable[[Any], bool]
     """Whether an array lies in memory that processes share."""
 
-    lazy_view: Callable[[Tensor, int], Tensor]
+    lazy_view: Callable[[Any, int], Any]
     """A view of a tensor with more bits of lazy conjugation and negation."""
 
-    leave_device: Callable[[device], None]
+    leave_device: Callable[[Any], None]
     """Undo `enter_device`."""
 
-    legacy_array: Callable[..., Array]
+    legacy_array: Callable[..., Any]
     """The array of `Tensor(2, 3)` or `Tensor(data)`."""
 
-    mark_if_inference: Callable[[Tensor], None]
+    mark_if_inference: Callable[[Any], None]
     """Make a new tensor an inference tensor, if inference mode is on."""
 
     note_creation: Callable[..., None]
@@ -164,33 +154,33 @@ class LateBound:
     note_node: Callable[[Any], None]
     """Under anomaly detection, store the traceback of the call with the new node."""
 
-    real_view: Callable[[Tensor], Tensor]
+    real_view: Callable[[Any], Any]
     """`view_as_real`."""
 
-    reduce_storage: Callable[[UntypedStorage], tuple[Callable[..., Any], tuple[Any, ...]]]
+    reduce_storage: Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
     """The function and the arguments that represent a storage in a pickle."""
 
-    reduce_tensor: Callable[[Tensor], tuple[Callable[..., Any], tuple[Any, ...]]]
+    reduce_tensor: Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
     """The function and the arguments that represent a tensor in a pickle."""
 
-    regenerate: Callable[[Tensor, bool], None]
+    regenerate: Callable[[Any, bool], None]
     """`(view, told)`: give a stale view an edge into the current history of its base."""
 
-    replay: Callable[[Tensor, tuple[Any, ...]], Any]
+    replay: Callable[[Any, tuple[Any, ...]], Any]
     """The edge of the view of the base that these operations produce."""
 
     run_accumulate_grad: Callable[..., tuple[()]]
     """Call an `AccumulateGrad` with a gradient."""
 
-    share_inference: Callable[[Tensor, Tensor], Tensor]
+    share_inference: Callable[[Any, Any], Any]
     """Make the first tensor, an alias of the second, an inference tensor if the second is one."""
 
-    share_memory: Callable[[Tensor], None]
+    share_memory: Callable[[Any], None]
     """Move the memory of a tensor to where processes share it."""
-    share_storage: Callable[[UntypedStorage], None]
+    share_storage: Callable[[Any], None]
     """Move the memory of a storage to where processes share it."""
 
-    subclassed: Callable[[type[Tensor]], None]
+    subclassed: Callable[[type[Any]], None]
     """Called with each new class of tensors."""
 
     sum_of_gradients: Callable[[Any, Any, Any], Any]

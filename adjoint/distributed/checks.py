@@ -15,7 +15,7 @@ from .work import Work
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
 
 About = tuple["Sequence[Tensor]", Any, "int | None"]
 """What a call is about: its tensors, its operation, and its root."""

@@ -14,8 +14,9 @@ from .._runtime.tracebacks import end_functions_at_caller
 from ..tensor import Tensor
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
-from .groups import ProcessGroup, resolve, resolve_or_warn
+from .groups import resolve, resolve_or_warn
 from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps, call_text
+from .process_group import ProcessGroup
 from .progress import watch
 from .reductions import Array, ReduceOp, all_reduce_sparse_steps, check, check_sparse
 from .steps import (

@@ -8,20 +8,16 @@ import sys
 import time
 import traceback
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from .._runtime.tracebacks import end_functions_at_caller, shorten, warn
 from . import bootstrap, mpi
+from .process_group import ProcessGroup
 from .state import STATE, wait_for_saving
-
-if TYPE_CHECKING:
-    from .node_memory import Board, Slots
-    from .work import Work
 
 default_pg_timeout = timedelta(minutes=30)
 NON_GROUP_MEMBER = -100
@@ -44,61 +40,6 @@ class Backend(str):
         if not isinstance(name, str):
             raise ValueError(f"Backend constructor parameter must be string-ish, {type(name)} given")
         return str.__new__(cls, name.lower())
-
-
-class ProcessGroup:
-    """Processes that take part in collectives together: `comm` is their communicator of MPI, `ranks` their global ranks.
-
-    `slots` is the memory that they share, if they have been found to run on one machine; False if not. `board` is where they see
-    there what the others call. `saving` is the group of the same processes by which threads that write checkpoints agree.
-    """
-
-    def __init__(self, comm: Any, ranks: list[int], name: str, timeout: timedelta, backend: str, desc: str) -> None:
-        self.comm, self.ranks = comm, ranks
-        self.group_name, self.group_desc = name, desc
-        self.timeout, self.backend = timeout, backend
-        self.calls = 0
-        self.queue: deque[Work] = deque()
-        self.board: Board | None = None
-        self.slots: Slots | Literal[False] | None = None
-        self.saving: ProcessGroup | None = None
-        self.local_rank: int = comm.Get_rank()
-
-    def rank(self) -> int:
-        """The rank of this process in the group."""
-        return self.local_rank
-
-    def size(self) -> int:
-        """How many processes there are in the group."""
-        return len(self.ranks)
-
-    def name(self) -> str:
-        """The name of the backend."""
-        return self.backend
-
-    def count_call(self) -> int:
-        """The number of the collective or message that starts now."""
-        self.calls += 1
-        return self.calls
-
-    def own(self, global_rank: int | None, group_rank: int | None) -> int:
-        """A rank of this group, given as it is in the group or among all processes.
-
-        Raises:
-            ValueError: if neither or both are given, or it is not in the group.
-        """
-        if global_rank is None and group_rank is None:
-            raise ValueError("Must specify global_rank or group_rank")
-        if global_rank is not None and group_rank is not None:
-            raise ValueError("Can't specify both group_rank and global_rank")
-        if group_rank is not None:
-            if not 0 <= group_rank < self.size():
-                raise ValueError(f"Group rank {group_rank} is not part of group {self}")
-            return group_rank
-        return get_group_rank(self, int(global_rank))  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
-        return f"<ProcessGroup {self.group_name!r} of ranks {self.ranks}>"
 
 
 class _WithWorld(type):

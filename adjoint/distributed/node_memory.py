@@ -22,7 +22,7 @@ from . import mpi
 from .reductions import Array, ReduceOp, averaged, combination
 
 if TYPE_CHECKING:
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
 
 LEAST = 1 << 16
 """Smaller arrays are left to MPI, in bytes: two barriers take as long as they do."""

@@ -18,7 +18,8 @@ import adjoint as torch
 
 from .._runtime.tracebacks import end_functions_at_caller
 from . import mpi
-from .groups import ProcessGroup, resolve, resolve_or_warn
+from .groups import resolve, resolve_or_warn
+from .process_group import ProcessGroup
 from .reductions import Array
 from .steps import Steps
 from .work import Receipt, Work

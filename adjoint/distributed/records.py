@@ -16,7 +16,7 @@ from ..tape.profile_recorder import WAIT, Communication
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
 
 _labels: list[str] = []
 """What the calls that begin now are for; the innermost is last."""

@@ -25,7 +25,7 @@ from ..tensor import tensor_array
 from . import mpi
 
 if TYPE_CHECKING:
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
     from .steps import Steps
 
 Array = numpy.ndarray[Any, Any]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from .companions import Companions
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
 
 
 class _State:

@@ -17,7 +17,7 @@ from .reductions import Array, ReduceOp, averaged, movable, reducible
 from .work import Receipt
 
 if TYPE_CHECKING:
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
 
 PART = 1 << 20
 """A larger array is moved and reduced in parts of so many bytes, which stay in the cache."""

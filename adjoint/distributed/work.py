@@ -26,7 +26,7 @@ from .node_memory import call_text
 from .state import STATE
 
 if TYPE_CHECKING:
-    from .groups import ProcessGroup
+    from .process_group import ProcessGroup
 
 ASK, ANSWER = 1, 2
 """The tags of the messages by which ranks learn where the others are."""

@@ -231,7 +231,7 @@ STUBS = {
     "torch.linalg": "linalg.pyi",
     "torch.special": "special.pyi",
     "torch.fft": "fft.pyi",
-    "torch.Tensor": "operators/__init__.pyi",
+    "torch.Tensor": "operators/tensor_methods.pyi",
 }
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import adjoint as torch
 
 from ..collectives import all_reduce
-from ..groups import ProcessGroup, get_rank
+from ..groups import get_rank
+from ..process_group import ProcessGroup
 from ..reductions import ReduceOp
 
 __all__ = ["Join", "JoinHook", "Joinable"]

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import adjoint as torch
 
 from ..._runtime.tracebacks import end_public_at_caller
-from ..groups import ProcessGroup, is_initialized, new_group, resolve
+from ..groups import is_initialized, new_group, resolve
 from ..objects import all_gather_object, broadcast_object_list
+from ..process_group import ProcessGroup
 from ..state import STATE, wait_for_saving
 from ..tensor.dtensor import DTensor
 from .files import FileSystemWriter, Keys, box_of, flat, folder_of, name_of, plain_state

@@ -15,7 +15,7 @@ import adjoint as torch
 from ..._runtime.tracebacks import ending_at_caller
 from ...nn import Parameter
 from ..device_mesh import DeviceMesh
-from ..groups import ProcessGroup
+from ..process_group import ProcessGroup
 from ..tensor.dtensor import whole_mesh
 from .parameter_group import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, ParameterGroup, living, places_of
 
